@@ -1,0 +1,77 @@
+# Everything here needs Python 3.11 or newer with its venv module, and make; the rest goes into .venv.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+# A PYTHON that was given is taken at its word; otherwise the first one that is new enough is.
+PYTHON ?= python3
+ifeq ($(origin PYTHON),file)
+PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3.11
+else
+PYTHONS := $(PYTHON)
+endif
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
+
+.PHONY: help demo test soak test-all lint format bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: $(VENV)/.run ## run the shipped survey on this repository, from start to report
+	@$(PY) -m agentctl demo
+
+test: $(VENV)/.dev ## the tests, without the long ones
+	@$(PY) -m pytest -m "not slow and not soak"
+
+soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
+	@$(PY) -m pytest -m "slow or soak"
+
+test-all: $(VENV)/.dev ## every test
+	@$(PY) -m pytest
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy --strict
+	@for folder in $(TEMPLATE_WORKERS); do \
+		MYPYPATH=$$folder $(PY) -m mypy --strict $$folder || exit 1; \
+	done
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: $(VENV)/.dev ## rewrite the code the way `make lint` wants it
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: $(VENV)/.run ## measure, and print one table
+	@$(PY) bench/run.py
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp is touched last, so an installation that was interrupted is taken up again.
+$(VENV)/.created:
+	@for python in $(PYTHONS); do \
+		if "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+			echo "creating $(VENV) with $$("$$python" --version)"; \
+			rm -rf $(VENV); \
+			"$$python" -m venv $(VENV) && touch $@ && exit 0; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "error: no Python 3.11 or newer with the venv module among: $(PYTHONS)" >&2; \
+	echo "hint: install one (on Debian and Ubuntu python3-venv too), or name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+$(VENV)/.run: $(VENV)/.created pyproject.toml
+	@echo "installing agentctl into $(VENV)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.created pyproject.toml
+	@echo "installing the tools for tests and lint into $(VENV)"
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.run $@

@@ -1,0 +1,5 @@
+"""`python -m agentctl`."""
+
+from agentctl.cli.app import run
+
+run()

@@ -1,0 +1,1 @@
+"""What touches the operating system: files, locks, processes, YAML, time. Knows nothing of meaning."""

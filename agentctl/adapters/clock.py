@@ -1,0 +1,13 @@
+"""Time: wall time for showing, the monotonic clock (which stands still while the machine sleeps) for every limit."""
+
+from __future__ import annotations
+
+import time
+
+monotonic = time.monotonic
+
+
+def now_iso() -> str:
+    """Return the wall time as RFC 3339 in UTC with milliseconds: `2026-11-21T20:13:00.123Z`."""
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"

@@ -1,0 +1,71 @@
+"""The limits of a task as they were parsed last: what shims and hot paths read, since they read no YAML.
+
+`config.json` beside task.yaml holds the parsed head and its limits; it is written by whoever parses task.yaml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.errors import Damaged
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfig:
+    """What the head of task.yaml says."""
+
+    limits: Limits
+    title: str = ""
+    parent_task_id: str | None = None
+    root_task_id: str | None = None
+    created_at: str | None = None
+
+
+def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
+    """Return the configuration that was parsed last; None where there is none, or none of this `head`."""
+    try:
+        value = read_json(task.config_cache)
+        if value is None or (head is not None and value.get("head") != head.decode("utf-8", "replace")):
+            return None
+        return _from_json(value)
+    except (Damaged, BadLimit, KeyError, TypeError):
+        return None
+
+
+def _from_json(value: dict[str, Any]) -> TaskConfig:
+    return TaskConfig(
+        limits=limits_from(value["config"]),
+        title=str(value.get("title", "")),
+        parent_task_id=value.get("parentTaskId"),
+        root_task_id=value.get("rootTaskId"),
+        created_at=value.get("createdAt"),
+    )
+
+
+def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
+    """Keep a parsed configuration with the head that it was parsed from."""
+    value = {
+        "head": head.decode(),
+        "config": config.limits.to_json(),
+        "title": config.title,
+        "parentTaskId": config.parent_task_id,
+        "rootTaskId": config.root_task_id,
+        "createdAt": config.created_at,
+    }
+    write_whole(task.config_cache, to_json(value), durable=False)
+
+
+def root_of_tree(task: TaskDir) -> TaskDir:
+    """Return the task whose slots and queue this one uses."""
+    config = cached(task)
+    return task.sibling(config.root_task_id) if config and config.root_task_id else task
+
+
+def known_limits(task: TaskDir) -> Limits:
+    """Return the limits that were parsed last; the defaults where none ever were."""
+    config = cached(task)
+    return config.limits if config else Limits()

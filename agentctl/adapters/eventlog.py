@@ -1,0 +1,101 @@
+"""The append-only log of a task. It knows lines, not their meaning.
+
+A newline commits a line. Appends happen under the log's own flock (on the file itself: it is never replaced); readers
+take no lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from agentctl.adapters.files import storage_errors, write_all
+from agentctl.adapters.locks import locked
+from agentctl.domain.events import BadLine, Event, decode, encode
+
+_BLOCK = 1 << 16
+
+
+def append(path: Path, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None) -> bool:
+    """Append `events`, durably; they stand in the log whole and together, or not at all.
+
+    Args:
+        unless: Called under the lock with the log's descriptor; where it returns True, nothing is appended.
+
+    Returns:
+        Whether they were appended.
+
+    Raises:
+        StorageError: The disk is full or read-only; the log is as it was.
+        LockTimeout: Another writer stands still.
+    """
+    data = encode(events)
+    with storage_errors(path, "append to"):
+        with locked(path) as fd:
+            size = _cut_torn_tail(fd)
+            if unless is not None and unless(fd):
+                return False
+            try:
+                os.lseek(fd, size, os.SEEK_SET)
+                write_all(fd, data)
+            except BaseException:
+                os.ftruncate(fd, size)
+                raise
+            keep = os.dup(fd)
+        # Outside of the lock: others append meanwhile, and one flush may serve several of them.
+        try:
+            os.fsync(keep) if not hasattr(os, "fdatasync") else os.fdatasync(keep)
+        finally:
+            os.close(keep)
+    return True
+
+
+def _cut_torn_tail(fd: int) -> int:
+    """Cut what a killed writer left behind the last newline; return the size."""
+    size = os.fstat(fd).st_size
+    if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
+        return size
+    end = size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            size = start + newline + 1
+            break
+        end = start
+    else:
+        size = 0
+    os.ftruncate(fd, size)
+    return size
+
+
+def read_since(fd: int, offset: int) -> bytes:
+    """Return the committed bytes of the log from `offset` on."""
+    size = os.fstat(fd).st_size
+    data = os.pread(fd, max(0, size - offset), offset)
+    return data[: data.rfind(b"\n") + 1]
+
+
+class LogReader:
+    """Reads a log from its start, then what has come since; one seq a line, bad lines counted too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self._next_seq = 1
+
+    def read_new(self) -> list[tuple[int, Event] | BadLine]:
+        """Return the rows that were committed since the last call."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return []
+        try:
+            data = read_since(fd, self.offset)
+        finally:
+            os.close(fd)
+        rows = list(decode(data, self._next_seq))
+        self.offset += len(data)
+        self._next_seq += len(rows)
+        return rows

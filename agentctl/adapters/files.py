@@ -1,0 +1,154 @@
+"""Writing files so that nobody sees half of one and no crash leaves one behind.
+
+Everything is private to its owner (0700 and 0600).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentctl.errors import Damaged, StorageError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextlib.contextmanager
+def storage_errors(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
+    """Turn an `OSError` of the disk into a `StorageError` that names the place."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise StorageError(f"the disk is full: cannot {doing} {path}", hint="make room, then say it again") from error
+        if error.errno == errno.EROFS or isinstance(error, PermissionError):
+            raise StorageError(f"cannot {doing} {path}: {error.strerror}", hint="is the folder read-only?") from error
+        raise
+
+
+def make_folder(path: Path) -> None:
+    """Make a private folder and those above it that are missing."""
+    with storage_errors(path, "make the folder"):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Make the names in a folder survive a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        # Some file systems (FUSE, 9p) cannot fsync a folder; then the rename is as durable as they make it.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte; a full disk writes fewer than asked without an error until it is asked again."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _write_beside(path: Path, data: bytes, durable: bool) -> str:
+    """Write `data` to a file of a unique name beside `path`; return that name."""
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return temporary
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put `data` in the place of `path`: the old content or the new, never a part.
+
+    Args:
+        durable: On disk, and not only in memory, when this returns.
+    """
+    with storage_errors(path, "write"):
+        os.rename(_write_beside(path, data, durable), path)
+        if durable:
+            sync_folder(path.parent)
+
+
+def create_whole(path: Path, data: bytes) -> bool:
+    """Create `path` with `data`, durably, unless it exists; tell whether it was created.
+
+    Of many that race, one wins and the others see its whole file: a hard link is created or not.
+    """
+    with storage_errors(path, "write"):
+        temporary = _write_beside(path, data, durable=True)
+        try:
+            return _link(temporary, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            sync_folder(path.parent)
+
+
+def _link(temporary: str, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        # No hard links here (exFAT, some FUSE). The callers hold the instance's lock, so the check holds too.
+        if path.exists():
+            return False
+        os.rename(temporary, path)
+    return True
+
+
+def to_json(value: Any) -> bytes:
+    """Return `value` as one readable line of JSON."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the object in a file; None where there is no file.
+
+    Raises:
+        Damaged: The file holds no JSON object.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
+    if not isinstance(value, dict):
+        raise Damaged(f"{path} is damaged: no JSON object", hint="agentctl doctor --fix")
+    return value
+
+
+def read_quietly(path: Path) -> dict[str, Any]:
+    """Return the object in a file; {} where there is none or it is damaged (for what is never decided on)."""
+    try:
+        return read_json(path) or {}
+    except (Damaged, OSError):
+        return {}
+
+
+def number_in(path: Path, key: str) -> float | None:
+    """Return a number that a file holds under `key`."""
+    value = read_quietly(path).get(key)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

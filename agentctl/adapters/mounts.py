@@ -1,0 +1,25 @@
+"""Which file system a folder lies on (Linux: proc_pid_mountinfo(5))."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"})
+_NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
+
+
+def network_file_system(path: Path) -> str | None:
+    """Return the kind of network file system that `path` lies on; None for a local one or where it cannot be told."""
+    real = os.path.realpath(path)
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as rows:
+            for row in rows:
+                left, _, right = row.partition(" - ")
+                point = left.split()[4].replace("\\040", " ")
+                if len(point) >= len(best) and (real + "/").startswith(point.rstrip("/") + "/"):
+                    best, kind = point, right.split()[0]
+    except (OSError, IndexError):
+        return None
+    return kind if kind in _NETWORK or kind.startswith(_NETWORK_FUSE) else None

@@ -1,0 +1,292 @@
+"""Processes: who one is, whether it lives, who descends from it, and signals that reach nobody else.
+
+A pid alone names nobody: it is reused. An identity is machine + boot + pid namespace + pid + start ticks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cache
+from typing import Any, NamedTuple
+
+LINUX = sys.platform == "linux"
+
+
+class Identity(NamedTuple):
+    """The only safe name of a process."""
+
+    machine: str
+    boot: str
+    pid_namespace: str
+    pid: int
+    #: Clock ticks since boot (Linux) or epoch seconds (elsewhere); does not move with the wall clock on Linux.
+    start: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in shim.json and worker.json."""
+        return {
+            "machine": self.machine,
+            "boot": self.boot,
+            "pidNamespace": self.pid_namespace,
+            "pid": self.pid,
+            "start": self.start,
+        }
+
+
+class Life(Enum):
+    """What can be said of an identity from here."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    #: Another machine or pid namespace: it cannot be judged from here.
+    ELSEWHERE = "elsewhere"
+
+
+def identity_from(value: object) -> Identity | None:
+    """Return the identity that a file tells, or None where it tells none."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        identity = Identity(
+            value["machine"], value["boot"], value["pidNamespace"], int(value["pid"]), int(value["start"])
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    return identity if identity.pid > 1 else None
+
+
+@cache
+def machine_id() -> str:
+    """Return the machine's own id; the host's name where it has none."""
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        text = _read_text(path)
+        if text:
+            return text
+    return os.uname().nodename
+
+
+@cache
+def boot_id() -> str:
+    """Return an id that changes with every boot."""
+    text = _read_text("/proc/sys/kernel/random/boot_id")
+    if text:
+        return text
+    return _ask("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
+
+
+def pid_namespace() -> str:
+    """Return the pid namespace of this process; pids of another one mean nothing here (pid_namespaces(7))."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return "none"
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _ask(*argv: str) -> str:
+    """Return what a program prints; for systems without /proc."""
+    import subprocess
+
+    with contextlib.suppress(OSError):
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
+
+
+class Stat(NamedTuple):
+    """What /proc/PID/stat tells."""
+
+    state: str
+    ppid: int
+    pgid: int
+    session: int
+    start: int
+
+
+def read_stat(pid: int) -> Stat | None:
+    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6 and 22).
+
+    The name in field 2 may hold spaces and parentheses: everything counts from the last `)`.
+    """
+    if not LINUX:
+        return _read_stat_by_ps(pid)
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        data = os.read(fd, 4096)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(fd)
+    fields = data[data.rindex(b")") + 2 :].split()
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+
+
+def _read_stat_by_ps(pid: int) -> Stat | None:
+    row = _ask("ps", "-o", "state=,ppid=,pgid=,lstart=", "-p", str(pid)).split(None, 3)
+    if len(row) < 4:
+        return None
+    import time
+
+    started = int(time.mktime(time.strptime(row[3].strip(), "%a %b %d %H:%M:%S %Y")))
+    with contextlib.suppress(OSError):
+        return Stat(row[0][0], int(row[1]), int(row[2]), os.getsid(pid), started)
+    return None
+
+
+def identify(pid: int) -> Identity | None:
+    """Return the identity of a process that lives here; None where there is none."""
+    stat = read_stat(pid)
+    return stat and Identity(machine_id(), boot_id(), pid_namespace(), pid, stat.start)
+
+
+def life_of(identity: Identity) -> Life:
+    """Tell whether a process lives; a zombie has ended."""
+    if identity.machine != machine_id():
+        return Life.ELSEWHERE
+    if identity.boot != boot_id():
+        return Life.GONE
+    if identity.pid_namespace != pid_namespace():
+        return Life.ELSEWHERE
+    stat = read_stat(identity.pid)
+    alive = stat is not None and stat.start == identity.start and stat.state not in "ZX"
+    return Life.ALIVE if alive else Life.GONE
+
+
+def open_pidfd(identity: Identity) -> int | None:
+    """Return a descriptor of exactly this process, readable once it has ended; None where it is gone or not judgeable.
+
+    The start time is looked at after the open: the open itself may have met a reused pid.
+    """
+    if not hasattr(os, "pidfd_open") or life_of(identity) is not Life.ALIVE:
+        return None
+    try:
+        fd = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return None
+    if life_of(identity) is Life.ALIVE:
+        return fd
+    os.close(fd)
+    return None
+
+
+def send(identity: Identity, number: int) -> bool:
+    """Signal a process whose identity holds; tell whether it was there to be signalled.
+
+    Raises:
+        PermissionError: It belongs to somebody else.
+    """
+    if not hasattr(os, "pidfd_open"):
+        if life_of(identity) is not Life.ALIVE:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(identity.pid, number)
+            return True
+        return False
+    fd = open_pidfd(identity)
+    if fd is None:
+        return False
+    try:
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def all_pids() -> list[int]:
+    """Return the pids of all processes that can be seen."""
+    if LINUX:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(pid) for pid in _ask("ps", "-A", "-o", "pid=").split()]
+
+
+@cache
+def _has_children_files() -> bool:
+    """Tell whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, zombies too; [] where it is gone."""
+    if not _has_children_files():
+        return child_table().get(pid, [])
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def child_table() -> dict[int, list[int]]:
+    """Return parent -> children of all processes, by one pass over them."""
+    table: dict[int, list[int]] = {}
+    for pid in all_pids():
+        stat = read_stat(pid)
+        if stat is not None:
+            table.setdefault(stat.ppid, []).append(pid)
+    return table
+
+
+def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
+    """Yield `roots` and all below them, parents before children; what is in `skip` is left out with all below it."""
+    shunned = set(skip)
+    waiting = list(roots)
+    table = None if _has_children_files() else child_table()
+    for pid in waiting:
+        if pid not in shunned:
+            shunned.add(pid)
+            yield pid
+            waiting += children_of(pid) if table is None else table.get(pid, [])
+
+
+def environment_of(pid: int) -> dict[bytes, bytes]:
+    """Return the environment that a process was started with; {} where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    found = {}
+    for entry in data.split(b"\0"):
+        name, mark, value = entry.partition(b"=")
+        if mark:
+            found[name] = value
+    return found
+
+
+def command_line(pid: int) -> list[str]:
+    """Return the arguments of a process; [] where it is gone or a zombie."""
+    if not LINUX:
+        return _ask("ps", "-o", "args=", "-p", str(pid)).split()
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            data = file.read()
+    except OSError:
+        return []
+    return [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
+
+
+def wait_readable(fds: Iterable[int], timeout_s: float | None) -> list[int]:
+    """Sleep until one of `fds` is readable or the time is over; return the readable ones."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    milliseconds = None if timeout_s is None else max(0, round(timeout_s * 1000 + 0.5))
+    return [fd for fd, _ in poll.poll(milliseconds)]

@@ -1,0 +1,172 @@
+"""The files of a root, a task and a worker: the only module that knows their names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from agentctl.domain.names import is_name
+
+ROOT_NAME = ".agentctl"
+
+
+class _Entry:
+    """A file or folder of a fixed name; its path is made when it is asked for (a queue of 10,000 asks for few)."""
+
+    def __init__(self, file_name: str) -> None:
+        self._file_name = file_name
+
+    def __set_name__(self, owner: type[_Folder], name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Folder, owner: type[_Folder]) -> Path:
+        path = folder.__dict__[self._name] = folder.path / self._file_name
+        return path
+
+
+class _Folder:
+    """A folder whose entries have fixed names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+class Root(_Folder):
+    """`.agentctl/`: where the tasks of a project are."""
+
+    tasks = _Entry("tasks")
+    current = _Entry("current")
+    lock = _Entry("root.lock")
+    templates = _Entry("templates")
+
+    def task(self, task_id: str) -> TaskDir:
+        """Return the directory of a task, which need not exist."""
+        return TaskDir(self.tasks / task_id)
+
+    def task_ids(self) -> list[str]:
+        """Return the ids of all tasks, oldest name first."""
+        try:
+            names = os.listdir(self.tasks)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if is_name(name) and (self.tasks / name / "task.yaml").exists())
+
+
+class TaskDir(_Folder):
+    """One job on disk."""
+
+    task_file = _Entry("task.yaml")
+    task_lock = _Entry("task.lock")
+    config_cache = _Entry("config.json")
+    events = _Entry("events.jsonl")
+    agents = _Entry("agents")
+    keys = _Entry("keys")
+    slots = _Entry("slots")
+    queue = _Entry("queue")
+    queue_lock = _Entry("queue.lock")
+    cursors = _Entry("cursors")
+    template = _Entry("template")
+    shim_log = _Entry("shim.log")
+
+    @cached_property
+    def id(self) -> str:
+        """The task's id."""
+        return self.path.name
+
+    @property
+    def root(self) -> Root:
+        """The root that this task lies in."""
+        return Root(self.path.parent.parent)
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether there is such a task."""
+        return self.task_file.exists()
+
+    def sibling(self, task_id: str) -> TaskDir:
+        """Return the directory of another task of the same root."""
+        return TaskDir(self.path.parent / task_id)
+
+    def agent(self, instance: str) -> AgentDir:
+        """Return the directory of a worker, which need not exist."""
+        return AgentDir(self.agents / instance)
+
+    def instances(self) -> list[str]:
+        """Return the names of all agent folders."""
+        try:
+            return sorted(name for name in os.listdir(self.agents) if is_name(name))
+        except FileNotFoundError:
+            return []
+
+    def folders(self) -> Iterator[Path]:
+        """Yield the folders that a task has from the start."""
+        yield from (self.path, self.agents, self.slots, self.queue, self.cursors)
+
+
+class AgentDir(_Folder):
+    """`agents/<instance>/`: what a worker is to do, who guards it, what came of it."""
+
+    spec = _Entry("spec.json")
+    #: The identity of its shim; the liveness lock is on this file.
+    shim = _Entry("shim.json")
+    worker = _Entry("worker.json")
+    control = _Entry("control")
+    cancel = _Entry("cancel.json")
+    pause = _Entry("pause.json")
+    stdout = _Entry("stdout.log")
+    stderr = _Entry("stderr.log")
+    activity = _Entry("activity.jsonl")
+    progress = _Entry("progress.json")
+    interactions = _Entry("interactions")
+    inbox = _Entry("inbox")
+    result = _Entry("result.json")
+    exit = _Entry("exit.json")
+
+    @cached_property
+    def instance(self) -> str:
+        """The worker's name."""
+        return self.path.name
+
+    @property
+    def lock(self) -> Path:
+        """What guards its end, its questions and its inbox: the folder is its own lock."""
+        return self.path
+
+    @cached_property
+    def task(self) -> TaskDir:
+        """The task that this worker belongs to."""
+        return TaskDir(self.path.parent.parent)
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether its end is decided."""
+        return self.exit.exists()
+
+    def attempt_exit(self, attempt: int) -> Path:
+        """Return the file that keeps the exit of an attempt which was tried again."""
+        return self.path / f"exit.{attempt}.json"
+
+    def question(self, question_id: str) -> Path:
+        """Return the file of a question; its answer and its asker's lock lie beside it."""
+        return self.interactions / f"{question_id}.json"
+
+    def answer(self, question_id: str) -> Path:
+        """Return the file of an answer."""
+        return self.interactions / f"{question_id}.answer.json"
+
+    def asker_lock(self, question_id: str) -> Path:
+        """Return the file whose liveness lock a waiting asker holds."""
+        return self.interactions / f"{question_id}.lock"
+
+    def question_ids(self) -> list[str]:
+        """Return the ids of all its questions, oldest first."""
+        try:
+            names = os.listdir(self.interactions)
+        except FileNotFoundError:
+            return []
+        return sorted(
+            (name[:-5] for name in names if name.endswith(".json") and is_name(name[:-5])),
+            key=lambda name: (len(name), name),
+        )

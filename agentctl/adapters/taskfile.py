@@ -1,0 +1,132 @@
+"""What people write in YAML: the head of task.yaml, a person's defaults, templates. Errors name file, line and key.
+
+The one module of the core that imports yaml, and so one that neither the shim nor a hot path may import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentctl.adapters.files import write_whole
+from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.errors import UsageError
+
+#: More than any honest file of ours, less than what makes a parser of pure Python hang.
+_SIZE_LIMIT = 1 << 20
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without the two things that harm: keys given twice, and aliases (a bomb is made of them)."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed here", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is no text", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+class Document:
+    """A parsed mapping that still knows on which line each of its keys stands."""
+
+    def __init__(self, path: Path, value: dict[str, Any], lines: dict[tuple[str, ...], int]) -> None:
+        self.path = path
+        self.value = value
+        self._lines = lines
+
+    def error(self, keys: tuple[str, ...], problem: str) -> UsageError:
+        """Return an error that names file, line and key."""
+        line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), 1)
+        return UsageError(f"{self.path}:{line}: {problem}", hint="mend that line; nothing was changed")
+
+
+def parse(path: Path, data: bytes) -> Document:
+    """Return the mapping that `data` holds.
+
+    Raises:
+        UsageError: It is no YAML mapping; the message names file, line and, where there is one, the key.
+    """
+    if len(data) > _SIZE_LIMIT:
+        raise UsageError(f"{path} is too large: {len(data)} bytes", hint=f"at most {_SIZE_LIMIT} are read")
+    try:
+        loader = _Loader(data)
+        try:
+            node = loader.get_single_node()
+            value = loader.construct_document(node) if node is not None else {}
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        problem = " ".join(filter(None, (error.context, error.problem)))
+        raise UsageError(f"{where}: {problem}", hint="mend that line; nothing was changed") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"{path}: {' '.join(str(error).split())[:300]}", hint="is it YAML in UTF-8?") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}:1: it must be a mapping (key: value), not {type(value).__name__}")
+    return Document(path, value, dict(_lines_of(node, ())))
+
+
+def _lines_of(node: Any, above: tuple[str, ...]) -> list[tuple[tuple[str, ...], int]]:
+    found = []
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            found.append(((*above, key.value), key.start_mark.line + 1))
+            found += _lines_of(value, (*above, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            found.append(((*above, str(index)), item.start_mark.line + 1))
+            found += _lines_of(item, (*above, str(index)))
+    return found
+
+
+def read_limits(document: Document, base: Limits | None = None) -> Limits:
+    """Return the limits in the document's `config`, over `base`."""
+    config = document.value.get("config")
+    if config is None:
+        config = {}
+    if not isinstance(config, Mapping):
+        raise document.error(("config",), "config must be a mapping of limits")
+    try:
+        return limits_from(config, base)
+    except BadLimit as error:
+        raise document.error(("config", error.key), str(error)) from error
+
+
+def read_defaults(path: Path) -> Document:
+    """Return a person's config.yaml; an empty one where there is none."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        data = b"{}"
+    document = parse(path, data)
+    unknown = set(document.value) - {"config"}
+    if unknown:
+        key = min(unknown)
+        raise document.error((key,), f"unknown key {key!r}; known: config")
+    return document
+
+
+def dump(value: Mapping[str, Any]) -> bytes:
+    """Return `value` as YAML in the order of its keys."""
+    text: str = yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=None, width=200)
+    return text.encode()
+
+
+def write_head(path: Path, head: Mapping[str, Any], tail: bytes) -> None:
+    """Write a new task.yaml."""
+    write_whole(path, dump(head) + tail)

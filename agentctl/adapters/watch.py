@@ -1,0 +1,84 @@
+"""Sleep until a file or folder changes, a process ends, or time is up.
+
+Register first, then read, then sleep: what happens in between wakes at once. Where the system has no inotify, or no
+instance of it is left (128 a user), the sleep is cut into slices of 250 ms and every slice counts as a change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+from agentctl.adapters.processes import wait_readable
+
+SLICE_S = 0.25
+#: A look at everything at least this often, whatever the system tells: over NFS it tells nothing.
+SAFETY_S = 2.0
+
+# inotify(7): what a log, a renamed-in file and a removed one look like.
+_IN_MODIFY, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x80, 0x100, 0x200
+_MASK = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE
+
+
+class Watch:
+    """Watches files and folders; also a context manager."""
+
+    def __init__(self, paths: Iterable[Path] = ()) -> None:
+        self._libc: ctypes.CDLL | None = None
+        self.fd = self._open()
+        self._is_whole = self.fd is not None
+        for path in paths:
+            self.add(path)
+
+    def _open(self) -> int | None:
+        if sys.platform != "linux":
+            return None
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        return fd if fd >= 0 else None
+
+    def add(self, path: Path) -> None:
+        """Watch one more file or folder; where that is refused, sleeps are cut into slices."""
+        if self.fd is None or self._libc is None:
+            return
+        if self._libc.inotify_add_watch(self.fd, os.fsencode(path), _MASK) < 0:
+            self._is_whole = False
+
+    def sleep(self, timeout_s: float | None, fds: Iterable[int] = ()) -> list[int]:
+        """Sleep until a change, a readable one of `fds`, or `timeout_s`; return the readable fds.
+
+        May return early, and returns after `SAFETY_S` at the latest.
+        """
+        limit = SAFETY_S if self._is_whole else SLICE_S
+        limit = limit if timeout_s is None else max(0.0, min(limit, timeout_s))
+        own = [] if self.fd is None else [self.fd]
+        if not own and not fds:
+            time.sleep(limit)
+            return []
+        readable = wait_readable([*own, *fds], limit)
+        self._drain()
+        return [fd for fd in readable if fd != self.fd]
+
+    def _drain(self) -> None:
+        if self.fd is not None:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self.fd, 65536):
+                    pass
+
+    def close(self) -> None:
+        """Give the instance back."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

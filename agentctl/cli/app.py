@@ -1,0 +1,184 @@
+"""The program: what `agentctl` and `python -m agentctl` run, and the only place where errors end.
+
+Nothing is imported above that is not needed to say that something went wrong: a Ctrl-C or a missing module
+while the rest is loaded must read as well as one later.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import sys
+from typing import NoReturn
+
+from agentctl.errors import AgentctlError, ExitCode
+
+PROGRAM = "agentctl"
+COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
+
+#: What the world does to a program, with the next step; any other error of the system is a bug of ours.
+_WORLD = {
+    errno.ENOSPC: "make room on the disk; nothing that was reported before is lost",
+    errno.EDQUOT: "make room within the disk quota; nothing that was reported before is lost",
+    errno.EROFS: "the folder cannot be written; --root names another",
+    errno.EACCES: "look at the owner and the mode of it; --root names another place",
+    errno.EPERM: "look at the owner and the mode of it; --root names another place",
+    errno.EMFILE: "raise the limit of open files: ulimit -n",
+    errno.ENFILE: "the system has no open file left; end some programs",
+    errno.ENOMEM: "the system has no memory left; end some programs",
+    errno.EAGAIN: "the system starts no more processes; see ulimit -u",
+    errno.EIO: "the disk does not answer as it should",
+    errno.ENAMETOOLONG: "use a shorter name",
+}
+
+
+def run() -> NoReturn:
+    """Run the program with the arguments of this process, and leave."""
+    # Modules and rows stay to the end: to look for garbage among them is a tenth of a short command's time.
+    gc.set_threshold(100_000)
+    code = main(sys.argv[1:])
+    # So is what an interpreter tidies up while it ends.
+    _flush()
+    os._exit(code)
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; return its exit code. Every error is told here, and nowhere else."""
+    try:
+        if os.name == "nt":
+            return _say("agentctl does not run on Windows", "use it in WSL 2", ExitCode.REFUSED)
+        _prepare_streams()
+        code = _dispatch(argv)
+        sys.stdout.flush()
+        return code
+    except AgentctlError as error:
+        return _say(error.message, error.hint, error.exit_code)
+    except KeyboardInterrupt:
+        return _say_interrupted()
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return _leave_quietly()
+        if error.errno in _WORLD:
+            return _say(_told(error), _WORLD[error.errno], ExitCode.REFUSED)
+        return _confess(error)
+    except Exception as error:  # noqa: BLE001 - the last place at which a bug can be told clearly
+        return _confess(error)
+
+
+def _dispatch(argv: list[str]) -> int:
+    """Parse and run. Not typer's own `main`: that turns a Ctrl-C into a code and colours errors with rich."""
+    import typer
+
+    from agentctl.cli.lazy import program
+
+    command = program()
+    if COMPLETION_VARIABLE in os.environ:
+        _complete(command)
+    try:
+        with command.make_context(PROGRAM, list(argv)) as context:
+            return int(command.invoke(context) or ExitCode.DONE)
+    except typer.Exit as leave:
+        return leave.exit_code
+    except (typer.Abort, EOFError):
+        return _say_interrupted()
+    except typer.TyperException as error:
+        return _say_usage(error)
+
+
+def _complete(command: object) -> None:
+    """Answer a shell that completes a line; whatever goes wrong, it must not print into that line."""
+    try:
+        command.main(prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - no completion is the answer
+        _flush()
+        os._exit(ExitCode.REFUSED)
+
+
+def _say_usage(error: Exception) -> int:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else PROGRAM
+    told = error.format_message() if hasattr(error, "format_message") else str(error)
+    return _say(told.rstrip("."), f"{where} --help", ExitCode.USAGE)
+
+
+def _say_interrupted() -> int:
+    _print_error("interrupted")
+    return ExitCode.INTERRUPTED
+
+
+def _say(message: str, hint: str | None, code: int) -> int:
+    """Tell an error and its way out on stderr; what was printed before comes first."""
+    from agentctl.cli.render import plain
+
+    _flush()
+    _print_error(f"error: {plain(message, keep=chr(10))}")
+    if hint:
+        _print_error(f"hint: {plain(hint, keep=chr(10))}")
+    return code
+
+
+def _told(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def _confess(error: Exception) -> int:
+    """Tell a bug in one line, and where its traceback is."""
+    from agentctl.cli.bugs import record
+
+    place = record(error)
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return _say(f"this is a bug in agentctl: {what}", f"the traceback is in {place}", ExitCode.REFUSED)
+
+
+# -- standard streams ----------------------------------------------------------------------------------------
+
+
+def _prepare_streams() -> None:
+    """See to it that 0, 1 and 2 are open and that no character stops a line from being printed.
+
+    With one of them closed, the next file that is opened would get its number, and what is printed would land
+    in it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open as long as we are
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _print_error(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody is there to be told; the exit code tells it too
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # whoever read it is gone
+
+
+def _nobody_reads() -> bool:
+    """Tell whether it was our own output that broke, and not a pipe to a process of ours."""
+    import select
+
+    poll = select.poll()
+    for descriptor in (1, 2):
+        poll.register(descriptor, 0)
+    return any(happened & (select.POLLERR | select.POLLHUP) for _, happened in poll.poll(0))
+
+
+def _leave_quietly() -> int:
+    """Point stdout at nothing, so that what is still to be flushed breaks no more."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    return ExitCode.REFUSED

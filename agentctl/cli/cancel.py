@@ -1,0 +1,85 @@
+"""`cancel`: stop workers, and say truly what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import note, out, out_json, plain
+from agentctl.cli.verb import module, verb
+from agentctl.domain.states import TERMINAL
+from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.cancelling import Cancelled, cancel_workers
+from agentctl.operations.locating import find_task
+
+app = module()
+
+
+@verb(
+    app,
+    "cancel",
+    examples="""
+agentctl cancel explore-1
+agentctl cancel explore-1 explore-2 --grace-seconds 1
+agentctl cancel --all --no-wait
+""",
+)
+def cancel(
+    instances: opt.AnyInstances = None,
+    everyone: Annotated[bool, typer.Option("--all", help="All that have not ended.")] = False,
+    grace_seconds: opt.GraceSeconds = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return when the request is on disk.")] = False,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> int:
+    """Stop workers with all their processes.
+
+    SIGINT, then SIGTERM, then SIGKILL, each after a grace period. A worker is cancelled when nothing of its
+    process tree is alive; what survives is listed. Ctrl-C leaves the escalation running.
+    """
+    named = instances or []
+    if bool(named) == everyone:
+        raise UsageError("name the workers, or give --all", hint="agentctl list shows them")
+    place = find_task(task, root=root, force=force)
+    try:
+        done = cancel_workers(place, named, all_=everyone, grace_s=grace_seconds, wait=not no_wait)
+    except KeyboardInterrupt:
+        note("interrupted: the cancel goes on without this command")
+        note("hint: agentctl list shows what came of it")
+        return ExitCode.INTERRUPTED
+    _tell(done, json=json, one=len(named) == 1)
+    return ExitCode.DONE if all(_is_as_asked(one, waited=not no_wait) for one in done) else ExitCode.REFUSED
+
+
+def _tell(done: list[Cancelled], *, json: bool, one: bool) -> None:
+    if json:
+        told = [each.to_json() for each in done]
+        out_json(told[0] if one and len(told) == 1 else told)
+        return
+    for each in done:
+        for line in _lines(each):
+            out(line)
+    if not done:
+        note("nothing to cancel: every worker has ended")
+
+
+def _is_as_asked(one: Cancelled, *, waited: bool) -> bool:
+    return not one.survivors and (one.status in TERMINAL or not waited)
+
+
+def _lines(one: Cancelled) -> Iterator[str]:
+    name = one.agent_instance
+    if one.status in TERMINAL and (one.note or not one.cancelled):
+        was = "been cancelled" if one.cancelled else one.status
+        yield f"{name} had {was} before; nothing changed"
+    elif one.cancelled:
+        yield f"{name} cancelled"
+    else:
+        yield f"{name} is still {one.status}" + (f": {plain(one.note)}" if one.note else "")
+    for survivor in one.survivors:
+        yield f"  pid {survivor.get('pid')}: {plain(survivor.get('command') or '')}"

@@ -1,0 +1,52 @@
+"""`doctor`: what is damaged, lost or left over, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import out, out_json, plain
+from agentctl.cli.verb import module, verb
+from agentctl.errors import ExitCode, NotFound
+from agentctl.operations.doctoring import examine
+from agentctl.operations.locating import find_root
+
+app = module()
+
+
+@verb(app, "doctor", exits=(), examples="agentctl doctor\nagentctl doctor --fix\nagentctl doctor --json")
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired safely.")] = False,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> int:
+    """Look for damage and leftovers, and repair what is safe.
+
+    Damaged files, lost and unsupervised workers, stray processes, missing programs, a login manager that
+    kills processes at logout. Exits with 1 while an error is left.
+    """
+    try:
+        found = find_root(root, force=force)
+    except NotFound:
+        if root is not None:
+            raise
+        found = None  # the machine can be examined without a root
+    findings = examine(found, fix=fix)
+    if json:
+        out_json(findings)
+    else:
+        for finding in findings:
+            _show(finding)
+    left = any(finding["severity"] == "error" and not finding["fixed"] for finding in findings)
+    return ExitCode.REFUSED if left else ExitCode.DONE
+
+
+def _show(finding: dict[str, Any]) -> None:
+    where = f" ({plain(finding['where'])})" if finding.get("where") else ""
+    fixed = " [fixed]" if finding["fixed"] else ""
+    out(f"{finding['severity']}: {plain(finding['what'])}{where}{fixed}")
+    if finding.get("next") and not finding["fixed"]:
+        out(f"    {plain(finding['next'])}")

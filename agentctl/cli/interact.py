@@ -1,0 +1,173 @@
+"""`interact ask|list|respond`: the questions of workers, and their answers."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, plain
+from agentctl.cli.verb import FINDS, family, verb
+from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.interacting import ask as ask_question
+from agentctl.operations.interacting import list_questions
+from agentctl.operations.interacting import respond as answer_question
+from agentctl.operations.locating import find_root, find_task
+
+app = family(
+    "Ask, list and answer the questions of workers.",
+    exits=(*FINDS, ExitCode.TIMED_OUT),
+    examples="""
+agentctl interact list
+agentctl interact respond explore-1 yes
+agentctl interact ask --kind confirm "Go on?"
+""",
+)
+
+
+class Kind(StrEnum):
+    """What an answer can be."""
+
+    SELECT = "select"
+    CONFIRM = "confirm"
+    INPUT = "input"
+
+
+@verb(
+    app,
+    "ask",
+    exits=(ExitCode.TIMED_OUT,),
+    examples="""
+agentctl interact ask --kind confirm --default no "Delete the branch?"
+agentctl interact ask --option api=Backend --option web=Frontend "Which part first?"
+agentctl interact ask --deadline-seconds 60 "What is the ticket's number?"
+""",
+)
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    kind: Annotated[
+        Kind | None, typer.Option(help="select with --option, confirm for yes or no, input for any text.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="ID=LABEL", help="One to select from; repeatable.")
+    ] = None,
+    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="Taken at the deadline.")] = None,
+    deadline_seconds: Annotated[
+        float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long to wait for the answer.")
+    ] = None,
+    question_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Name the question; a known one is taken up again."),
+    ] = None,
+    json: opt.Json = False,
+) -> None:
+    """Ask a question from inside a worker; wait for the answer and print it alone.
+
+    The worker is blocked meanwhile, and its clock stands still. At the deadline the default is the answer;
+    without one the exit code is 4.
+    """
+    options = [_option(text) for text in option or []]
+    chosen = kind or (Kind.SELECT if options else Kind.INPUT)
+    answer = ask_question(
+        question,
+        kind=chosen.value,
+        options=options,
+        default=default,
+        deadline_s=deadline_seconds,
+        question_id=question_id,
+    )
+    if json:
+        out_json({"answer": answer})
+    else:
+        out_now(plain(answer, keep="\n\t") if is_terminal(sys.stdout) else answer)
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, label = text.partition("=")
+    if not name:
+        raise UsageError(f"--option {text!r} is not of the form ID=LABEL")
+    return name, label if equals else name
+
+
+@verb(app, "list", examples="agentctl interact list\nagentctl interact list --json --task survey-auth")
+def list_command(
+    task: opt.Task = None, root: opt.Root = None, force: opt.Force = False, json: opt.Json = False
+) -> None:
+    """List the open questions of all tasks.
+
+    To a pipe, a line each: task, instance, id, kind, question, options as ID=LABEL with commas between.
+    """
+    found, only = _places(task, root, force)
+    rows = list_questions(found, only)
+    if json:
+        out_json(rows)
+    elif is_terminal(sys.stdout):
+        for row in rows:
+            _show(row)
+        if not rows:
+            out("no open question")
+    else:
+        for row in rows:
+            fields = (row["taskId"], row["agentInstance"], row["id"], row["kind"], row["question"])
+            out_fields(*fields, ",".join(f"{one['id']}={one['label']}" for one in row["options"]))
+
+
+def _places(task: str | None, root: str | None, force: bool) -> tuple[Any, Any]:
+    """Return the root, and the task where one is named: questions are everybody's."""
+    found = find_root(root, force=force)
+    return found, find_task(task, root=root, force=force) if task is not None else None
+
+
+def _show(row: dict[str, Any]) -> None:
+    out(f"{row['agentInstance']} in {row['taskId']} asks: {plain(row['question'])}")
+    for one in row["options"]:
+        out(f"    {plain(one['id'])}  {plain(one['label'])}")
+    if row.get("default") is not None:
+        out(f"    default: {plain(row['default'])}")
+    if not row.get("waiting", True):
+        out("    its asker is gone; the answer is kept for when it asks again")
+    out(
+        f"    agentctl interact respond {row['agentInstance']} --task {row['taskId']} --id {row['id']} ANSWER"
+    )
+
+
+@verb(
+    app,
+    "respond",
+    examples="""
+agentctl interact respond yes
+agentctl interact respond explore-1 api
+agentctl interact respond explore-1 --id q2 "42"
+""",
+)
+def respond(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[INSTANCE] ANSWER", help="Whose question, where several are open; the answer."
+        ),
+    ],
+    question_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")
+    ] = None,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> None:
+    """Answer a question.
+
+    The first valid answer counts; a second one is refused.
+    """
+    if len(words) > 2:
+        raise UsageError(f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes")
+    found, only = _places(task, root, force)
+    instance = words[0] if len(words) == 2 else None
+    done = answer_question(found, task=only, instance=instance, question_id=question_id, answer=words[-1])
+    if json:
+        out_json(done)
+    else:
+        out(f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}")

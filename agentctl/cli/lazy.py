@@ -1,0 +1,127 @@
+"""Which commands there are, and the group that loads only the one that is called.
+
+A command loads its own module and what that imports; `agentctl --help` and the completion of a command's name
+load none. So `list` does not pay for what `spawn` needs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from agentctl import __version__
+from agentctl.cli.verb import Family, family
+from agentctl.errors import ExitCode, UsageError
+
+
+class Listed(NamedTuple):
+    """A command: the module that declares it, and its line in `agentctl --help`."""
+
+    module: str
+    help: str
+
+
+#: name -> command, in the order in which a person meets them.
+VERBS: dict[str, Listed] = {
+    "new": Listed("tasks", "Make a task and choose it."),
+    "use": Listed("tasks", "Choose the task that later commands mean."),
+    "tasks": Listed("tasks", "List the tasks."),
+    "templates": Listed("templates", "List the templates that `new --template` knows."),
+    "spawn": Listed("spawn", "Start a command as a worker."),
+    "list": Listed("list", "List the workers of a task and their status."),
+    "show": Listed("show", "Show everything that is known of one worker."),
+    "wait-any": Listed("wait_any", "Wait for the next worker to end or to block."),
+    "wait": Listed("wait", "Wait until the named workers have ended."),
+    "wait-all": Listed("wait", "Wait until all workers of the task have ended."),
+    "cancel": Listed("cancel", "Stop workers with all their processes."),
+    "pause": Listed("pause", "Stop all processes of a worker, and its clock."),
+    "unpause": Listed("pause", "Let a paused worker go on."),
+    "interact": Listed("interact", "Ask, list and answer the questions of workers."),
+    "report": Listed("report", "Tell progress, a message or a result from inside a worker."),
+    "send": Listed("send", "Send a message to a worker."),
+    "inbox": Listed("send", "Read the next message, from inside a worker."),
+    "result": Listed("result", "Print what a worker has brought."),
+    "logs": Listed("logs", "Print the output of a worker."),
+    "events": Listed("logs", "Print the events of a task."),
+    "doctor": Listed("doctor", "Look for damage and leftovers, and repair what is safe."),
+    "demo": Listed("demo", "See it all at work, on this folder, in under a minute."),
+}
+
+_EXAMPLES = """
+agentctl new "Survey the auth module"
+agentctl spawn --name size -- du -sh .
+agentctl wait-all && agentctl result size
+"""
+
+
+class LazyGroup(Family):
+    """The program's commands, of which none is loaded before it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in self.commands and cmd_name in VERBS:
+            self.commands[cmd_name] = _load(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise UsageError(f"there is no command {name!r}", hint=_similar(name))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.help) for name, listed in VERBS.items()])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        from typer.core import CompletionItem  # type: ignore[attr-defined]
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name) for name in VERBS if name.startswith(incomplete)]
+
+
+def _load(name: str) -> Any:
+    """Return the command of a module that declares one, several of a kind, or a family of that name."""
+    module = import_module(f"agentctl.cli.{VERBS[name].module}")
+    loaded = typer.main.get_command(module.app)
+    return getattr(loaded, "commands", {}).get(name, loaded)
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, VERBS, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else "agentctl --help lists them"
+
+
+def program() -> Any:
+    """Return the whole program as one command."""
+    app = family("", examples=_EXAMPLES, exits=tuple(ExitCode), group=LazyGroup, add_completion=True)
+    app.callback(invoke_without_command=True)(_start)
+    return typer.main.get_command(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"agentctl {__version__}")
+        raise typer.Exit
+
+
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Give work to several agents or commands at once: real processes, plain files, no daemon.
+
+    The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder.
+    Data goes to stdout, everything else to stderr; --json prints one JSON document.
+    """
+    if context.invoked_subcommand is None:
+        raise UsageError("no command is given", hint="agentctl --help lists them")

@@ -1,0 +1,52 @@
+"""`list`: the workers of a task."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import elapsed, is_terminal, note, out_fields, out_json, progress, standing, warn
+from agentctl.cli.verb import module, verb
+from agentctl.operations.listing import damage, list_workers
+from agentctl.operations.locating import find_task
+
+app = module()
+
+
+@verb(
+    app, "list", examples="agentctl list\nagentctl list --json --task survey-auth\nagentctl list | cut -f 1,2"
+)
+def list_command(
+    task: opt.Task = None, root: opt.Root = None, force: opt.Force = False, json: opt.Json = False
+) -> None:
+    """List the workers of a task and their status.
+
+    To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-`
+    for nothing. Starts nothing and waits for nothing.
+    """
+    place = find_task(task, root=root, force=force)
+    rows = list_workers(place)
+    if json:
+        out_json(rows)
+    elif is_terminal(sys.stdout):
+        _draw(rows, place.id)
+    else:
+        for row in rows:
+            _print(row)
+    warn(damage(place))
+
+
+def _print(row: dict[str, Any]) -> None:
+    seconds = elapsed(row)
+    shown = None if seconds is None else f"{seconds:.1f}"
+    out_fields(row["agentInstance"], row["status"], standing(row), shown, progress(row), row.get("command"))
+
+
+def _draw(rows: list[dict[str, Any]], task_id: str) -> None:
+    if not rows:
+        note(f"no worker in {task_id} yet: agentctl spawn -- COMMAND starts one")
+        return
+    from agentctl.cli.tables import draw_workers
+
+    draw_workers(rows)

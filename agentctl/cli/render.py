@@ -1,0 +1,163 @@
+"""What is printed, and how: JSON for programs, tab-separated lines for pipes, tables for terminals.
+
+Text that came from a worker or from a file goes through `plain`: a terminal obeys control characters.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
+
+#: Where a column has nothing to say.
+NOTHING = "-"
+
+
+def _escapes() -> dict[int, str]:
+    """Return what is printed for C0, DEL, C1, and what turns the direction of text or ends a line unseen."""
+    small = [*range(0x20), *range(0x7F, 0xA0)]
+    wide = [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+    table = {code: f"\\x{code:02x}" for code in small} | {code: f"\\u{code:04x}" for code in wide}
+    return table | {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+
+
+_ESCAPES = _escapes()
+_JSON_ESCAPES = {code: f"\\u{code:04x}" for code in _ESCAPES if code >= 0x7F}
+
+
+def plain(text: object, keep: str = "") -> str:
+    r"""Return text that no terminal obeys; `keep` names control characters that may stay.
+
+    >>> plain("a\x1b[31mb\n")
+    'a\\x1b[31mb\\n'
+    >>> plain("a\nb", keep="\n")
+    'a\nb'
+    """
+    told = str(text)
+    if not keep:
+        return told if told.isascii() and told.isprintable() else told.translate(_ESCAPES)
+    kept = {ord(character) for character in keep}
+    return told.translate({code: shown for code, shown in _ESCAPES.items() if code not in kept})
+
+
+def is_terminal(stream: IO[Any]) -> bool:
+    """Tell whether a person looks at a stream."""
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def out(line: str = "") -> None:
+    """Print a line of data."""
+    print(line)
+
+
+def out_now(line: str) -> None:
+    """Print a line of data that somebody waits for."""
+    print(line, flush=True)
+
+
+def note(line: str) -> None:
+    """Print a line beside the data."""
+    sys.stdout.flush()
+    print(line, file=sys.stderr, flush=True)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Print warnings beside the data."""
+    for line in lines:
+        note(f"warning: {plain(line)}")
+
+
+def as_json(value: Any, *, shown: bool = False) -> str:
+    """Return one compact JSON document that is safe wherever stdout goes; `shown` within text for a person.
+
+    Where stdout cannot print every character, `backslashreplace` would write escapes that JSON does not have.
+    """
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=not is_unicode, separators=(",", ":"))
+    return text.translate(_JSON_ESCAPES) if shown or is_terminal(sys.stdout) else text
+
+
+def out_json(value: Any) -> None:
+    """Print one JSON document."""
+    out_now(as_json(value))
+
+
+def out_fields(*fields: object) -> None:
+    """Print a line of tab-separated fields; one that is empty shows as `-`."""
+    out("\t".join(NOTHING if field is None or field == "" else plain(field) for field in fields))
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as a person says it.
+
+    >>> [duration(value) for value in (None, 4.25, 65, 7384)]
+    ['-', '4.2s', '1m05s', '2h03m']
+    """
+    if seconds is None:
+        return NOTHING
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"
+
+
+def elapsed(row: Mapping[str, Any]) -> float | None:
+    """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
+    measured = row.get("durationSeconds")
+    began = row.get("startedAt")
+    if measured is not None or began is None or row.get("endedAt") is not None:
+        return measured
+    from datetime import UTC, datetime
+
+    try:
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
+    except (TypeError, ValueError):
+        return None  # a line of the log that somebody else wrote
+
+
+def progress(row: Mapping[str, Any]) -> str | None:
+    """Return how far a worker says it is: `40% reading`."""
+    told = row.get("progress") or {}
+    percent = told.get("percent")
+    parts = [f"{percent:g}%" if isinstance(percent, int | float) else "", str(told.get("text") or "")]
+    return " ".join(part for part in parts if part) or None
+
+
+def standing(row: Mapping[str, Any]) -> str | None:
+    """Return what goes beside the status: why it failed, or what is unusual about one that lives."""
+    if row.get("reason"):
+        return str(row["reason"])
+    if row.get("survivors"):
+        return "survivors"
+    if row.get("paused"):
+        return "paused"
+    health = row.get("health")
+    return health if health in ("unsupervised", "elsewhere") else None
+
+
+def how_it_ended(status: str, reason: str | None, exit_code: int | None, signal: Any) -> str:
+    """Return an end in a few words: `failed (exit_code 3)`."""
+    if not reason:
+        return status
+    detail = {"exit_code": exit_code, "signal": signal}.get(reason)
+    return f"{status} ({reason}{'' if detail is None else f' {detail}'})"
+
+
+def outline(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Yield the lines in which a nested document is shown to a person; what is empty is left out."""
+    for key, item in value.items():
+        if item in (None, "", [], {}):
+            continue
+        if isinstance(item, Mapping):
+            yield f"{indent}{plain(key)}:"
+            yield from outline(item, indent + "  ")
+        elif isinstance(item, list) and isinstance(item[0], Mapping):
+            for number, part in enumerate(item, 1):
+                yield f"{indent}{plain(key)} {number}:"
+                yield from outline(part, indent + "  ")
+        else:
+            yield f"{indent}{plain(key)}: {plain(item) if isinstance(item, str) else as_json(item, shown=True)}"

@@ -1,0 +1,77 @@
+"""`result`: what a worker has brought."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import is_terminal, note, out_json, plain
+from agentctl.cli.verb import FINDS, module, verb
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.errors import ExitCode
+from agentctl.operations.locating import find_task
+from agentctl.operations.results import read_result
+
+app = module()
+
+_BYTES = 4000
+
+
+@verb(
+    app,
+    "result",
+    exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    examples="""
+agentctl result explore-1
+agentctl result explore-1 --max-bytes 100000 > explore-1.txt
+agentctl wait explore-1 && agentctl result explore-1 --json
+""",
+)
+def result(
+    instance: opt.Instance,
+    max_bytes: Annotated[int, typer.Option(metavar="N", min=0, help="How much of it to print.")] = _BYTES,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> int:
+    """Print what a worker has brought.
+
+    What it declared with `agentctl report result`, else the end of its stdout. Where it is cut, stderr says
+    so, and where the whole is. Exits with 1 while the worker has not ended.
+    """
+    told = read_result(find_task(task, root=root, force=force), instance, max_bytes=max_bytes)
+    if json:
+        out_json(told)
+    else:
+        _print(told)
+    return _code(told)
+
+
+def _print(told: dict[str, Any]) -> None:
+    parts = [part for part in (told.get("summary"), told.get("text")) if part]
+    for part in dict.fromkeys(parts):
+        shown = plain(part, keep="\n\t") if is_terminal(sys.stdout) else part
+        sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
+    if told.get("truncated"):
+        shown_bytes = len((told.get("text") or "").encode("utf-8", "surrogateescape"))
+        whole = plain(told["path"]) if told.get("path") else f"agentctl show {told['agentInstance']}"
+        note(f"[cut: {shown_bytes} of {told['size']} bytes; whole: {whole}]")
+    for file in told.get("files") or []:
+        note(f"file: {plain(file['path'])} ({file['size']} bytes)")
+
+
+def _code(told: dict[str, Any]) -> int:
+    status, instance = told["status"], told["agentInstance"]
+    if status not in TERMINAL:
+        note(f"error: {instance} is {status}: this is not its end")
+        note(f"hint: agentctl wait {instance}")
+        return ExitCode.REFUSED
+    if status == Status.COMPLETED:
+        return ExitCode.DONE
+    reason = f" ({told['reason']})" if told.get("reason") else ""
+    note(f"{instance} {status}{reason}")
+    return ExitCode.UNSUCCESSFUL

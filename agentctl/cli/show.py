@@ -1,0 +1,31 @@
+"""`show`: everything that is known of one worker."""
+
+from __future__ import annotations
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import out, out_json, outline
+from agentctl.cli.verb import module, verb
+from agentctl.operations.listing import show_worker
+from agentctl.operations.locating import find_task
+
+app = module()
+
+
+@verb(app, "show", examples="agentctl show explore-1\nagentctl show explore-1 --json")
+def show(
+    instance: opt.Instance,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> None:
+    """Show everything that is known of one worker.
+
+    Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
+    """
+    told = show_worker(find_task(task, root=root, force=force), instance)
+    if json:
+        out_json(told)
+        return
+    for line in outline(told):
+        out(line)

@@ -1,0 +1,262 @@
+"""`spawn`: start commands as workers, one or a batch, now or when there is a slot."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.completing import complete_instances
+from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
+from agentctl.cli.verb import FINDS, Verb, module, verb
+from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.spawning import (
+    Spawned,
+    SpawnRequest,
+    read_batch,
+    resume_queue,
+    spawn_workers,
+    task_for_spawn,
+)
+
+app = module()
+
+
+class SpawnVerb(Verb):
+    """`spawn`, which wants `--` before the command: what stands there without one is no command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        command = ctx.params.get("command") or []
+        if command and given[-len(command) - 1 : -len(command)] != ["--"] and not ctx.resilient_parsing:
+            raise UsageError(
+                f"what is {command[0]!r}? a command stands behind --",
+                hint="agentctl spawn [OPTIONS] -- CMD ARGS...",
+            )
+        return rest
+
+
+@verb(
+    app,
+    "spawn",
+    kind=SpawnVerb,
+    allow_interspersed_args=False,
+    exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.UNSUCCESSFUL),
+    examples="""
+agentctl spawn -- make test
+agentctl spawn --name lint --queue --retries 2 -- ruff check .
+agentctl spawn --after lint --shell "make build | tee build.log"
+printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
+""",
+)
+def spawn(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD ARGS...]", help="The command; no shell sees it.")
+    ] = None,
+    shell: Annotated[
+        str | None, typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="INSTANCE", help="Its name; else CMD and a number.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option(metavar="FOLDER", help="Where it runs.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="Set in its environment; repeatable.")
+    ] = None,
+    timeout_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="N", parser=opt.seconds, help="How long it may run; else the task's limit."),
+    ] = None,
+    grace_seconds: opt.GraceSeconds = None,
+    queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
+    priority: Annotated[int, typer.Option(metavar="N", help="In the queue, the higher starts first.")] = 0,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="INSTANCE",
+            help="Start when this one has completed; repeatable; implies --queue.",
+            autocompletion=complete_instances,
+        ),
+    ] = None,
+    after_any: Annotated[
+        bool, typer.Option("--after-any", help="Start when those of --after have ended, however.")
+    ] = False,
+    retries: Annotated[int, typer.Option(metavar="N", help="Try again so often when it fails.")] = 0,
+    retry_delay_seconds: Annotated[
+        float,
+        typer.Option(metavar="N", parser=opt.seconds, help="Before the first retry; doubled for each other."),
+    ] = 1.0,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The same key twice starts one worker, and answers with it."),
+    ] = None,
+    keep_children: Annotated[
+        bool, typer.Option("--keep-children", help="Let what it leaves behind at its end live.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until it has ended; exit with its exit code.")
+    ] = False,
+    batch: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Many workers: JSON lines with these options' names; - is stdin."),
+    ] = None,
+    roster: Annotated[
+        bool, typer.Option("--roster", help="The workers of the template that the task was made from.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume-queue", help="Give queued workers whose environment is gone this one.")
+    ] = False,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> int:
+    """Start a command as a worker.
+
+    It goes on when this terminal is closed. Without a task, one is made.
+    With --wait the exit code is the worker's own (128 + n for signal n; 7 where it has none); Ctrl-C then
+    leaves the worker running.
+    """
+    modes = (command, shell, batch, roster, resume)
+    if sum(mode not in (None, False) for mode in modes) != 1:
+        raise UsageError("give one of -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
+    request = SpawnRequest(
+        argv=(command or []) if shell is None else ["/bin/sh", "-c", shell],
+        name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
+        grace_seconds=grace_seconds, priority=priority, after=after or [], after_any=after_any,
+        retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, keep_children=keep_children,
+    )  # fmt: skip
+    many = command is None and shell is None
+    if many and request != SpawnRequest(argv=[]):
+        raise UsageError(
+            "an option of one worker is given, but not its command",
+            hint="-- CMD goes behind it; the lines of a batch have options of their own",
+        )
+    if after_any and not after:
+        raise UsageError("--after-any goes with --after")
+    requests = _read(batch) if batch is not None else [request]
+    place = task_for_spawn(task, root=root, force=force)
+    if resume:
+        return _resume(place, json)
+    if roster:
+        from agentctl.operations.templates import start_template
+
+        spawned = start_template(place)
+    else:
+        spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
+    return _answer(place, spawned, wait=wait, json=json, many=many)
+
+
+def _answer(place: Any, spawned: list[Spawned], *, wait: bool, json: bool, many: bool) -> int:
+    if wait:
+        return _stay(place, spawned, json=json, many=many)
+    if json:
+        told = [one.to_json() for one in spawned]
+        out_json(told if many else told[0])
+    else:
+        _tell(spawned)
+    failed = any(one.status == "failed" and not one.reused for one in spawned)
+    return ExitCode.REFUSED if failed else ExitCode.DONE
+
+
+def _tell(spawned: list[Spawned]) -> None:
+    for one in spawned:
+        out_now(spawned_line(one))
+
+
+def spawned_line(one: Spawned) -> str:
+    """Return the line in which a person reads what became of a request."""
+    pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
+    known = ", started before with this key" if one.reused else ""
+    message = f": {plain(one.message)}" if one.message else ""
+    return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{message}"
+
+
+def _read(batch: str) -> list[SpawnRequest]:
+    if batch == "-":
+        return read_batch(sys.stdin, "stdin")
+    try:
+        with open(batch, encoding="utf-8", errors="surrogateescape") as lines:
+            return read_batch(lines, batch)
+    except OSError as error:
+        raise UsageError(f"cannot read {batch}: {error.strerror}") from error
+
+
+def _environment(pairs: list[str]) -> dict[str, str]:
+    environment = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            # Only what is before a `=` is shown: the rest may be a secret.
+            raise UsageError(f"--env {name!r} is not of the form K=V")
+        environment[name] = value
+    return environment
+
+
+def _resume(place: Any, json: bool) -> int:
+    resumed = resume_queue(place)
+    if json:
+        out_json(resumed)
+        return ExitCode.DONE
+    for instance in resumed:
+        out_now(f"{instance} has an environment again")
+    if not resumed:
+        note("no queued worker lacks its environment")
+    return ExitCode.DONE
+
+
+def _stay(place: Any, spawned: list[Spawned], *, json: bool, many: bool) -> int:
+    """Wait until the workers have ended; one alone passes its exit code on."""
+    from agentctl.operations.waiting import WaitedEnd, wait_all
+
+    names = [one.agent_instance for one in spawned]
+    try:
+        if not json:
+            _tell(spawned)
+        found: dict[str, WaitedEnd] = {
+            end.agent_instance: end for end in wait_all(place, names, timeout_s=None)
+        }
+    except KeyboardInterrupt:
+        _tell_left(place, names)
+        return ExitCode.INTERRUPTED
+    ends = [found[name] for name in names]
+    if json:
+        told = [{**one.to_json(), **found[one.agent_instance].to_json()} for one in spawned]
+        out_json(told if many else told[0])
+    else:
+        for end in ends:
+            out_now(f"{end.agent_instance} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}")
+    if len(ends) == 1:
+        return _passed_on(ends[0].status, ends[0].exit_code, ends[0].signal)
+    return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
+
+
+def _tell_left(place: Any, names: list[str]) -> None:
+    shown = " ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+    note(f"interrupted: {shown} left running in {place.id}")
+    note(f"hint: agentctl show {names[0]} --task {place.id}; agentctl cancel {shown} --task {place.id}")
+
+
+def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:
+    """Return the worker's own exit code, as a shell would; never 0 for one that did not complete."""
+    if status == "completed":
+        return ExitCode.DONE
+    if exit_code:
+        return exit_code
+    number = _signal_number(signal)
+    return ExitCode.UNSUCCESSFUL if number is None else 128 + number
+
+
+def _signal_number(told: str | int | None) -> int | None:
+    import signal
+
+    if told is None or isinstance(told, int):
+        return told
+    try:
+        return signal.Signals[told].value
+    except KeyError:
+        digits = "".join(character for character in told if character.isdigit())
+        return int(digits) if digits else None

@@ -1,0 +1,91 @@
+"""Tables for terminals: the only module that loads rich, and only when a table is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, standing
+
+_COLOURS = {
+    "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
+    "cancelled": "magenta", "working": "cyan", "input-required": "yellow", "canceled": "magenta",
+}  # fmt: skip
+_COLOURED = ("status", "state")
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+
+Row = Mapping[str, Any]
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> Table:
+    """Return a table; the column `wide` gets the room that is left and is cut where there is none."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        drawn.add_column(head, no_wrap=head != wide)  # rich takes the room from those that may wrap
+    for row in rows:
+        drawn.add_row(*(_cell(head, value) for head, value in zip(heads, row, strict=True)))
+    return drawn
+
+
+def _cell(head: str, value: object) -> Text:
+    """Return a cell: a Text, so that no bracket in it is taken for markup, and one line, cut at its end."""
+    told = NOTHING if value is None or value == "" else plain(value)
+    style = _COLOURS.get(told, "") if head in _COLOURED else ""
+    return Text(told, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def draw(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> None:
+    """Print a table on stdout."""
+    Console(highlight=False).print(table(heads, rows, wide=wide))
+
+
+def workers(rows: Sequence[Row]) -> Table:
+    """Return the table of the workers of a task."""
+    heads = ("instance", "status", "reason", "time", "progress", "command")
+    return table(heads, (_worker(row) for row in rows), wide="command")
+
+
+def draw_workers(rows: Sequence[Row]) -> None:
+    """Print the table of the workers of a task on stdout."""
+    Console(highlight=False).print(workers(rows))
+
+
+def _worker(row: Row) -> tuple[object, ...]:
+    time = duration(elapsed(row))
+    return row["agentInstance"], row["status"], standing(row), time, progress(row), row.get("command")
+
+
+class LiveWorkers:
+    """The table of workers on stderr, drawn again at each change and taken away at the end."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> LiveWorkers:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, rows: list[dict[str, Any]]) -> None:
+        """Draw the rows that fit; those that have ended go first when they do not."""
+        room = max(self._console.height - 4, 3)
+        shown = rows
+        if len(rows) > room:
+            kept = {id(row) for row in sorted(rows, key=lambda row: row["status"] in _ENDED)[:room]}
+            shown = [row for row in rows if id(row) in kept]
+        drawn = workers(shown)
+        ended = sum(row["status"] in _ENDED for row in rows)
+        drawn.caption = f"{ended} of {len(rows)} ended"
+        self._live.update(drawn, refresh=True)

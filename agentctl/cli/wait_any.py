@@ -1,0 +1,93 @@
+"""`wait-any`: the next end or block, each given out once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.render import how_it_ended, out_json, out_now
+from agentctl.cli.verb import FINDS, module, verb
+from agentctl.domain.states import Status
+from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.locating import find_task
+from agentctl.operations.waiting import wait_any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentctl.operations.waiting import WaitedEnd
+
+app = module()
+
+_KINDS = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED)
+
+
+@verb(
+    app,
+    "wait-any",
+    exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.NOTHING_LEFT),
+    examples="""
+agentctl wait-any
+agentctl wait-any explore-1 explore-2 --timeout-seconds 60 --json
+while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line"; done
+""",
+)
+def wait_any_command(
+    instances: opt.AnyInstances = None,
+    timeout_seconds: opt.WaitSeconds = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who asks: each consumer is given each end once; `default` without it."
+        ),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option("--for", metavar="LIST", help="Of completed,failed,cancelled,blocked; else all."),
+    ] = None,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> None:
+    """Wait for the next worker to end or to block.
+
+    Prints the earliest end or block that this consumer has not been given, at once if there is one. Without
+    --timeout-seconds the task's `timeoutSeconds` is the limit.
+    """
+    wait_any(
+        find_task(task, root=root, force=force),
+        instances or [],
+        timeout_s=timeout_seconds,
+        consumer=consumer,
+        kinds=_statuses(kinds),
+        deliver=_delivery(json),
+    )
+
+
+def _delivery(json: bool) -> Callable[[WaitedEnd], None]:
+    """Return what prints an end; when it returns the end counts as given, so it flushes."""
+
+    def deliver(end: WaitedEnd) -> None:
+        if json:
+            out_json(end.to_json())
+        else:
+            again = " [given again]" if end.redelivered else ""
+            shown = how_it_ended(end.status, end.reason, end.exit_code, end.signal)
+            out_now(f"{end.agent_instance} {shown}{again}")
+
+    return deliver
+
+
+def _statuses(kinds: str | None) -> frozenset[Status] | None:
+    if kinds is None:
+        return None
+    names = [name.strip() for name in kinds.split(",") if name.strip()]
+    unknown = [name for name in names if name not in _KINDS]
+    if unknown or not names:
+        raise UsageError(
+            f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}"
+        )
+    return frozenset(Status(name) for name in names)

@@ -1,0 +1,61 @@
+"""What a question may look like and which answers it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.errors import UsageError
+
+KINDS = ("select", "confirm", "input")
+_YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
+_LONGEST = 100_000
+
+
+def check_question(body: Mapping[str, Any], default: str | None) -> None:
+    """Raise `UsageError` where a question cannot be answered as it stands."""
+    kind, options = body["kind"], body["options"]
+    if kind not in KINDS:
+        raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    if not str(body["question"]).strip():
+        raise UsageError("the question is empty")
+    ids = [option["id"] for option in options]
+    if kind == "select" and not ids:
+        raise UsageError("a select question needs options", hint="--option ID=LABEL, once for each")
+    if kind != "select" and ids:
+        raise UsageError(f"a {kind} question takes no options", hint="--kind select")
+    if "" in ids or len(set(ids)) < len(ids):
+        raise UsageError(f"the options' ids must differ and not be empty: {', '.join(map(repr, ids))}")
+    if default is not None:
+        check_answer(body, default)
+
+
+def check_answer(body: Mapping[str, Any], answer: str) -> str:
+    """Return the answer as the asker gets it: an option's id, `yes` or `no`, or the text.
+
+    >>> check_answer({"kind": "select", "options": [{"id": "a", "label": "src/a"}]}, "src/a")
+    'a'
+    >>> check_answer({"kind": "confirm"}, "Y")
+    'yes'
+    """
+    match body.get("kind"):
+        case "confirm":
+            word = answer.strip().lower()
+            if word not in _YES | _NO:
+                raise UsageError(f"{answer!r} is neither yes nor no")
+            return "yes" if word in _YES else "no"
+        case "select":
+            return _option(body.get("options") or [], answer)
+        case _:
+            if len(answer) > _LONGEST:
+                raise UsageError(f"the answer is too long: {len(answer)} characters; at most {_LONGEST}")
+            return answer
+
+
+def _option(options: list[Mapping[str, Any]], answer: str) -> str:
+    for key in ("id", "label"):
+        found = [str(option["id"]) for option in options if option.get(key) == answer]
+        if len(found) == 1:
+            return found[0]
+    known = ", ".join(f"{option['id']} ({option['label']})" for option in options)
+    raise UsageError(f"{answer!r} is no option of this question", hint=f"the options: {known}")

@@ -1,0 +1,54 @@
+"""How a worker is made to stop: SIGINT, grace, SIGTERM, grace, SIGKILL, and what comes when even that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+#: How long SIGKILL may take before the survivors are named; a process in an uninterruptible call outlives it.
+KILL_LIMIT_S = 5.0
+
+
+class Stage(IntEnum):
+    """The step of an escalation that has been taken last."""
+
+    NONE = 0
+    INTERRUPT = 1
+    TERMINATE = 2
+    KILL = 3
+    #: SIGKILL was sent and something lives on.
+    SURVIVORS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """A stage and the instant (monotonic seconds) at which the next one is due."""
+
+    stage: Stage
+    due: float
+
+
+def begin(now: float, grace_s: float, first: Stage = Stage.INTERRUPT) -> Escalation:
+    """Return the first step, taken now."""
+    return Escalation(first, now + _limit_of(first, grace_s))
+
+
+def advance(step: Escalation, now: float, grace_s: float) -> Escalation:
+    """Return the next step when it is due, else the same.
+
+    >>> advance(begin(0, 5), 4, 5).stage.name, advance(begin(0, 5), 5, 5).stage.name
+    ('INTERRUPT', 'TERMINATE')
+    """
+    if now < step.due or step.stage is Stage.SURVIVORS:
+        return step
+    stage = Stage(step.stage + 1)
+    return Escalation(stage, now + _limit_of(stage, grace_s))
+
+
+def _limit_of(stage: Stage, grace_s: float) -> float:
+    return grace_s if stage < Stage.KILL else KILL_LIMIT_S
+
+
+def whole_limit_s(grace_s: float) -> float:
+    """Return the seconds after which a whole escalation has ended or named its survivors."""
+    return 2 * grace_s + KILL_LIMIT_S

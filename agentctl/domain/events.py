@@ -1,0 +1,92 @@
+"""The events of a task: past facts, one JSON object a line of `events.jsonl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from agentctl.domain.states import Status
+
+TASK_CREATED = "task.created"
+QUEUED = "agent.queued"
+STARTED = "agent.started"
+BLOCKED = "agent.blocked"
+RESUMED = "agent.resumed"
+RETRYING = "agent.retrying"
+PAUSED = "agent.paused"
+UNPAUSED = "agent.unpaused"
+CANCEL_REQUESTED = "agent.cancel_requested"
+CANCEL_FAILED = "agent.cancel_failed"
+COMPLETED = "agent.completed"
+FAILED = "agent.failed"
+CANCELLED = "agent.cancelled"
+ASKED = "interaction.requested"
+ANSWERED = "interaction.responded"
+EXPIRED = "interaction.expired"
+MESSAGE_SENT = "message.sent"
+RESULT_DECLARED = "result.declared"
+
+#: The event that tells of a terminal status, and back.
+END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
+END_STATUS = {event: status for status, event in END_EVENT.items()}
+
+#: What a decoded line is: the object as it stands in the file.
+Event = dict[str, Any]
+
+
+class BadLine(NamedTuple):
+    """A line that is no event: its number in the file (from 1) and what is wrong with it."""
+
+    seq: int
+    problem: str
+
+
+def make_event(ts: str, type_: str, task_id: str, by: str, payload: dict[str, Any], instance: str | None = None) -> Event:
+    """Return one event; `instance` is put into the envelope and, for `agent.*`, into the payload."""
+    event: Event = {"ts": ts, "type": type_, "taskId": task_id}
+    if instance is not None:
+        event["agentInstance"] = instance
+        payload = {"agentInstance": instance, **payload}
+    event["by"] = by
+    event["payload"] = payload
+    return event
+
+
+def encode(events: Iterable[Event]) -> bytes:
+    """Return the lines of `events`, each ended by the newline that commits it."""
+    return b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in events)
+
+
+def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]:
+    """Yield (seq, event) for each line of `data`, which holds whole lines only; `BadLine` for what is no event.
+
+    One parse for all lines is 2 to 3 times as fast as one for each, so it is tried first.
+    """
+    lines = data.split(b"\n")[:-1]
+    try:
+        events = json.loads(b"[" + b",".join(lines) + b"]")
+    except ValueError:
+        events = []
+    if len(events) == len(lines) and all(map(_is_event, events)):
+        yield from enumerate(events, first_seq)
+    else:
+        for seq, line in enumerate(lines, first_seq):
+            yield _decode_line(seq, line)
+
+
+def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return BadLine(seq, f"not JSON: {error}")
+    return (seq, event) if _is_event(event) else BadLine(seq, "no event: it lacks a type or a payload")
+
+
+def _is_event(value: object) -> bool:
+    return (
+        type(value) is dict
+        and type(value.get("type")) is str
+        and type(value.get("payload")) is dict
+        and type(value.get("agentInstance", "")) is str
+    )

@@ -1,0 +1,74 @@
+"""The limits of a task (`config` in task.yaml): their defaults, and what a value may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What every worker of a task is held to; times in seconds."""
+
+    max_concurrent_agents: int = 5
+    timeout_seconds: float = 3600
+    grace_seconds: float = 5
+    max_depth: int = 1
+    max_output_bytes: int = GIB
+
+    def to_json(self) -> dict[str, float]:
+        """Return the limits under their names in task.yaml."""
+        return {KEYS[field.name]: getattr(self, field.name) for field in fields(self)}
+
+
+KEYS = {
+    "max_concurrent_agents": "maxConcurrentAgents",
+    "timeout_seconds": "timeoutSeconds",
+    "grace_seconds": "graceSeconds",
+    "max_depth": "maxDepth",
+    "max_output_bytes": "maxOutputBytes",
+}
+FIELDS = {key: name for name, key in KEYS.items()}
+
+#: key -> (smallest, largest, whole numbers only)
+_RANGES: dict[str, tuple[float, float, bool]] = {
+    "maxConcurrentAgents": (1, 10_000, True),
+    "timeoutSeconds": (0.001, 365 * 86_400, False),
+    "graceSeconds": (0, 3600, False),
+    "maxDepth": (0, 64, True),
+    "maxOutputBytes": (1, 1 << 50, True),
+}
+
+
+class BadLimit(ValueError):
+    """A key of `config` that does not exist, or a value that it cannot have."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def check_limit(key: str, value: Any) -> float:
+    """Return the value of one limit, or raise `BadLimit`."""
+    if key not in _RANGES:
+        raise BadLimit(key, f"unknown key {key!r}; known: {', '.join(_RANGES)}")
+    low, high, whole = _RANGES[key]
+    kinds = (int,) if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        kind = "a whole number" if whole else "a number"
+        raise BadLimit(key, f"{key} must be {kind} from {low:g} to {high:g}, not {value!r}")
+    return value
+
+
+def limits_from(config: Mapping[str, Any], base: Limits | None = None) -> Limits:
+    """Return `base` (or the defaults) with the keys of `config` put over it, each checked.
+
+    >>> limits_from({"maxDepth": 3}).max_depth
+    3
+    """
+    checked = {key: check_limit(key, value) for key, value in config.items()}
+    values: dict[str, Any] = {FIELDS[key]: value for key, value in checked.items()}
+    return replace(base or Limits(), **values)

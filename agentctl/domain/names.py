@@ -1,0 +1,56 @@
+"""Names that become file names: instances, task ids, consumers, questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agentctl.errors import UsageError
+
+NAME_RULE = "1 to 64 of A-Z a-z 0-9 _ -, not starting with -"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` can be an instance, a task id or a consumer.
+
+    >>> [is_name(n) for n in ("explore-1", "../x", "-x", "x" * 65, "", "é", "a\\n")]
+    [True, False, False, False, False, False, False]
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def check_name(text: str, what: str) -> str:
+    """Return `text`; raise `UsageError` naming `what` where it is no name."""
+    if not is_name(text):
+        raise UsageError(f"{what} {text!r} is not a name", hint=f"use {NAME_RULE}")
+    return text
+
+
+def slug(text: str, fallback: str = "task") -> str:
+    """Make a name out of a title.
+
+    >>> slug("Survey the auth module!")
+    'survey-the-auth-module'
+    """
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return "-".join(words)[:40].strip("-") or fallback
+
+
+def base_name(argv0: str) -> str:
+    """Make the stem of an instance's name out of a program's path.
+
+    >>> base_name("/usr/bin/python3.11")
+    'python3-11'
+    """
+    return slug(argv0.rstrip("/").rsplit("/", 1)[-1], fallback="worker")
+
+
+def first_of(names: Sequence[str], limit: int = 8) -> str:
+    """Return some names for a message, and how many more there are.
+
+    >>> first_of(["a", "b", "c"], limit=2)
+    'a, b and 1 more'
+    """
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")

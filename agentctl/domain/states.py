@@ -1,0 +1,91 @@
+"""Where a worker can be in its life, and what follows for the roster and the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a worker is in its life."""
+
+    #: Accepted, on disk, not started: it waits for a slot or for other workers.
+    QUEUED = "queued"
+    #: Its process runs (or is paused, or is between two attempts).
+    RUNNING = "running"
+    #: An open question of it has somebody who waits for the answer.
+    BLOCKED = "blocked"
+    #: Ended by itself, successfully.
+    COMPLETED = "completed"
+    #: Ended otherwise; the reason says how.
+    FAILED = "failed"
+    #: Ended by a cancel; nothing of its process tree is alive.
+    CANCELLED = "cancelled"
+
+
+class Reason(StrEnum):
+    """Why a worker failed."""
+
+    #: It exited with a code other than 0.
+    EXIT_CODE = "exit_code"
+    #: A signal that agentctl did not send ended it.
+    SIGNAL = "signal"
+    #: Its time limit passed.
+    TIMED_OUT = "timed_out"
+    #: Worker and shim are proven gone and nobody saw the exit.
+    LOST = "lost"
+    #: Its program could not be executed, or it died before it was executed.
+    NOT_STARTED = "not_started"
+    #: A worker that it was to start after did not complete.
+    DEPENDENCY = "dependency"
+    #: It wrote more than `maxOutputBytes`.
+    OUTPUT_LIMIT = "output_limit"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+
+#: status -> the statuses it can move to. What is not listed is ignored by the projection.
+MOVES: dict[Status, frozenset[Status]] = {
+    Status.QUEUED: frozenset({Status.RUNNING}) | TERMINAL,
+    Status.RUNNING: frozenset({Status.BLOCKED}) | TERMINAL,
+    Status.BLOCKED: frozenset({Status.RUNNING, Status.BLOCKED}) | TERMINAL,
+    Status.COMPLETED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELLED: frozenset(),
+}
+
+ROSTER_STATE: dict[Status, str] = {
+    Status.QUEUED: "pending",
+    Status.RUNNING: "active",
+    Status.BLOCKED: "awaiting",
+    Status.COMPLETED: "completed",
+    Status.FAILED: "failed",
+    Status.CANCELLED: "failed",
+}
+
+
+def is_terminal(status: Status) -> bool:
+    """Tell whether no later event can move a worker in this status."""
+    return status in TERMINAL
+
+
+def task_state(statuses: Iterable[Status]) -> str:
+    """Return the state of a task whose workers have these statuses.
+
+    >>> task_state([])
+    'created'
+    >>> task_state([Status.COMPLETED, Status.BLOCKED])
+    'input-required'
+    >>> task_state([Status.COMPLETED, Status.CANCELLED])
+    'canceled'
+    """
+    present = set(statuses)
+    if not present:
+        return "created"
+    if Status.BLOCKED in present:
+        return "input-required"
+    if present & {Status.QUEUED, Status.RUNNING}:
+        return "working"
+    if Status.FAILED in present:
+        return "failed"
+    return "canceled" if Status.CANCELLED in present else "completed"

@@ -1,0 +1,88 @@
+"""Every deliberate error: what the user reads, what to do next, and the exit code that scripts read.
+
+An error is split off into a class of its own only where a caller treats it differently.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command; an interface, listed in `--help` and docs/exit-codes.md."""
+
+    #: The command did what it says.
+    DONE = 0
+    #: Refused or failed; the message says why.
+    REFUSED = 1
+    #: Bad usage: an option, a name or a file that cannot be meant.
+    USAGE = 2
+    #: No such task or worker.
+    NOT_FOUND = 3
+    #: A wait reached its time limit; nobody was harmed.
+    TIMED_OUT = 4
+    #: Every slot is in use and `--queue` was not given.
+    NO_SLOT = 5
+    #: Nothing is left that a wait could wait for.
+    NOTHING_LEFT = 6
+    #: A worker ended, but not as completed (`wait`, `wait-all`, `result`).
+    UNSUCCESSFUL = 7
+    #: Ctrl-C.
+    INTERRUPTED = 130
+
+
+class AgentctlError(Exception):
+    """An expected failure: `message` names what and where, `hint` the next step."""
+
+    exit_code = ExitCode.REFUSED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Refused(AgentctlError):
+    """The state of the world does not allow it; nothing was changed."""
+
+
+class UsageError(AgentctlError):
+    """The input cannot be meant: a bad name, option, file or key."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotFound(AgentctlError):
+    """No such task, worker, question or file."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class WaitTimedOut(AgentctlError):
+    """A wait's own time limit passed."""
+
+    exit_code = ExitCode.TIMED_OUT
+
+
+class NoFreeSlot(AgentctlError):
+    """All slots are in use."""
+
+    exit_code = ExitCode.NO_SLOT
+
+
+class NothingLeft(AgentctlError):
+    """No worker is left whose end could still be waited for."""
+
+    exit_code = ExitCode.NOTHING_LEFT
+
+
+class LockTimeout(AgentctlError):
+    """A lock was not to be had within its limit."""
+
+
+class StorageError(AgentctlError):
+    """The disk refused: full, read-only, or a short write that was taken back."""
+
+
+class Damaged(AgentctlError):
+    """A file of ours cannot be read as what it should be."""

@@ -1,0 +1,64 @@
+"""A line of `spawn --batch`: JSON with the names of spawn's options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentctl.errors import UsageError
+from agentctl.operations.spawning import SpawnRequest
+
+_TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = "text", "a number", "a whole number", "true or false", "a list of texts", "a table of texts"
+_KINDS = {
+    "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
+    "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
+    "key": _TEXT, "keep_children": _FLAG,
+}  # fmt: skip
+
+
+def parse_request(line: str, where: str) -> SpawnRequest:
+    """Return the request in one line; `where` (source:line) is named in errors."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: it must be an object, like {{\"argv\": [\"true\"]}}")
+    return request_from(value, where)
+
+
+def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
+    """Return the request in a mapping whose keys are written as options, in snake case or in camel case."""
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _snake(key)
+        if name not in _KINDS:
+            raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join(_KINDS)}")
+        if name in fields:
+            raise UsageError(f"{where}: {key!r} stands twice")
+        if not _fits(item, _KINDS[name]):
+            raise UsageError(f"{where}: {key} must be {_KINDS[name]}, not {item!r}")
+        fields[name] = item
+    if not fields.get("argv"):
+        raise UsageError(f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]')
+    return SpawnRequest(**fields)
+
+
+def _snake(key: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in key.replace("-", "_"))
+
+
+def _fits(item: object, kind: str) -> bool:
+    match kind:
+        case "text":
+            return isinstance(item, str)
+        case "a whole number":
+            return isinstance(item, int) and not isinstance(item, bool)
+        case "a number":
+            return isinstance(item, (int, float)) and not isinstance(item, bool)
+        case "true or false":
+            return isinstance(item, bool)
+        case "a list of texts":
+            return isinstance(item, list) and all(isinstance(part, str) for part in item)
+        case _:
+            return isinstance(item, dict) and all(isinstance(part, str) for pair in item.items() for part in pair)

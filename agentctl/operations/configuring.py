@@ -1,0 +1,68 @@
+"""The limits of a task as its person wrote them, parsed again only when the head of task.yaml has changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters import config, roster
+from agentctl.adapters.config import TaskConfig
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.limits import Limits
+from agentctl.errors import AgentctlError, NotFound
+
+
+def read_config(task: TaskDir) -> TaskConfig:
+    """Return what the head of task.yaml says now; YAML is loaded only when it differs from the one parsed last.
+
+    Raises:
+        UsageError: It cannot be read; the message names file, line and key.
+    """
+    try:
+        head = roster.read_head(task)
+    except FileNotFoundError:
+        raise NotFound(f"{task.task_file} is missing", hint="agentctl doctor") from None
+    found = config.cached(task, head)
+    return found if found is not None else _parse(task, head)
+
+
+def _parse(task: TaskDir, head: bytes) -> TaskConfig:
+    from agentctl.adapters import taskfile  # Only here: a hot path that finds the cache good loads no YAML.
+
+    document = taskfile.parse(task.task_file, head)
+    text = {key: value for key, value in document.value.items() if isinstance(value, str)}
+    found = TaskConfig(
+        limits=taskfile.read_limits(document),
+        title=text.get("title", ""),
+        parent_task_id=text.get("parentTaskId"),
+        root_task_id=text.get("rootTaskId"),
+        created_at=text.get("createdAt"),
+    )
+    with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
+        config.store(task, head, found)
+    return found
+
+
+def usable_config(task: TaskDir) -> TaskConfig:
+    """Return what task.yaml says; while it cannot be read (somebody is saving it), what it said last."""
+    try:
+        return read_config(task)
+    except AgentctlError:
+        return config.cached(task) or TaskConfig(limits=Limits())
+
+
+def personal_defaults() -> dict[str, Any]:
+    """Return the limits in a person's ~/.config/agentctl/config.yaml; a new task gets them in its own file."""
+    from agentctl.adapters import taskfile
+
+    document = taskfile.read_defaults(personal_file())
+    taskfile.read_limits(document)
+    return dict(document.value.get("config") or {})
+
+
+def personal_file() -> Path:
+    """Return the path of a person's defaults."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "agentctl" / "config.yaml"

@@ -1,0 +1,133 @@
+"""What a consumer of `wait-any` has been given: each end once, to one of its waiters, and none lost.
+
+Claim under the lock, print and flush, mark done. A claim holds a liveness lock: that of a waiter which died before it
+marked is free, and its end is given again, as redelivered. What is done is kept as ranges over the deliverable seqs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.locks import hold_alive, is_alive_held, locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import check_name
+from agentctl.domain.projection import Deliverable
+
+
+class Claim(NamedTuple):
+    """An end that this waiter alone may give out."""
+
+    deliverable: Deliverable
+    #: A waiter had claimed it and died before it could mark it done.
+    redelivered: bool
+    token: str
+    lock: int
+
+
+class Cursor:
+    """One consumer's cursor in one task; the file lies in the root task of the tree."""
+
+    def __init__(self, root: TaskDir, task_id: str, consumer: str) -> None:
+        check_name(consumer, "the consumer")
+        self._task_id = task_id
+        self._path = root.cursors / f"{consumer}.json"
+        self._lock = root.cursors / f"{consumer}.lock"
+        self._claims = root.cursors / consumer
+
+    def claim(self, wanted: Iterable[Deliverable]) -> Claim | None:
+        """Claim the earliest of `wanted` that nobody has been given; None where there is none."""
+        wanted = list(wanted)
+        if not wanted:
+            return None
+        with locked(self._lock):
+            state = self._read()
+            for deliverable in wanted:
+                key = str(deliverable.seq)
+                if _is_done(state["done"], deliverable.seq) or self._is_claimed(state["claims"].get(key)):
+                    continue
+                token = os.urandom(6).hex()
+                lock = hold_alive(self._claim_path(token))
+                assert lock is not None
+                redelivered = key in state["claims"]
+                if redelivered:
+                    self._forget(state["claims"][key])
+                state["claims"][key] = token
+                self._write(state, durable=False)
+                return Claim(deliverable, redelivered, token, lock)
+        return None
+
+    def has_pending(self, wanted: Iterable[Deliverable]) -> bool:
+        """Tell whether another live waiter is giving one of `wanted` out right now."""
+        claims = self._read()["claims"]
+        return any(self._is_claimed(claims.get(str(deliverable.seq))) for deliverable in wanted)
+
+    def mark(self, claim: Claim, deliverables: Sequence[Deliverable]) -> None:
+        """Note, durably, that a claimed end was given out.
+
+        Args:
+            deliverables: All of the task, in order: seqs between two of them mean nothing and are closed over.
+        """
+        with locked(self._lock):
+            state = self._read()
+            state["claims"].pop(str(claim.deliverable.seq), None)
+            done = [seq for seq, _, _ in deliverables if _is_done(state["done"], seq)]
+            state["done"] = _ranges({*done, claim.deliverable.seq}, [seq for seq, _, _ in deliverables])
+            self._write(state, durable=True)
+        self._forget(claim.token)
+        os.close(claim.lock)
+
+    def release(self, claim: Claim) -> None:
+        """Give a claim back undelivered: it reads as that of a waiter that died."""
+        os.close(claim.lock)
+
+    def undelivered(self, wanted: Iterable[Deliverable]) -> list[Deliverable]:
+        """Return those of `wanted` that are not done."""
+        done = self._read()["done"]
+        return [deliverable for deliverable in wanted if not _is_done(done, deliverable.seq)]
+
+    def _is_claimed(self, token: str | None) -> bool:
+        return token is not None and is_alive_held(self._claim_path(token))
+
+    def _claim_path(self, token: str) -> str:
+        return f"{self._claims}.{token}.claim"
+
+    def _forget(self, token: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._claim_path(token))
+
+    def _read(self) -> dict[str, Any]:
+        state = read_quietly(self._path).get(self._task_id)
+        if not isinstance(state, dict):
+            state = {}
+        return {"done": list(state.get("done", [])), "claims": dict(state.get("claims", {}))}
+
+    def _write(self, state: dict[str, Any], *, durable: bool) -> None:
+        with storage_errors(self._path, "write"):
+            write_whole(self._path, to_json({**read_quietly(self._path), self._task_id: state}), durable=durable)
+
+
+def _is_done(ranges: Sequence[Sequence[int]], seq: int) -> bool:
+    return any(first <= seq <= last for first, last in ranges)
+
+
+def _ranges(done: set[int], order: Sequence[int]) -> list[list[int]]:
+    """Return `done` as ranges that hold no seq of `order` which is not done.
+
+    >>> _ranges({3, 9, 20}, [3, 9, 12, 20])
+    [[3, 9], [20, 20]]
+    """
+    ranges: list[list[int]] = []
+    is_open = False
+    for seq in sorted({*order, *done}):
+        if seq not in done:
+            is_open = False
+        elif is_open:
+            ranges[-1][1] = seq
+        else:
+            ranges.append([seq, seq])
+            is_open = True
+    return ranges

@@ -1,0 +1,231 @@
+"""What is wrong with a root and the machine below it, and, with `fix`, what of that can safely be repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters import config, eventlog, roster
+from agentctl.adapters.files import read_json
+from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.roster import Row
+from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain.projection import TaskView
+from agentctl.errors import AgentctlError, Damaged, NotFound
+from agentctl.operations.configuring import personal_defaults, read_config
+from agentctl.operations.listing import read_task
+from agentctl.supervision import environment
+from agentctl.supervision.judging import Condition, judge, queued_instances
+from agentctl.supervision.spec import read_spec
+from agentctl.supervision.tickets import read_queue
+from agentctl.supervision.tree import AGENT_DIR, COOKIE
+
+Finding = dict[str, Any]
+
+
+def examine(root: Root | None, *, fix: bool) -> list[Finding]:
+    """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
+    findings = list(_machine())
+    if root is not None:
+        findings += _root(root, fix)
+        for task_id in root.task_ids():
+            findings += _task(root.task(task_id), fix)
+        findings += _strays(root)
+    if not any(finding["severity"] in ("warning", "error") for finding in findings):
+        findings.append(_finding("ok", "nothing is wrong", str(root.path) if root else ""))
+    return findings
+
+
+def _finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
+    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
+
+
+# -- the machine -------------------------------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[Finding]:
+    if _kills_at_logout():
+        yield _finding(
+            "warning", "the login manager kills all processes of a user at logout: workers too",
+            "/etc/systemd/logind.conf", "loginctl enable-linger, or KillUserProcesses=no",
+        )  # fmt: skip
+    with Watch() as watch:
+        if watch.fd is None:
+            yield _finding("note", "no inotify instance is to be had: waits look four times a second instead", "", "")
+    try:
+        environment.store_folder()
+    except (AgentctlError, OSError) as error:
+        yield _finding("error", f"queued workers' environments have no private place: {error}", "", "")
+    try:
+        personal_defaults()
+    except AgentctlError as error:
+        yield _finding("error", error.message, "", error.hint or "")
+
+
+def _kills_at_logout() -> bool:
+    """Tell whether logind.conf(5) says KillUserProcesses=yes; the file read last wins."""
+    value = "no"
+    base = Path("/etc/systemd/logind.conf")
+    for path in (base, *sorted(Path("/etc/systemd/logind.conf.d").glob("*.conf"))):
+        with contextlib.suppress(OSError):
+            found = re.findall(r"^\s*KillUserProcesses\s*=\s*(\w+)", path.read_text(errors="replace"), re.MULTILINE)
+            value = found[-1].lower() if found else value
+    return value in ("yes", "true", "1", "on")
+
+
+# -- the root ----------------------------------------------------------------------------------------------------------
+
+
+def _root(root: Root, fix: bool) -> Iterator[Finding]:
+    mode = stat.S_IMODE(root.path.stat().st_mode)
+    if mode & 0o077 and not _is_private(root.tasks):
+        if fix:
+            root.path.chmod(0o700)
+        yield _finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
+    kind = network_file_system(root.path)
+    if kind:
+        yield _finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
+
+
+def _is_private(path: Path) -> bool:
+    return path.exists() and not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    yield from _task_file(task)
+    if task.shim_log.exists():
+        yield _finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
+    yield from _log(task)
+    yield from _leftovers(task, fix)
+    for instance in task.instances():
+        yield from _agent_files(task.agent(instance), fix)
+    try:
+        view, conditions = read_task(task)
+    except AgentctlError as error:
+        yield _finding("error", error.message, task.path, error.hint or "")
+        return
+    yield from _conditions(task, conditions)
+    yield from _unfinished(task, view, fix)
+    yield from _queue(task)
+    if fix:
+        _rebuild_roster(task, view)
+
+
+def _task_file(task: TaskDir) -> Iterator[Finding]:
+    try:
+        read_config(task)
+    except AgentctlError as error:
+        yield _finding("error", error.message, task.task_file, error.hint or "")
+
+
+def _log(task: TaskDir) -> Iterator[Finding]:
+    view = TaskView()
+    reader = eventlog.LogReader(task.events)
+    view.apply(reader.read_new())
+    for bad in view.damage:
+        yield _finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
+    with contextlib.suppress(FileNotFoundError):
+        torn = task.events.stat().st_size - reader.offset
+        if torn > 0:
+            yield _finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
+
+
+def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Temporary files of writers that were killed; those of live ones are left alone."""
+    for path in sorted(task.path.rglob("*.tmp")):
+        parts = path.name.rsplit(".", 3)
+        if len(parts) == 4 and parts[1].isdigit() and not Path("/proc", parts[1]).exists():
+            if fix:
+                path.unlink(missing_ok=True)
+            yield _finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
+    for path in sorted(task.cursors.glob("*.claim")):
+        if not is_alive_held(path):
+            yield _finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
+
+
+def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
+    for path in (agent.spec, agent.exit, agent.result, agent.cancel, agent.worker, agent.shim):
+        try:
+            read_json(path)
+        except Damaged as error:
+            if fix:
+                os.rename(path, f"{path}.damaged")
+            yield _finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
+
+
+def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:
+    for instance, condition in conditions.items():
+        where = f"{task.id}/{instance}"
+        match condition:
+            case Condition.UNSUPERVISED:
+                yield _finding("warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}")
+            case Condition.LOST:
+                yield _finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
+            case Condition.ELSEWHERE:
+                yield _finding("note", "on another machine or in another pid namespace", where, "look at it there")
+            case _:
+                pass
+
+
+def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
+    """Folders of spawns that were killed before they told anybody; under the queue's lock none is in the making."""
+    queued = queued_instances(task)
+    for instance in task.instances():
+        agent = task.agent(instance)
+        if instance in view.workers or instance in queued or agent.shim.exists() or agent.has_ended:
+            continue
+        if fix:
+            with locked(config.root_of_tree(task).queue_lock):
+                if judge(agent) is Condition.LOST and not agent.shim.exists():
+                    shutil.rmtree(agent.path)
+        yield _finding("note", "a spawn was killed before it began", agent.path, "agentctl doctor --fix", fixed=fix)
+
+
+def _queue(task: TaskDir) -> Iterator[Finding]:
+    folder = environment.store_folder()
+    for ticket in read_queue(task):
+        where = f"{ticket.task_id}/{ticket.instance}"
+        if not (folder / ticket.environment).exists():
+            yield _finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
+        with contextlib.suppress(AgentctlError):
+            spec = read_spec(task.sibling(ticket.task_id).agent(ticket.instance).spec)
+            program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
+            if shutil.which(program) is None:
+                yield _finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
+
+
+def _rebuild_roster(task: TaskDir, view: TaskView) -> None:
+    rows = {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
+    with contextlib.suppress(AgentctlError, OSError):
+        roster.update(task, rows)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def _strays(root: Root) -> Iterator[Finding]:
+    """Processes that carry the cookie of a worker of this root which has ended."""
+    import psutil  # 20 ms: only here, where every process is looked at.
+
+    for process in psutil.process_iter():
+        try:
+            environ = process.environ()
+            folder = environ.get(AGENT_DIR, "")
+            if COOKIE not in environ or not Path(folder).is_relative_to(root.path) or process.pid == os.getpid():
+                continue
+            if AgentDir(Path(folder)).has_ended:
+                what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
+                yield _finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
+        except (psutil.Error, OSError, NotFound):
+            continue

@@ -1,0 +1,114 @@
+"""What is so with the workers of a task. Starts nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.locating import find_agent
+from agentctl.supervision import questions
+from agentctl.supervision.judging import Condition, judge, lost_ending, queued_instances, settle
+
+
+def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
+    """Fold the log and judge the workers whose end it does not tell; what is proven of them is written down.
+
+    Where nothing can be written (a read-only folder), the view is healed in memory.
+    """
+    queued = queued_instances(task)
+    reader, view = eventlog.LogReader(task.events), TaskView()
+    view.apply(reader.read_new())
+    conditions = {}
+    for worker in list(view.workers.values()):
+        if not worker.is_terminal:
+            agent = task.agent(worker.instance)
+            conditions[worker.instance] = judge(agent, queued)
+            with contextlib.suppress(AgentctlError, OSError):
+                settle(agent, conditions[worker.instance])
+    view.apply(reader.read_new())
+    for instance, condition in conditions.items():
+        heal(view.workers[instance], condition, task.agent(instance))
+    return view, conditions
+
+
+def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
+    """Tell the truth in memory where it could not be put on disk."""
+    if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
+        if worker.status is Status.BLOCKED and not questions.waiting_askers(agent):
+            worker.status = Status.RUNNING
+        return
+    decision = read_quietly(agent.exit) or lost_ending(agent).to_json()
+    worker.status = Status(decision.get("status", Status.FAILED))
+    worker.reason = decision.get("reason")
+    worker.exit_code = decision.get("exitCode")
+    worker.signal = decision.get("signal")
+    worker.ended_at = decision.get("endedAt")
+
+
+def list_workers(task: TaskDir) -> list[dict[str, Any]]:
+    """Return a row for each worker, in the order in which they were accepted."""
+    view, conditions = read_task(task)
+    return [row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values()]
+
+
+def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> dict[str, Any]:
+    """Return what `list --json` says of a worker."""
+    is_live = not worker.is_terminal and condition is not Condition.QUEUED
+    return {
+        "agentInstance": worker.instance,
+        "agent": worker.agent,
+        "status": worker.status,
+        "reason": worker.reason,
+        "pid": worker.pid,
+        "attempt": worker.attempt,
+        "paused": worker.paused,
+        "health": condition.value if is_live and condition else None,
+        "parent": worker.parent,
+        "depth": worker.depth,
+        "queuedAt": worker.queued_at,
+        "startedAt": worker.started_at,
+        "endedAt": worker.ended_at,
+        "durationSeconds": worker.duration_s,
+        "exitCode": worker.exit_code,
+        "signal": worker.signal,
+        "progress": read_quietly(task.agent(worker.instance).progress) or None if is_live else None,
+        "survivors": worker.survivors,
+        "command": worker.command,
+    }
+
+
+def damage(task: TaskDir) -> list[str]:
+    """Return a warning for each line of the log that is no event."""
+    view = TaskView()
+    view.apply(eventlog.LogReader(task.events).read_new())
+    return [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
+
+
+def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Return everything that is known of one worker."""
+    agent = find_agent(task, instance)
+    view, conditions = read_task(task)
+    worker = view.workers.get(instance) or WorkerView(instance)
+    return {
+        **row_of(task, worker, conditions.get(instance)),
+        "taskId": task.id,
+        "spec": read_quietly(agent.spec),
+        "worker": read_quietly(agent.worker) or None,
+        "shim": read_quietly(agent.shim) or None,
+        "cancel": read_quietly(agent.cancel) or None,
+        "exit": read_quietly(agent.exit) or None,
+        "result": read_quietly(agent.result) or None,
+        "questions": [
+            {**read_quietly(agent.question(name)), "answer": read_quietly(agent.answer(name)).get("answer")}
+            for name in agent.question_ids()
+        ],
+        "folder": str(agent.path),
+        "stdout": str(agent.stdout),
+        "stderr": str(agent.stderr),
+    }

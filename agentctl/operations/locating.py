@@ -1,0 +1,137 @@
+"""Which root and which task a command means, and which worker it is called by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctl.adapters.files import make_folder
+from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
+from agentctl.domain.names import check_name
+from agentctl.errors import NotFound, Refused
+
+ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The worker in which a command runs."""
+
+    task: TaskDir
+    instance: str
+
+    @property
+    def agent(self) -> AgentDir:
+        """Its folder."""
+        return self.task.agent(self.instance)
+
+
+def find_root(explicit: str | None, *, create: bool = False, force: bool = False) -> Root:
+    """Return the root: `explicit`, else AGENTCTL_ROOT, else `.agentctl` of the nearest folder above that has one.
+
+    Args:
+        create: Make it (in the working folder, where nothing names another place) if there is none.
+        force: Use a root that belongs to somebody else or lies on a network file system all the same.
+    """
+    named = explicit or os.environ.get(ROOT_VARIABLE)
+    path = Path(named).absolute() if named else _nearest() or _working_folder() / ROOT_NAME
+    if not path.is_dir():
+        if not create:
+            raise NotFound(f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place')
+        make_folder(path / "tasks")
+    root = Root(path)
+    if not force:
+        _refuse_unsafe(path)
+    return root
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise NotFound("the working folder was removed", hint="cd to one that exists, or give --root") from None
+
+
+def _nearest() -> Path | None:
+    here = _working_folder()
+    return next((folder / ROOT_NAME for folder in (here, *here.parents) if (folder / ROOT_NAME).is_dir()), None)
+
+
+def _refuse_unsafe(path: Path) -> None:
+    owner = path.stat().st_uid
+    if owner != os.geteuid():
+        raise Refused(f"{path} belongs to somebody else (uid {owner})", hint="--force uses it all the same")
+    kind = network_file_system(path)
+    if kind:
+        raise Refused(
+            f"{path} lies on a network file system ({kind}): its locks and appends cannot be trusted",
+            hint="--root names a local folder; --force uses it all the same",
+        )
+
+
+def find_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> TaskDir:
+    """Return the task: `explicit`, else AGENTCTL_TASK, else the root's current one.
+
+    Raises:
+        NotFound: There is no such task, or none is named and none is current.
+    """
+    found = find_root(root, force=force)
+    name = explicit or os.environ.get(TASK_VARIABLE) or current_task(found)
+    if name is None:
+        raise NotFound(f"no task is chosen in {found.path}", hint='agentctl new "TITLE" or agentctl use TASK')
+    task = found.task(check_name(name, "the task"))
+    if not task.exists:
+        known = ", ".join(found.task_ids()[:10]) or "none"
+        raise NotFound(f"no task {name!r} in {found.path}", hint=f"known: {known}")
+    return task
+
+
+def current_task(root: Root) -> str | None:
+    """Return the id of the root's current task; None where there is none."""
+    try:
+        return root.current.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def find_agent(task: TaskDir, instance: str) -> AgentDir:
+    """Return the folder of a worker that exists.
+
+    Raises:
+        UsageError: It is no name.
+        NotFound: There is no such worker; the hint names some that are.
+    """
+    agent = task.agent(check_name(instance, "the instance"))
+    if not agent.path.is_dir():
+        known = ", ".join(task.instances()[:10]) or "none"
+        raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
+    return agent
+
+
+def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
+    """Return the worker in which this process runs; None outside of one."""
+    root, task, instance = (environ.get(name) for name in (ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE))
+    if not (root and task and instance):
+        return None
+    return Caller(Root(Path(root)).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
+
+
+def caller_or_refuse(what: str) -> Caller:
+    """Return the calling worker.
+
+    Raises:
+        Refused: This process runs in none; `what` names the command.
+    """
+    found = caller()
+    if found is None or not found.agent.spec.exists():
+        raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
+    return found
+
+
+def who() -> str:
+    """Return who acts, for the `by` of an event: the calling worker's instance, or `user`."""
+    found = caller()
+    return found.instance if found else "user"

@@ -1,0 +1,76 @@
+"""Pause and continue a worker's whole tree; its clock stands still meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import Refused
+from agentctl.operations.listing import read_task
+from agentctl.operations.locating import find_agent, who
+from agentctl.operations.vigil import Vigil
+from agentctl.supervision.control import poke
+from agentctl.supervision.judging import Condition, judge
+
+_ANSWER_LIMIT_S = 15.0
+
+
+def pause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Stop a running worker's tree, and those of the workers it started; returns once they stand."""
+    return _turn(task, instance, paused=True)
+
+
+def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Let a paused worker's tree, and those of the workers it started, go on."""
+    return _turn(task, instance, paused=False)
+
+
+def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
+    agent = find_agent(task, instance)
+    condition = judge(agent)
+    if condition is not Condition.SUPERVISED:
+        raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
+    view, conditions = read_task(task)
+    below = [name for name in view.descendants(instance) if conditions.get(name) is Condition.SUPERVISED]
+    names = [instance, *below]
+    for name in names if paused else reversed(names):
+        _ask(task.agent(name), paused)
+    _await(task, names, paused)
+    return {"agentInstance": instance, "paused": paused, "withIt": below}
+
+
+def _described(condition: Condition) -> str:
+    return {
+        Condition.ENDED: "over",
+        Condition.LOST: "lost",
+        Condition.QUEUED: "still in the queue",
+        Condition.UNSUPERVISED: "unsupervised (its shim is gone); it can only be cancelled",
+        Condition.ELSEWHERE: "on another machine or in another pid namespace",
+    }[condition]
+
+
+def _ask(agent: AgentDir, paused: bool) -> None:
+    if paused:
+        write_whole(agent.pause, to_json({"by": who(), "at": now_iso()}))
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(agent.pause)
+    poke(agent)
+
+
+def _await(task: TaskDir, names: list[str], paused: bool) -> None:
+    deadline = monotonic() + _ANSWER_LIMIT_S
+    with Vigil(task) as vigil:
+        while True:
+            view = vigil.update()
+            workers = [view.workers[name] for name in names]
+            if all(worker.paused == paused or worker.is_terminal for worker in workers):
+                return
+            left = deadline - monotonic()
+            if left <= 0:
+                raise Refused(f"the shim of {names[0]} has not answered in {_ANSWER_LIMIT_S:g} s: is it stopped?")
+            vigil.sleep(left)

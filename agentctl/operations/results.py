@@ -1,0 +1,75 @@
+"""What came of a worker, bounded: declared, else the tail of its output; always with size, hash and path of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.operations.listing import show_worker
+from agentctl.operations.locating import find_agent
+
+DEFAULT_MAX_BYTES = 4000
+
+
+def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+    """Return a worker's result: what it declared, else the tail of its stdout.
+
+    Returns:
+        {agentInstance, status, reason, source: declared|stdout|none, summary, text, truncated, size, sha256, path, files}
+        `text` holds at most `max_bytes` bytes of the file at `path`; `size` and `sha256` are the whole file's.
+    """
+    agent = find_agent(task, instance)
+    row = show_worker(task, instance)
+    declared = read_quietly(agent.result)
+    found = _declared(declared, max_bytes) if declared else _tail(agent, max_bytes)
+    head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
+    return {**head, **found}
+
+
+def _declared(value: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+    files = value.get("artifacts") or []
+    summary = str(value.get("summary") or "")
+    cut = summary.encode()[:max_bytes].decode(errors="ignore")
+    first = files[0] if files else {}
+    return {
+        "source": "declared",
+        "summary": cut,
+        "text": cut,
+        "truncated": cut != summary,
+        "size": first.get("size", len(summary.encode())),
+        "sha256": first.get("sha256"),
+        "path": first.get("path"),
+        "files": files,
+    }
+
+
+def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
+    path = agent.stdout
+    size, digest, tail = _read_tail(path, max_bytes)
+    return {
+        "source": "stdout" if size else "none",
+        "summary": None,
+        "text": tail.decode(errors="replace"),
+        "truncated": size > len(tail),
+        "size": size,
+        "sha256": digest,
+        "path": str(path) if size else None,
+        "files": [],
+    }
+
+
+def _read_tail(path: Path, max_bytes: int) -> tuple[int, str | None, bytes]:
+    """Return size, hash and tail of a file, holding no more than the tail in memory."""
+    digest, size, tail = hashlib.sha256(), 0, b""
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+                size += len(chunk)
+                tail = (tail + chunk)[-max_bytes:] if max_bytes else b""
+    except FileNotFoundError:
+        return 0, None, b""
+    return size, digest.hexdigest() if size else None, tail

@@ -1,0 +1,95 @@
+"""Tasks: made, chosen, listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters import eventlog, roster
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.limits import BadLimit, limits_from
+from agentctl.domain.names import check_name, slug
+from agentctl.domain.projection import TaskView
+from agentctl.domain.states import Status, task_state
+from agentctl.errors import NotFound, UsageError
+from agentctl.operations.configuring import personal_defaults, read_config, usable_config
+from agentctl.operations.locating import current_task, who
+
+_ROOT_LOCK_LIMIT_S = 20
+
+
+def create_task(root: Root, title: str, *, task_id: str | None = None, config: Mapping[str, float] | None = None) -> TaskDir:
+    """Make a task with these limits over the person's own, and choose it as the root's current one."""
+    config = {**personal_defaults(), **(config or {})}
+    try:
+        limits_from(config)
+    except BadLimit as error:
+        raise UsageError(str(error)) from error
+    task = _make_folder(root, task_id, title)
+    for folder in task.folders():
+        make_folder(folder)
+    from agentctl.adapters.taskfile import dump  # YAML is needed by few commands.
+
+    head = {"id": task.id, "title": title, "createdAt": now_iso(), "config": config}
+    write_whole(task.task_file, roster.initial(dump(head)))
+    read_config(task)
+    event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title})
+    eventlog.append(task.events, [event])
+    sync_folder(task.path.parent)
+    return use_task(root, task.id)
+
+
+def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
+    """Take a name by mkdir, so that of two that race each gets one."""
+    make_folder(root.tasks)
+    base = check_name(task_id, "the task id") if task_id is not None else slug(title)
+    number = 1
+    while True:
+        task = root.task(base if number == 1 else f"{base}-{number}")
+        try:
+            with storage_errors(task.path, "make the folder"):
+                task.path.mkdir(mode=0o700)
+            return task
+        except FileExistsError:
+            if task_id is not None:
+                raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
+            number += 1
+
+
+def use_task(root: Root, task_id: str) -> TaskDir:
+    """Choose the root's current task."""
+    from filelock import FileLock  # 37 ms and asyncio with it: only for what people do by hand.
+
+    task = root.task(check_name(task_id, "the task"))
+    if not task.exists:
+        raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
+    with FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
+        write_whole(root.current, task.id.encode() + b"\n")
+    return task
+
+
+def list_tasks(root: Root) -> list[dict[str, Any]]:
+    """Return a row for each task of a root."""
+    current = current_task(root)
+    return [_row(root.task(task_id), current) for task_id in root.task_ids()]
+
+
+def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
+    view = TaskView()
+    view.apply(eventlog.LogReader(task.events).read_new())
+    statuses = [worker.status for worker in view.workers.values()]
+    config = usable_config(task)
+    counts = {status.value: statuses.count(status) for status in Status}
+    return {
+        "taskId": task.id,
+        "title": config.title,
+        "state": task_state(statuses),
+        "workers": len(statuses),
+        **counts,
+        "createdAt": config.created_at,
+        "current": task.id == current,
+        "path": str(task.path),
+    }

@@ -1,0 +1,167 @@
+"""Task templates: a folder with a task.yaml (config, parameters, roster) and the files that its workers need.
+
+Found in the root's `templates/`, then beside a person's config.yaml, then those that ship. A task made from one has its
+own copy of the files, and its workers' orders, resolved, in `template/roster.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import string
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agentctl
+from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskfile import Document, parse, read_limits
+from agentctl.domain.names import check_name, is_name
+from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.operations.batch import request_from
+from agentctl.operations.configuring import personal_file
+from agentctl.operations.spawning import Spawned, spawn_workers
+from agentctl.operations.tasks import create_task
+
+_ROSTER = "roster.json"
+_KEYS = ("name", "description", "title", "parameters", "config", "roster")
+
+
+def template_folders(root: Root | None) -> list[Path]:
+    """Return the folders that hold templates, the ones that win first."""
+    package = Path(agentctl.__file__).parent
+    shipped = next((f for f in (package / "task_templates", package.parent / "task_templates") if f.is_dir()), package)
+    return [*([root.templates] if root else []), personal_file().parent / "templates", shipped]
+
+
+def list_templates(root: Root | None) -> list[dict[str, Any]]:
+    """Return a row for each template: {name, description, source, parameters}."""
+    found: dict[str, dict[str, Any]] = {}
+    for folder in template_folders(root):
+        for path in sorted(folder.glob("*/task.yaml")):
+            if is_name(path.parent.name) and path.parent.name not in found:
+                document = parse(path, path.read_bytes())
+                found[path.parent.name] = {
+                    "name": path.parent.name,
+                    "description": str(document.value.get("description", "")),
+                    "source": str(path.parent),
+                    "parameters": _parameters(document),
+                }
+    return list(found.values())
+
+
+def create_from_template(
+    root: Root, name: str, values: Mapping[str, str], *, title: str | None = None, task_id: str | None = None
+) -> TaskDir:
+    """Make a task from a template, with its parameters set to `values`; nothing of it is started.
+
+    Raises:
+        NotFound: There is no such template.
+        UsageError: An unknown or missing parameter, or an error in the template: file, line and key.
+    """
+    folder = _find(root, name)
+    path = folder / "task.yaml"
+    document = parse(path, path.read_bytes())
+    unknown = set(document.value) - set(_KEYS)
+    if unknown:
+        raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
+    settings = _settings(document, values)
+    read_limits(document)
+    task_title = title or _fill(str(document.value.get("title") or name), settings, document, ("title",))
+    _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
+    task = create_task(root, task_title, task_id=task_id, config=document.value.get("config") or {})
+    shutil.copytree(folder, task.template)
+    places = {**settings, "template": str(task.template), "task": str(task.path)}
+    write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
+    return task
+
+
+def start_template(task: TaskDir) -> list[Spawned]:
+    """Start (or queue) the workers that a task's template declares."""
+    value = read_json(task.template / _ROSTER)
+    if value is None:
+        raise Refused(f"task {task.id} was made from no template", hint="agentctl new --template NAME")
+    requests = [request_from(item, f"{task.template / _ROSTER}") for item in value["requests"]]
+    known = [item.name for item in requests if item.name and task.agent(item.name).path.exists()]
+    if known:
+        raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
+    return spawn_workers(task, requests, queue=True)
+
+
+def _find(root: Root | None, name: str) -> Path:
+    check_name(name, "the template")
+    for folder in template_folders(root):
+        if (folder / name / "task.yaml").is_file():
+            return folder / name
+    known = ", ".join(row["name"] for row in list_templates(root)) or "none"
+    raise NotFound(f"no template {name!r}", hint=f"known: {known}")
+
+
+def _parameters(document: Document) -> dict[str, dict[str, str]]:
+    value = document.value.get("parameters") or {}
+    if not isinstance(value, dict) or not all(isinstance(item, dict) for item in value.values()):
+        raise document.error(("parameters",), "parameters must be a mapping of name: {description, default}")
+    return {name: {key: str(text) for key, text in item.items()} for name, item in value.items()}
+
+
+def _settings(document: Document, values: Mapping[str, str]) -> dict[str, str]:
+    known = _parameters(document)
+    for name in values:
+        if name not in known:
+            raise UsageError(f"the template has no parameter {name!r}", hint=f"known: {', '.join(known) or 'none'}")
+    settings = {"python": sys.executable}
+    for name, item in known.items():
+        if name in values:
+            settings[name] = values[name]
+        elif "default" in item:
+            settings[name] = item["default"]
+        else:
+            raise UsageError(f"the parameter {name!r} has no value", hint=f"--set {name}=...")
+    return settings
+
+
+def _requests(document: Document, settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    roster = document.value.get("roster")
+    if not isinstance(roster, list) or not roster:
+        raise document.error(("roster",), "roster must be a list of workers")
+    found = []
+    for index, item in enumerate(roster):
+        at = ("roster", str(index))
+        if not isinstance(item, dict):
+            raise document.error(at, "a worker must be a mapping")
+        filled = {key: _fill_in(value, settings, document, (*at, key)) for key, value in item.items()}
+        try:
+            request_from(filled, "the worker")
+        except UsageError as error:
+            raise document.error(at, error.message) from error
+        found.append({"cwd": os.getcwd(), **filled})
+    return found
+
+
+def _fill_in(value: Any, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return _fill(value, settings, document, at)
+    if isinstance(value, list):
+        return [_fill_in(item, settings, document, at) for item in value]
+    if isinstance(value, dict):
+        return {key: _fill_in(item, settings, document, at) for key, item in value.items()}
+    return value
+
+
+def _fill(text: str, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> str:
+    """Put the settings in the place of `{name}`; only plain names, so that a template reaches nothing else."""
+    try:
+        parts = []
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            parts.append(literal)
+            if field is not None:
+                if spec or conversion or field not in settings:
+                    raise document.error(at, f"unknown {{{field}}}; known: {', '.join(sorted(settings))}")
+                parts.append(settings[field])
+        return "".join(parts)
+    except ValueError as error:
+        raise document.error(at, f"{error} in {json.dumps(text)}; a literal brace is {{{{ or }}}}") from error
+

@@ -1,0 +1,117 @@
+"""Watching a task: its log, and the processes that would write no event if they died.
+
+Subscribe, then read, then sleep. What is proven meanwhile (a shim's death, a lost worker) is written down, and the
+queue goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from types import TracebackType
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.watch import SAFETY_S, Watch
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.listing import heal
+from agentctl.supervision.dispatch import Lender, dispatch
+from agentctl.supervision.judging import Condition, judge, queued_instances, settle
+
+
+class Vigil:
+    """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
+
+    def __init__(self, task: TaskDir) -> None:
+        self.task = task
+        self.root = root_of_tree(task)
+        self.watch = Watch([task.events])
+        self._reader = eventlog.LogReader(task.events)
+        self.view = TaskView()
+        self.conditions: dict[str, Condition] = {}
+        self._sentinels: dict[int, str] = {}
+        self._next_look = 0.0
+        self._queue_may_stand = True
+
+    def update(self) -> TaskView:
+        """Return the view as of now."""
+        self.view.apply(self._reader.read_new())
+        if monotonic() >= self._next_look:
+            self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
+            self._next_look = monotonic() + SAFETY_S
+            self._queue_may_stand = True
+        self._set_sentinels()
+        return self.view
+
+    def _look(self, workers: list[WorkerView]) -> None:
+        """Judge workers, write down what is proven, and read that again."""
+        queued = queued_instances(self.task)
+        for worker in workers:
+            agent = self.task.agent(worker.instance)
+            condition = self.conditions[worker.instance] = judge(agent, queued)
+            with contextlib.suppress(AgentctlError, OSError):
+                settle(agent, condition)
+        self.view.apply(self._reader.read_new())
+        for worker in workers:
+            heal(worker, self.conditions[worker.instance], self.task.agent(worker.instance))
+
+    def _set_sentinels(self) -> None:
+        """Watch the process that would write each live worker's end: its shim, else the worker itself."""
+        watched = set(self._sentinels.values())
+        for fd, instance in list(self._sentinels.items()):
+            if self.view.workers[instance].is_terminal:
+                self._drop(fd)
+        for worker in self.view.workers.values():
+            if worker.status in (Status.RUNNING, Status.BLOCKED) and worker.instance not in watched:
+                self._set_sentinel(worker.instance)
+
+    def _set_sentinel(self, instance: str) -> None:
+        agent = self.task.agent(instance)
+        for path in (agent.shim, agent.worker):
+            identity = processes.identity_from(read_quietly(path))
+            # No descriptor left (EMFILE): the safety look serves this one.
+            with contextlib.suppress(OSError):
+                fd = processes.open_pidfd(identity) if identity else None
+                if fd is not None:
+                    self._sentinels[fd] = instance
+                    return
+
+    def _drop(self, fd: int) -> str:
+        os.close(fd)
+        return self._sentinels.pop(fd)
+
+    def run_queue(self, lender: Lender | None = None) -> None:
+        """Start what can start: at first, when a shim died, at each safety look, and always for a lender.
+
+        Otherwise the shims keep the queue going, and a wait that joined in at every event would only be in their way.
+        """
+        if lender is None and not self._queue_may_stand:
+            return
+        self._queue_may_stand = False
+        usable_config(self.task)  # A raised cap becomes known to all who dispatch.
+        with contextlib.suppress(AgentctlError):  # A full disk, a strange runtime folder: waiting goes on.
+            dispatch(self.root, lender=lender)
+
+    def sleep(self, timeout_s: float | None) -> None:
+        """Sleep until something may have changed."""
+        limit = max(0.0, self._next_look - monotonic())
+        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels)
+        if ended:
+            self._queue_may_stand = True
+            names = {self._drop(fd) for fd in ended if fd in self._sentinels}
+            self.view.apply(self._reader.read_new())
+            self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
+
+    def __enter__(self) -> Vigil:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for fd in list(self._sentinels):
+            self._drop(fd)
+        self.watch.close()

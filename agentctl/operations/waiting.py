@@ -1,0 +1,227 @@
+"""Waiting for workers to end: for the next one, once for each consumer, or for all, through their questions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_of
+from agentctl.domain.projection import Deliverable, TaskView, WorkerView
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.errors import NothingLeft, Refused, WaitTimedOut
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.cursor import Claim, Cursor
+from agentctl.operations.listing import row_of
+from agentctl.operations.locating import caller, find_agent
+from agentctl.operations.vigil import Vigil
+from agentctl.supervision import failpoints
+from agentctl.supervision.dispatch import Lender, dispatch_locked, give_orders
+from agentctl.supervision.slots import loan_lock, place_of
+
+DEFAULT_CONSUMER = "default"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaitedEnd:
+    """A worker that ended, or is blocked."""
+
+    agent_instance: str
+    status: Status
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    #: It was claimed before, by a waiter that died before it had given it out for sure.
+    redelivered: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `wait-any --json` prints it."""
+        value = {
+            "agentInstance": self.agent_instance,
+            "status": self.status,
+            "reason": self.reason,
+            "exitCode": self.exit_code,
+            "signal": self.signal,
+        }
+        return value | ({"redelivered": True} if self.redelivered else {})
+
+
+def wait_any(
+    task: TaskDir,
+    instances: Sequence[str],
+    *,
+    timeout_s: float | None,
+    consumer: str | None,
+    kinds: frozenset[Status] | None,
+    deliver: Callable[[WaitedEnd], None],
+) -> None:
+    """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
+
+    Args:
+        instances: Only these; none: all of the task, or within a worker all that it started.
+        timeout_s: None takes the task's `timeoutSeconds`.
+        consumer: None is `default`, or within a worker that worker.
+        kinds: Only these statuses; others stay undelivered.
+
+    Raises:
+        WaitTimedOut: Nothing came in time. Nobody was harmed.
+        NothingLeft: Everything was given out, and nothing that could still end is left.
+    """
+    limit_s = usable_config(task).limits.timeout_seconds if timeout_s is None else timeout_s
+    deadline = monotonic() + limit_s
+    me = caller()
+    cursor = Cursor(root_of_tree(task), task.id, consumer or (me.instance if me else DEFAULT_CONSUMER))
+    names = _check_targets(task, instances)
+    with Vigil(task) as vigil, _lending(task) as lender:
+        while True:
+            view = vigil.update()
+            wanted = [item for item in _targets(view, names) if kinds is None or item.status in kinds]
+            claim = cursor.claim(wanted)
+            if claim is not None:
+                _take_back(vigil, lender)
+                _give(cursor, claim, view, deliver)
+                return
+            pending = cursor.has_pending(wanted)
+            if not pending and not _has_live(view, names):
+                raise NothingLeft(_nothing_left(view, names), hint="agentctl list shows what there is")
+            vigil.run_queue(lender)
+            left = deadline - monotonic()
+            if left <= 0:
+                raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="nobody was stopped; wait again")
+            vigil.sleep(min(left, 0.05) if pending else left)
+
+
+def _give(cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[WaitedEnd], None]) -> None:
+    failpoints.reached("wait.after-claim")
+    worker = view.workers[claim.deliverable.instance]
+    try:
+        deliver(_waited(worker, claim.deliverable.status, claim.redelivered))
+    except BaseException:
+        cursor.release(claim)  # It was not given out: the next waiter gets it.
+        raise
+    failpoints.reached("wait.after-print")
+    cursor.mark(claim, view.deliverables())
+
+
+def _waited(worker: WorkerView, status: Status, redelivered: bool = False) -> WaitedEnd:
+    return WaitedEnd(
+        agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
+        signal=worker.signal, redelivered=redelivered,
+    )  # fmt: skip
+
+
+def wait_all(
+    task: TaskDir,
+    instances: Sequence[str],
+    *,
+    timeout_s: float | None,
+    on_change: Callable[[list[dict[str, Any]]], None] | None = None,
+) -> list[WaitedEnd]:
+    """Wait, through questions, until all of `instances` have ended (none: all of the task, or of the calling worker).
+
+    Args:
+        timeout_s: None waits without a limit.
+        on_change: Called with rows as of `list` whenever something may have changed.
+
+    Raises:
+        WaitTimedOut: Not all ended in time. Nobody was harmed.
+        NothingLeft: There is no worker to wait for.
+    """
+    deadline = None if timeout_s is None else monotonic() + timeout_s
+    names = _check_targets(task, instances)
+    with Vigil(task) as vigil, _lending(task) as lender:
+        while True:
+            view = vigil.update()
+            workers = [worker for worker in view.workers.values() if names is None or worker.instance in names(view)]
+            if not workers:
+                raise NothingLeft(_nothing_left(view, names), hint="agentctl spawn -- COMMAND starts a worker")
+            if on_change is not None:
+                on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])
+            if all(worker.is_terminal for worker in workers):
+                _take_back(vigil, lender)
+                return [_waited(worker, worker.status) for worker in workers]
+            vigil.run_queue(lender)
+            left = None if deadline is None else deadline - monotonic()
+            if left is not None and left <= 0:
+                waiting = first_of([worker.instance for worker in workers if not worker.is_terminal])
+                raise WaitTimedOut(f"still at work after {timeout_s:g} s: {waiting}", hint="nobody was stopped; wait again")
+            vigil.sleep(left)
+
+
+# -- who is meant ------------------------------------------------------------------------------------------------------
+
+Names = Callable[[TaskView], set[str]]
+
+
+def _check_targets(task: TaskDir, instances: Sequence[str]) -> Names | None:
+    """Return which workers are meant, None for all; a worker may not wait for itself."""
+    me = caller()
+    if instances:
+        for name in instances:
+            find_agent(task, name)
+        if me is not None and me.task.id == task.id and me.instance in instances:
+            raise Refused(f"{me.instance} cannot wait for itself")
+        chosen = set(instances)
+        return lambda view: chosen
+    if me is not None and me.task.id == task.id:
+        instance = me.instance
+        return lambda view: set(view.descendants(instance))
+    return None
+
+
+def _targets(view: TaskView, names: Names | None) -> list[Deliverable]:
+    found = view.deliverables()
+    if names is None:
+        return found
+    chosen = names(view)
+    return [item for item in found if item.instance in chosen]
+
+
+def _has_live(view: TaskView, names: Names | None) -> bool:
+    chosen = None if names is None else names(view)
+    return any(
+        worker.status not in TERMINAL for worker in view.workers.values() if chosen is None or worker.instance in chosen
+    )
+
+
+def _nothing_left(view: TaskView, names: Names | None) -> str:
+    meant = view.workers if names is None else names(view)
+    return "nothing is left to wait for: every end was given out" if meant else "there is no worker to wait for"
+
+
+# -- lending a slot ----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _lending(task: TaskDir) -> Iterator[Lender | None]:
+    """Within a worker, lend its place to its descendants while this wait lasts.
+
+    The open descriptor is the loan: when this process dies, nobody new is started in the place.
+    """
+    me = caller()
+    root = root_of_tree(task)
+    place = place_of(root, me.task.id, me.instance) if me is not None and me.task.root.path == task.root.path else None
+    loan = loan_lock(root, place) if place is not None else None
+    if me is None or place is None or loan is None:
+        yield None
+        return
+    try:
+        yield Lender(me.task.id, me.instance, place)
+    finally:
+        os.close(loan)
+
+
+def _take_back(vigil: Vigil, lender: Lender | None) -> None:
+    """Get the lent place back before the wait returns: a guest who still works moves to a free slot, if there is one."""
+    if lender is not None:
+        with locked(vigil.root.queue_lock):
+            done = dispatch_locked(vigil.root)
+        give_orders(vigil.root, done)
+        for launched in done.launches:
+            os.close(launched.answer_fd)

@@ -1,0 +1,245 @@
+"""The guardian of one worker: starts it, watches it, stops it, and decides its end.
+
+One poll over signals, the control FIFO, the askers of open questions and the next deadline; after each wake the files
+are looked at (`cancel.json`, `pause.json`, `interactions/`), so that a wake may be lost or doubled without harm.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.processes import wait_readable
+from agentctl.adapters.roster import Row
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError, StorageError
+from agentctl.shim.birth import BirthError, Unborn, fork_worker
+from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.watching import Attempt, Outcome
+from agentctl.supervision import environment, failpoints
+from agentctl.supervision.control import name_holder
+from agentctl.supervision.endings import Ending, decide, log_size, publish
+from agentctl.supervision.spec import WorkerSpec, read_spec
+from agentctl.supervision.tickets import Ticket, remove_ticket
+from agentctl.supervision.tree import AGENT_DIR, COOKIE
+
+_STORAGE_RETRY_S = 1.0
+_LONGEST_BACK_OFF_S = 60.0
+_TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+class Wakeups:
+    """Signals as bytes on a descriptor: SIGCHLD wakes, SIGTERM and SIGHUP also say to take no new work."""
+
+    def __init__(self) -> None:
+        self.is_told_to_end = False
+        self.fd, write = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(write, False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+    def _note(self, number: int, frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self.is_told_to_end = True
+
+    def drain(self, *fds: int) -> None:
+        """Empty the descriptor, and others that only wake."""
+        for fd in (self.fd, *fds):
+            try:
+                while os.read(fd, 4096):
+                    pass
+            except BlockingIOError:
+                pass
+
+
+class Guard:
+    """One worker, over all of its attempts."""
+
+    def __init__(
+        self, root: TaskDir, ticket: Ticket, agent: AgentDir, blob: bytes | None,
+        wakeups: Wakeups, debt: RosterDebt, answer: Answer,
+    ) -> None:  # fmt: skip
+        self.root, self.ticket, self.agent = root, ticket, agent
+        self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
+        self.cookie = os.urandom(8).hex()
+        self.since = 0
+
+    def run(self) -> bool:
+        """Guard the worker to its end; tell whether children of it were let live.
+
+        Returns at once, doing nothing, where another shim has it or it has ended.
+        """
+        lock = hold_alive(self.agent.shim)
+        if lock is None:
+            self.answer({"error": f"{self.agent.instance} is guarded by another shim"})
+            return False
+        try:
+            name_holder(lock)
+            failpoints.reached("shim.locked")
+            return self._guard()
+        finally:
+            os.close(lock)
+
+    def _guard(self) -> bool:
+        if self.agent.has_ended:
+            remove_ticket(self.root, self.ticket)
+            self.answer({"status": "ended"})
+            return False
+        if self.blob is None:
+            self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})
+            return False
+        self.spec = read_spec(self.agent.spec)
+        control = self._open_control()
+        try:
+            return self._attempts(control)
+        except StorageError as error:
+            # Before the worker was started: the ticket stays, nothing ran. After it, `_keep` has taken over.
+            self.answer({"error": error.message, "status": "queued"})
+            return False
+        finally:
+            os.close(control)
+
+    def _open_control(self) -> int:
+        if not self.agent.control.exists():
+            os.mkfifo(self.agent.control, 0o600)
+        # For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
+        return os.open(self.agent.control, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _attempts(self, control: int) -> bool:
+        attempt = 1
+        while True:
+            ending, kept = self._one_attempt(control, attempt)
+            if ending.reason not in _TRIED_AGAIN or attempt > self.spec.retries or self.agent.cancel.exists():
+                break
+            if not self._wait_for_next(control, ending, attempt):
+                ending = self._cancelled_ending(attempt)
+                break
+            attempt += 1
+        self._keep(ending)
+        return kept
+
+    def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
+        if self.agent.cancel.exists():
+            return self._cancelled_ending(number), False
+        try:
+            unborn = fork_worker(self.agent, self.spec, self._environ())
+        except (BirthError, OSError) as error:
+            return self._unstarted(str(error), number), False
+        failpoints.reached("shim.after-fork")
+        started_at = now_iso()
+        try:
+            self._tell_started(unborn, number, started_at)
+        except BaseException:
+            unborn.abandon()
+            raise
+        problem = unborn.open_gate()
+        failpoints.reached("shim.after-gate")
+        if problem is not None:
+            os.waitpid(unborn.pid, 0)
+            return self._unstarted(problem, number), False
+        self.answer({"status": Status.RUNNING, "pid": unborn.pid})
+        watched = Attempt(self.agent, self.spec, unborn.pid, self.cookie, self.wakeups, control, self.debt, self._event)
+        outcome = watched.watch()
+        return self._ending_of(outcome, number, started_at), bool(outcome.kept)
+
+    def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
+        """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
+        identity = processes.identify(unborn.pid)
+        known = identity.to_json() if identity else {}
+        worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number}
+        write_whole(self.agent.worker, to_json(worker), durable=False)
+        failpoints.reached("shim.after-identity")
+        remove_ticket(self.root, self.ticket)
+        failpoints.reached("shim.after-ticket")
+        if number == 1:
+            self.since = log_size(self.agent)
+            payload = {"pid": unborn.pid, "shimPid": os.getpid(), "boot": known.get("boot"), "start": known.get("start")}
+            self._event(ev.STARTED, payload)
+            self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
+        failpoints.reached("shim.after-started")
+
+    def _event(self, kind: str, payload: Mapping[str, Any]) -> None:
+        event = ev.make_event(now_iso(), kind, self.agent.task.id, "agentctl", dict(payload), self.agent.instance)
+        eventlog.append(self.agent.task.events, [event])
+
+    def _environ(self) -> dict[bytes, bytes]:
+        task = self.agent.task
+        own = {
+            "AGENTCTL_ROOT": str(task.root.path),
+            "AGENTCTL_TASK": task.id,
+            "AGENTCTL_INSTANCE": self.agent.instance,
+            AGENT_DIR: str(self.agent.path),
+            COOKIE: self.cookie,
+        }
+        return environment.unpack(self.blob or b"") | {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
+
+    def _unstarted(self, problem: str, attempt: int) -> Ending:
+        return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
+
+    def _cancelled_ending(self, attempt: int) -> Ending:
+        return Ending(status=Status.CANCELLED, by=_by(self.agent), attempt=attempt)
+
+    def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
+        status, reason = outcome.status, outcome.reason
+        return Ending(
+            status=status, reason=reason, by=_by(self.agent) if status is Status.CANCELLED else "agentctl",
+            exit_code=outcome.exit_code, signal=outcome.signal, message=outcome.message, started_at=started_at,
+            duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
+            usage=outcome.usage,
+        )  # fmt: skip
+
+    def _wait_for_next(self, control: int, ending: Ending, attempt: int) -> bool:
+        """Wait out the pause before the next attempt; False where a cancel came first."""
+        pause = min(self.spec.retry_delay_s * 2 ** (attempt - 1), _LONGEST_BACK_OFF_S) * random.uniform(0.75, 1.25)
+        write_whole(self.agent.attempt_exit(attempt), to_json(ending.to_json()))
+        payload = {"attempt": attempt + 1, "reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause, 3)}
+        self._event(ev.RETRYING, payload)
+        until = monotonic() + pause
+        while not self.agent.cancel.exists():
+            left = until - monotonic()
+            if left <= 0:
+                return True
+            wait_readable([self.wakeups.fd, control], left)
+            self.wakeups.drain(control)
+        return False
+
+    def _keep(self, ending: Ending) -> None:
+        """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
+        while True:
+            try:
+                decide(self.agent, ending)
+                failpoints.reached("shim.after-exit-file")
+                publish(self.agent, since=self.since)
+                failpoints.reached("shim.after-end-event")
+                break
+            except (AgentctlError, OSError) as error:
+                if not self.agent.task.path.exists():
+                    break  # The task was removed; there is nobody to tell.
+                self.answer({"error": str(error)})
+                wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
+                self.wakeups.drain()
+        remove_ticket(self.root, self.ticket)
+        self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
+        self.debt.add_ended(self.agent, self.spec.agent)
+
+
+def _by(agent: AgentDir) -> str:
+    """Return who asked for the cancel."""
+    try:
+        return str((read_json(agent.cancel) or {}).get("by", "user"))
+    except AgentctlError:
+        return "user"

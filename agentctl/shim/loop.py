@@ -1,0 +1,127 @@
+"""The life of a shim: one worker after the other in its place, until no ticket is left for it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import write_all
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.shim.guard import Guard, Wakeups
+from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.supervision import environment, failpoints
+from agentctl.supervision.dispatch import dispatch_locked, give_orders
+from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
+from agentctl.supervision.slots import Place
+from agentctl.supervision.tickets import Ticket, parse_ticket
+
+_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+
+
+def main() -> None:
+    """Guard the ordered worker, then those that wait; exit when there is none or the place is gone."""
+    _become_alone()
+    order = read_order(ORDER_FD)
+    os.close(ORDER_FD)
+    if order is None:
+        return
+    head, blob = order
+    if head.get("failpoint"):
+        os.environ[failpoints.VARIABLE] = head["failpoint"]
+    try:
+        _Shim(head, blob).run()
+    except Exception:
+        # The worker, if one runs, is told as unsupervised from here on and can be cancelled; the queue goes on by others.
+        with contextlib.suppress(OSError), open(TaskDir(Path(head["root"])).shim_log, "a", encoding="utf-8") as log:
+            log.write(f"{now_iso()} pid {os.getpid()}\n{traceback.format_exc()}\n")
+        sys.exit(1)
+
+
+def _become_alone() -> None:
+    """Drop what was inherited: descriptors of strangers, the working folder; adopt all orphans below from now on."""
+    os.closerange(PLACE_FD + 1, 1 << 16)
+    for fd in (ORDER_FD, ANSWER_FD, PLACE_FD):
+        os.set_inheritable(fd, False)
+    os.chdir("/")
+    os.umask(0o077)
+    if processes.LINUX:
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_NAME, b"agentctl-shim", 0, 0, 0)
+
+
+class _Shim:
+    def __init__(self, head: dict[str, Any], blob: bytes) -> None:
+        self.root = TaskDir(Path(head["root"]))
+        self.folder = Path(head["environmentFolder"])
+        self.ticket = parse_ticket(head["ticket"])
+        self.blob = blob if head["hasEnvironment"] else None
+        self.is_last_user = bool(head["isLastUser"])
+        self.place = Place(PLACE_FD)
+        self.wakeups = Wakeups()
+        self.debt = RosterDebt()
+        self.answer = _Answer()
+
+    def run(self) -> None:
+        ticket: Ticket | None = self.ticket
+        while ticket is not None:
+            leaves_children = self._guard(ticket)
+            ticket = self._next(takes_more=not leaves_children and not self.wakeups.is_told_to_end)
+        self.debt.pay_all()
+
+    def _guard(self, ticket: Ticket) -> bool:
+        """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
+        agent = self.root.sibling(ticket.task_id).agent(ticket.instance)
+        guard = Guard(self.root, ticket, agent, self._environment(ticket), self.wakeups, self.debt, self.answer)
+        return guard.run()
+
+    def _environment(self, ticket: Ticket) -> bytes | None:
+        if self.blob is not None:
+            blob, self.blob = self.blob, None
+            return blob
+        return environment.get(self.folder, ticket.environment)
+
+    def _next(self, takes_more: bool) -> Ticket | None:
+        """Give the place back and take the next ticket, under one lock."""
+        failpoints.reached("shim.before-release")
+        me = processes.identify(os.getpid())
+        with locked(self.root.queue_lock, limit_s=3600):
+            self._forget(self.ticket)
+            self.place.vacate()
+            done = dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
+        give_orders(self.root, done, folder=self.folder)
+        for launched in done.launches:
+            os.close(launched.answer_fd)
+        for agent in done.refused:
+            self.debt.add_ended(agent)
+        if done.mine is None:
+            return None
+        self.ticket, self.place, self.is_last_user = done.mine
+        return self.ticket
+
+    def _forget(self, ticket: Ticket | None) -> None:
+        if ticket is not None and self.is_last_user:
+            environment.drop(self.folder, ticket.environment)
+
+
+class _Answer:
+    """The launcher's end of the handshake: told once, then closed; its number may be somebody else's afterwards."""
+
+    def __init__(self) -> None:
+        self._is_open = True
+
+    def __call__(self, answer: dict[str, Any]) -> None:
+        if self._is_open:
+            self._is_open = False
+            with contextlib.suppress(OSError):  # The launcher is gone: the files tell.
+                write_all(ANSWER_FD, json.dumps(answer).encode())
+            os.close(ANSWER_FD)

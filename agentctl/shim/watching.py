@@ -1,0 +1,282 @@
+"""One attempt of a worker from its first instruction to the last process of its tree."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import number_in
+from agentctl.adapters.processes import wait_readable
+from agentctl.adapters.roster import Row
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.escalation import Escalation, Stage, advance, begin
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError
+from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.timelimit import TimeLimit
+from agentctl.supervision import failpoints, questions
+from agentctl.supervision.endings import from_wait_status
+from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.tree import below_me
+
+if TYPE_CHECKING:
+    from agentctl.shim.guard import Wakeups
+
+#: How often output is measured and the files are looked at without being told.
+_TICK_S = 1.0
+#: How often a tree that is being swept is looked at; most of its ends wake by SIGCHLD.
+_SWEEP_TICK_S = 0.02
+_SURVIVOR_TICK_S = 1.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of an attempt."""
+
+    status: Status
+    reason: Reason | None
+    exit_code: int | None
+    signal: str | None
+    duration_s: float
+    message: str | None = None
+    swept: list[dict[str, Any]] = field(default_factory=list)
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, float] | None = None
+
+
+class Attempt:
+    """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
+
+    def __init__(
+        self, agent: AgentDir, spec: WorkerSpec, pid: int, cookie: str, wakeups: Wakeups, control: int,
+        debt: RosterDebt, tell: Callable[[str, Mapping[str, Any]], None],
+    ) -> None:  # fmt: skip
+        self.agent, self.spec, self.pid = agent, spec, pid
+        self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
+        self.tree = below_me(cookie)
+        self.began = monotonic()
+        self.limit = TimeLimit(spec.timeout_s, self.began)
+        self.next_tick = self.began
+        self.leader: tuple[int, int] | None = None  # si_code and si_status once it has exited
+        self.cause: Reason | Status | None = None
+        self.message: str | None = None
+        self.step: Escalation | None = None
+        self.grace_s = spec.grace_s
+        self.is_paused = False
+        self.is_blocked = False
+        self.askers: dict[int, str] = {}
+        self.swept: list[dict[str, Any]] = []
+        self.was_told = False
+
+    def watch(self) -> Outcome:
+        """Watch to the end."""
+        self._look_at_files()
+        while not self._is_over():
+            self._escalate()
+            self._sleep()
+            self._reap()
+            self.debt.pay_if_due()
+        failpoints.reached("shim.after-sweep")
+        return self._outcome()
+
+    # -- what has happened ---------------------------------------------------------------------------------------
+
+    def _reap(self) -> None:
+        """Collect every child that ended but the leader, which stays a zombie until the sweep is done.
+
+        As long as it is one, neither its pid nor its group's id can become somebody else's.
+        """
+        while self.leader is None:
+            with contextlib.suppress(ChildProcessError):
+                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if info is not None and info.si_pid == self.pid:
+                    self._leader_ended(info.si_code, info.si_status)
+                elif info is not None:
+                    os.waitpid(info.si_pid, os.WNOHANG)
+                    continue
+            return
+
+    def _leader_ended(self, code: int, status: int) -> None:
+        self.leader = (code, status)
+        # The decision between an end and a cancel: only a request that is on disk by now counts.
+        if self.cause is None and self.agent.cancel.exists():
+            self.cause = Status.CANCELLED
+        failpoints.reached("shim.after-leader")
+
+    def _look_at_files(self) -> None:
+        if self.agent.cancel.exists() and self.leader is None:
+            self._stop_for(Status.CANCELLED, None)
+            self._take_grace()
+        self._look_at_pause()
+        self._look_at_questions()
+
+    def _take_grace(self) -> None:
+        """Let a later, shorter request hurry an escalation that is under way."""
+        grace = number_in(self.agent.cancel, "graceSeconds")
+        if grace is not None and grace < self.grace_s and self.step is not None:
+            self.step = Escalation(self.step.stage, min(self.step.due, monotonic() + grace))
+            self.grace_s = grace
+
+    def _look_at_pause(self) -> None:
+        wanted = self.agent.pause.exists() and self.step is None
+        if wanted and not self.is_paused:
+            self.tree.stop()
+            self.is_paused = True
+            self._tell(ev.PAUSED, {})
+        elif self.is_paused and not wanted:
+            self.is_paused = False
+            self.tree.proceed()
+            if self.step is None:
+                self._tell(ev.UNPAUSED, {})
+
+    def _look_at_questions(self) -> None:
+        """Blocked while an open question has a live asker; the end of the asker wakes, and lets the clock run."""
+        waiting = questions.waiting_askers(self.agent)
+        for fd, question in list(self.askers.items()):
+            if question not in waiting:
+                os.close(fd)
+                del self.askers[fd]
+        for question in waiting:
+            asker = questions.watch_asker(self.agent, question) if question not in self.askers.values() else None
+            if asker is not None:
+                self.askers[asker] = question
+        if self.is_blocked and not waiting and not self._last_was_answered():
+            self._tell(ev.RESUMED, {"reason": "asker_gone"})
+        if self.is_blocked != bool(waiting):
+            self.is_blocked = bool(waiting)
+            self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waiting else Status.RUNNING))
+
+    def _last_was_answered(self) -> bool:
+        return not questions.open_questions(self.agent)
+
+    def _look_at_limits(self) -> None:
+        """About once a second: too much output, or a task that somebody removed."""
+        size = sum(_size_of(path) for path in (self.agent.stdout, self.agent.stderr))
+        if size > self.spec.max_output_bytes:
+            self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
+        if not self.agent.task.events.exists() and not self.agent.task.path.exists():
+            self._stop_for(Status.CANCELLED, "its task was removed")
+
+    # -- what is done about it -----------------------------------------------------------------------------------
+
+    def _stop_for(self, cause: Reason | Status, message: str | None) -> None:
+        """Begin the escalation; the first cause stays the reason."""
+        if self.cause is not None:
+            if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
+                self._take(begin(monotonic(), self.grace_s, Stage.KILL))
+            return
+        self.cause, self.message = cause, message
+        if self.leader is None:
+            grace = number_in(self.agent.cancel, "graceSeconds") if cause is Status.CANCELLED else None
+            self.grace_s = self.grace_s if grace is None else grace
+            self._take(begin(monotonic(), self.grace_s))
+
+    def _escalate(self) -> None:
+        now = monotonic()
+        if self.leader is None and self.limit.is_over(now):
+            self._stop_for(Reason.TIMED_OUT, f"its time limit of {self.spec.timeout_s:g} s passed")
+        if self.leader is not None and (self.step is None or self.step.stage < Stage.TERMINATE):
+            self.swept = self.tree.describe()
+            self._take(begin(now, self.grace_s, Stage.TERMINATE))
+            return
+        if self.step is not None:
+            step = advance(self.step, now, self.grace_s)
+            if step is not self.step:
+                self._take(step)
+            elif step.stage is Stage.KILL:
+                self.tree.kill()  # What forked since the last look.
+
+    def _take(self, step: Escalation) -> None:
+        self.step = step
+        match step.stage:
+            case Stage.INTERRUPT:
+                self._interrupt()
+            case Stage.TERMINATE:
+                self.tree.terminate()
+            case Stage.KILL:
+                if self.leader is None:
+                    self.swept = self.tree.describe()
+                self.tree.kill()
+            case Stage.SURVIVORS:
+                self.tree.kill()
+                self._tell(ev.CANCEL_FAILED, {"survivors": self.tree.describe()})
+        if self.is_paused:
+            self.is_paused = False
+            self.tree.proceed()
+
+    def _interrupt(self) -> None:
+        """SIGINT to the worker's group, as Ctrl-C in a terminal; once, since some take a second one as "force quit"."""
+        if self.leader is None and self.pid > 1:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGINT)
+                os.killpg(self.pid, signal.SIGCONT)
+
+    def _tell(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Append an event whose loss is no harm: a full disk must not end the guard."""
+        with contextlib.suppress(AgentctlError, OSError):
+            self.tell(kind, payload)
+
+    # -- sleeping and ending -------------------------------------------------------------------------------------
+
+    def _sleep(self) -> None:
+        now = monotonic()
+        self.limit.stand_still(now, self.is_paused or self.is_blocked)
+        due = [self.next_tick, self._next_look(now)]
+        due += [at for at in (self.debt.due(), self.limit.due() if self.step is None else None) if at is not None]
+        readable = wait_readable([self.wakeups.fd, self.control, *self.askers], max(0.0, min(due) - now))
+        self.wakeups.drain(self.control)
+        now = monotonic()
+        if now >= self.next_tick:
+            self._look_at_limits()
+        if now >= self.next_tick or any(fd != self.wakeups.fd for fd in readable):
+            self._look_at_files()
+            self.next_tick = monotonic() + _TICK_S
+
+    def _next_look(self, now: float) -> float:
+        if self.step is None:
+            return now + _TICK_S
+        if self.step.stage is Stage.SURVIVORS:
+            return now + _SURVIVOR_TICK_S
+        if self.leader is not None or self.step.stage is Stage.KILL:
+            return min(self.step.due, now + _SWEEP_TICK_S)
+        return self.step.due
+
+    def _is_over(self) -> bool:
+        if self.leader is None:
+            return False
+        if self.spec.keep_children and self.cause is None:
+            return True
+        return not self.tree.living()
+
+    def _outcome(self) -> Outcome:
+        assert self.leader is not None
+        kept = self.tree.describe() if self.spec.keep_children and self.cause is None else []
+        _, _, used = os.wait4(self.pid, 0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        for fd in self.askers:
+            os.close(fd)
+        status, reason, code, name = from_wait_status(*self.leader)
+        if isinstance(self.cause, Reason):
+            status, reason = Status.FAILED, self.cause
+        elif self.cause is Status.CANCELLED:
+            status, reason = Status.CANCELLED, None
+        usage = {"userSeconds": round(used.ru_utime, 3), "systemSeconds": round(used.ru_stime, 3), "maxRssKib": used.ru_maxrss}
+        return Outcome(
+            status, reason, code, name, monotonic() - self.began, self.message, self.swept, kept, usage
+        )  # fmt: skip
+
+
+def _size_of(path: os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,35 @@
+"""A worker's guardian: who it is, and how it is woken. A durable file says what is wanted, a byte in a FIFO wakes."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import to_json, write_all
+from agentctl.adapters.taskdir import AgentDir
+
+
+def poke(agent: AgentDir) -> bool:
+    """Wake the shim of a worker; False where there is none (a FIFO without a reader refuses with ENXIO)."""
+    try:
+        fd = os.open(agent.control, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENOENT):
+            return False
+        raise
+    try:
+        os.write(fd, b"!")
+    except BlockingIOError:
+        pass  # It is full of wakes that were not yet read.
+    finally:
+        os.close(fd)
+    return True
+
+
+def name_holder(lock: int) -> None:
+    """Write this process's identity into the shim.json that it holds: in place, since the lock is on the file."""
+    identity = processes.identify(os.getpid())
+    data = to_json(identity.to_json() if identity else {})
+    write_all(lock, data)
+    os.ftruncate(lock, len(data))

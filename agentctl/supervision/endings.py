@@ -1,0 +1,133 @@
+"""How a worker's end is decided once, and told.
+
+`exit.json` is the decision: created whole or not at all, so that of two deciders one wins. The event that tells of it
+comes after; whoever finds the one without the other appends it, copying the decision and never making one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import create_whole, read_json, to_json
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import Reason, Status
+
+_TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
+_END_MARKS = tuple(f'"type":"{name}"'.encode() for name in ev.END_STATUS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """A decision, with what was seen of the exit."""
+
+    status: Status
+    reason: Reason | None = None
+    by: str = "agentctl"
+    exit_code: int | None = None
+    signal: str | None = None
+    message: str | None = None
+    started_at: str | None = None
+    duration_s: float | None = None
+    attempt: int = 1
+    #: What the sweep ended after the leader: [{pid, command}].
+    swept: list[dict[str, Any]] = field(default_factory=list)
+    #: What `--keep-children` let live.
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, float] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in exit.json."""
+        value = {
+            "status": self.status,
+            "reason": self.reason,
+            "by": self.by,
+            "exitCode": self.exit_code,
+            "signal": self.signal,
+            "message": self.message,
+            "startedAt": self.started_at,
+            "endedAt": now_iso(),
+            "durationSeconds": self.duration_s,
+            "attempt": self.attempt,
+            "swept": self.swept,
+            "kept": self.kept,
+            "usage": self.usage,
+        }
+        return {key: item for key, item in value.items() if item not in (None, [])}
+
+
+def decide(agent: AgentDir, ending: Ending) -> bool:
+    """Make the one decision about a worker's end; False where it has been made before."""
+    agent.path.mkdir(mode=0o700, exist_ok=True)  # Somebody may have removed the folder under a running worker.
+    with locked(agent.lock):
+        return create_whole(agent.exit, to_json(ending.to_json()))
+
+
+def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
+    """Append the event that tells of a decided end, unless the log has it; return the decision.
+
+    Args:
+        since: An offset of the log before which no such event can stand.
+    """
+    decision = read_json(agent.exit) or {}
+    status = Status(decision.get("status", Status.FAILED))
+    payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
+    if decision.get("swept"):
+        payload["swept"] = len(decision["swept"])
+    event = ev.make_event(
+        now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
+    )
+    eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since))
+    return decision
+
+
+def has_end(fd: int, instance: str, since: int = 0) -> bool:
+    """Tell whether a log tells of the end of `instance` from offset `since` on."""
+    data = eventlog.read_since(fd, since)
+    needle = b'"agentInstance":"' + instance.encode() + b'"'
+    at = data.find(needle)
+    while at >= 0:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.index(b"\n", at)
+        line = data[start:end]
+        if any(mark in line for mark in _END_MARKS) and _is_end_of(line, instance):
+            return True
+        at = data.find(needle, end)
+    return False
+
+
+def _is_end_of(line: bytes, instance: str) -> bool:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return False
+    return event.get("type") in ev.END_STATUS and event.get("agentInstance") == instance
+
+
+def log_size(agent: AgentDir) -> int:
+    """Return the size of the log now: no end that comes later stands before it."""
+    try:
+        return os.stat(agent.task.events).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def from_wait_status(code: int, status: int) -> tuple[Status, Reason | None, int | None, str | None]:
+    """Return (status, reason, exit code, signal name) of what waitid(2) tells: si_code and si_status."""
+    if code == os.CLD_EXITED:
+        return (Status.COMPLETED, None, 0, None) if status == 0 else (Status.FAILED, Reason.EXIT_CODE, status, None)
+    return Status.FAILED, Reason.SIGNAL, None, signal_name(status)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: SIGKILL, or SIG64 for one without."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,26 @@
+"""A worker's questions on disk: which are open, and which have somebody who waits for the answer."""
+
+from __future__ import annotations
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.taskdir import AgentDir
+
+
+def open_questions(agent: AgentDir) -> list[str]:
+    """Return the ids of the questions without an answer, oldest first."""
+    return [question for question in agent.question_ids() if not agent.answer(question).exists()]
+
+
+def waiting_askers(agent: AgentDir) -> list[str]:
+    """Return the open questions whose asker lives and waits."""
+    return [question for question in open_questions(agent) if is_alive_held(agent.asker_lock(question))]
+
+
+def watch_asker(agent: AgentDir, question: str) -> int | None:
+    """Return a descriptor that is readable once the asker of a question has ended; None where it cannot be had."""
+    value = read_quietly(agent.question(question))
+    asker = processes.identity_from(value.get("asker"))
+    return processes.open_pidfd(asker) if asker else None
+

@@ -1,0 +1,213 @@
+"""The right to run: a kernel lock that a live shim holds, so that none can leak.
+
+`slots/<n>` are the slots of a tree of tasks, `slots/<n>.guest` the place that the occupant of slot n lends while it
+waits for its own descendants, `slots/<n>.loan` what its wait holds open meanwhile. Each place names its occupant.
+All taking and giving back happens under the queue's lock, so that trying a lock disturbs nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_json, to_json, write_all
+from agentctl.adapters.locks import try_lock
+from agentctl.adapters.processes import Identity
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_of
+from agentctl.errors import Damaged
+from agentctl.supervision.judging import Condition, judge, settle
+
+GUEST = ".guest"
+LOAN = ".loan"
+
+
+class Occupant(NamedTuple):
+    """Who a place was given to."""
+
+    task_id: str
+    instance: str
+    shim: Identity | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """A held slot or guest place: the lock is on the file, whatever its name is by now."""
+
+    fd: int
+
+    def occupy(self, occupant: Occupant) -> None:
+        """Write down who has it. Overwritten in place: a rename would leave the lock on the old file."""
+        shim = occupant.shim.to_json() if occupant.shim else None
+        data = to_json({"taskId": occupant.task_id, "instance": occupant.instance, "shim": shim})
+        os.lseek(self.fd, 0, os.SEEK_SET)
+        write_all(self.fd, data)
+        os.ftruncate(self.fd, len(data))
+
+    def vacate(self) -> None:
+        """Give the place back."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.fd, 0)
+        os.close(self.fd)
+
+    def is_slot(self, root: TaskDir) -> bool:
+        """Tell whether it is a slot of its own by now, and no guest place."""
+        mine = os.fstat(self.fd)
+        return any(
+            name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)) for name in _names(root)
+        )
+
+
+def read_occupant(path: Path) -> Occupant | None:
+    """Return who a place names; None where it names nobody."""
+    try:
+        value = read_json(path)
+    except (Damaged, OSError):
+        return None
+    if not value:
+        return None
+    return Occupant(str(value.get("taskId")), str(value.get("instance")), processes.identity_from(value.get("shim")))
+
+
+def _names(root: TaskDir) -> list[str]:
+    try:
+        return os.listdir(root.slots)
+    except FileNotFoundError:
+        return []
+
+
+@dataclass(slots=True)
+class Survey:
+    """The slots at this moment (under the queue's lock)."""
+
+    taken: list[Occupant]
+    free: list[Place]
+
+    def release(self) -> None:
+        """Let go of what was not given away."""
+        for place in self.free:
+            os.close(place.fd)
+        self.free = []
+
+
+def survey(root: TaskDir, cap: int) -> Survey:
+    """Take every free slot, as many as `cap` leaves beside those that are taken; the caller holds the queue's lock.
+
+    A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
+    """
+    numbers = {int(name) for name in _names(root) if name.isdigit()}
+    found = Survey([], [])
+    for number in sorted(numbers | set(range(1, cap + 1))):
+        path = root.slots / str(number)
+        fd = try_lock(path)
+        occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
+        if fd is None:
+            found.taken.append(occupant or Occupant("", "?"))
+        elif occupant is not None and is_still_there(root, occupant):
+            os.close(fd)
+            found.taken.append(occupant)
+        else:
+            found.free.append(Place(fd))
+    for place in found.free[max(0, cap - len(found.taken)) :]:
+        os.close(place.fd)
+    del found.free[max(0, cap - len(found.taken)) :]
+    return found
+
+
+def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
+    """Tell whether something of an occupant whose shim is gone may be alive; write down what is proven of it."""
+    agent = root.sibling(occupant.task_id).agent(occupant.instance)
+    if not agent.path.exists():
+        return False
+    condition = judge(agent)
+    if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
+        return True
+    settle(agent, condition)
+    return False
+
+
+def held_places(root: TaskDir) -> Iterator[tuple[str, Occupant]]:
+    """Yield the names and occupants of slots and guest places that name somebody."""
+    for name in _names(root):
+        if name.isdigit() or name.endswith(GUEST):
+            occupant = read_occupant(root.slots / name)
+            if occupant is not None:
+                yield name, occupant
+
+
+def place_of(root: TaskDir, task_id: str, instance: str) -> str | None:
+    """Return the name of the place that a worker has."""
+    for name, occupant in held_places(root):
+        if (occupant.task_id, occupant.instance) == (task_id, instance):
+            return name
+    return None
+
+
+def move_guests(root: TaskDir, found: Survey) -> None:
+    """Give free slots to guests before anybody else, so that lenders get theirs back.
+
+    The lock is on the file, so a rename moves the guest: its shim need not know.
+    """
+    for name in sorted(_names(root), key=len):
+        if not found.free:
+            return
+        if not name.endswith(GUEST):
+            continue
+        path = root.slots / name
+        fd = try_lock(path)
+        if fd is not None:
+            os.close(fd)  # Nobody's guest.
+            continue
+        place = found.free.pop(0)
+        slot = _path_of(root, place)
+        os.rename(path, slot)
+        os.close(place.fd)
+        found.taken.append(read_occupant(slot) or Occupant("", "?"))
+
+
+def _path_of(root: TaskDir, place: Place) -> Path:
+    mine = os.fstat(place.fd)
+    for name in _names(root):
+        if name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)):
+            return root.slots / name
+    raise LookupError("a place without a file")
+
+
+def loan_lock(root: TaskDir, place: str) -> int | None:
+    """Open a loan of a place: the descriptor holds it open; None where another wait of the worker has lent it."""
+    return try_lock(root.slots / (place + LOAN))
+
+
+def guest_place(root: TaskDir, place: str) -> Place | None:
+    """Take the guest's place beside `place`; None while it has a guest."""
+    path = root.slots / (place + GUEST)
+    fd = try_lock(path)
+    if fd is None:
+        return None
+    occupant = read_occupant(path)
+    if occupant is not None and is_still_there(root, occupant):
+        os.close(fd)
+        return None
+    return Place(fd)
+
+
+def describe_taken(taken: list[Occupant]) -> str:
+    """Return the names of those who have the slots."""
+    return first_of(sorted(occupant.instance for occupant in taken))
+
+
+
+def is_being_started(root: TaskDir, task_id: str, instance: str) -> bool:
+    """Tell whether a place that somebody holds names this worker."""
+    place = place_of(root, task_id, instance)
+    if place is None:
+        return False
+    fd = try_lock(root.slots / place)
+    if fd is not None:
+        os.close(fd)
+    return fd is None

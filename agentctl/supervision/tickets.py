@@ -1,0 +1,108 @@
+"""The queue: one file a waiting worker, in an order that its name tells.
+
+`<priority>.<age>.<environment>.<r|w>.<task>.<instance>`: smaller priority first, then smaller age; `w` waits for other
+workers, which the file names; `environment` names where its variables wait, or is `0`.
+A ticket is there until the shim of its worker is locked, so a worker is always in the queue or guarded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
+from agentctl.adapters.taskdir import TaskDir
+
+LOWEST, HIGHEST = -4000, 4000
+NO_ENVIRONMENT = "0"
+_NAME = re.compile(r"\d{4}\.\d{12}\.[0-9a-f]+\.[rw]\.[\w-]+\.[\w-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ticket:
+    """A place in the queue; the file names sort as the queue does, so only those that are looked at are taken apart."""
+
+    file_name: str
+
+    @property
+    def age(self) -> int:
+        """How many came before it, more or less."""
+        return int(self.file_name.split(".")[1])
+
+    @property
+    def environment(self) -> str:
+        """The token of its environment."""
+        return self.file_name.split(".")[2]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for other workers."""
+        return self.file_name.split(".")[3] == "w"
+
+    @property
+    def task_id(self) -> str:
+        """The task of its worker."""
+        return self.file_name.split(".")[4]
+
+    @property
+    def instance(self) -> str:
+        """Its worker."""
+        return self.file_name.split(".")[5]
+
+    def with_environment(self, token: str) -> Ticket:
+        """Return the ticket with another environment."""
+        parts = self.file_name.split(".")
+        return Ticket(".".join([*parts[:2], token, *parts[3:]]))
+
+
+def parse_ticket(name: str) -> Ticket | None:
+    """Return the ticket that a file name tells; None for any other file."""
+    return Ticket(name) if _NAME.fullmatch(name) else None
+
+
+def read_queue(root: TaskDir) -> list[Ticket]:
+    """Return all tickets in the order of the queue."""
+    try:
+        names = os.listdir(root.queue)
+    except FileNotFoundError:
+        return []
+    return [Ticket(name) for name in sorted(names) if _NAME.fullmatch(name)]
+
+
+def next_age(queue: Sequence[Ticket]) -> int:
+    """Return an age behind all of the queue. Ages count, they are no times: the clock may be set back."""
+    return max((ticket.age for ticket in queue), default=0) + 1
+
+
+def make_ticket(task_id: str, instance: str, priority: int, age: int, environment: str, waits: bool) -> Ticket:
+    """Return the ticket of a worker; a larger `priority` stands further in front."""
+    return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
+
+
+def add_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
+    """Put a ticket into the queue (the caller holds the queue's lock and makes the folder durable)."""
+    path = root.queue / ticket.file_name
+    if ticket.waits:
+        write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
+    else:
+        with storage_errors(path, "write"):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
+    """Take a ticket out; tell whether it was there."""
+    try:
+        os.unlink(root.queue / ticket.file_name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def dependencies_of(root: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
+    """Return the workers that a ticket waits for, and whether any end of theirs will do."""
+    if not ticket.waits:
+        return [], False
+    value = read_json(root.queue / ticket.file_name) or {}
+    return list(value.get("after", [])), bool(value.get("any"))

@@ -1,0 +1,195 @@
+"""The process tree of a worker: what belongs to it, and what only happens to be below it.
+
+With a shim the tree is exact: the shim is child subreaper, so every orphan becomes its child, in spite of setsid and
+double fork. Without one it is found by session, group and cookie, as far as it can be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_json
+from agentctl.adapters.processes import Identity
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import Damaged
+
+COOKIE = "AGENTCTL_COOKIE"
+AGENT_DIR = "AGENTCTL_AGENT_DIR"
+#: The script that a shim's command line names, followed by the root task's directory.
+SHIM_SCRIPT = str(Path(__file__).resolve().parent.parent / "shim" / "__main__.py")
+
+
+def is_foreign(pid: int, cookie: str) -> bool:
+    """Tell whether a process below a worker is none of its own: another live shim, or another worker's process.
+
+    Both claims are verified with the files, or a worker could spare its children by making them.
+    """
+    return is_live_shim(pid) or _carries_other_cookie(pid, cookie)
+
+
+def is_live_shim(pid: int) -> bool:
+    """Tell whether a process is a shim that a slot names."""
+    arguments = processes.command_line(pid)
+    if SHIM_SCRIPT not in arguments[:-1]:
+        return False
+    slots = TaskDir(Path(arguments[-1])).slots
+    stat = processes.read_stat(pid)
+    return stat is not None and any(
+        shim.pid == pid and shim.start == stat.start and shim.boot == processes.boot_id() for shim in shims_of(slots)
+    )
+
+
+def shims_of(slots: Path) -> Iterable[Identity]:
+    """Yield the identities of the shims that the slots of a task name."""
+    try:
+        names = os.listdir(slots)
+    except OSError:
+        return
+    for name in names:
+        try:
+            shim = processes.identity_from((read_json(slots / name) or {}).get("shim"))
+        except (Damaged, OSError):
+            continue
+        if shim is not None:
+            yield shim
+
+
+def _carries_other_cookie(pid: int, cookie: str) -> bool:
+    environ = processes.environment_of(pid)
+    other, folder = environ.get(COOKIE.encode(), b""), environ.get(AGENT_DIR.encode())
+    if folder is None or other == cookie.encode():
+        return False
+    try:
+        worker = read_json(AgentDir(Path(os.fsdecode(folder))).worker) or {}
+    except (Damaged, OSError):
+        return False
+    return bool(other) and worker.get("cookie") == os.fsdecode(other)
+
+
+#: A tree that forks faster than it is stopped is killed in the state that it has by then, and looked at again.
+_STOP_PASSES = 100
+
+
+class Member(NamedTuple):
+    """A process of a tree as a look saw it."""
+
+    pid: int
+    start: int
+    state: str
+
+
+class Tree:
+    """The living processes of one worker, found anew at each look."""
+
+    def __init__(self, cookie: str, look: Callable[[], Iterable[int]]) -> None:
+        self._cookie = cookie
+        self._look = look
+        self._foreign: dict[tuple[int, int], bool] = {}
+
+    def living(self) -> list[Member]:
+        """Return what is alive, parents before children."""
+        found = []
+        for pid in self._look():
+            stat = processes.read_stat(pid)
+            if stat is not None and stat.state not in "ZX":
+                found.append(Member(pid, stat.start, stat.state))
+        return found
+
+    def is_foreign(self, pid: int) -> bool:
+        """Tell, once for each process, whether it belongs to somebody else."""
+        stat = processes.read_stat(pid)
+        if stat is None:
+            return False
+        key = (pid, stat.start)
+        if key not in self._foreign:
+            self._foreign[key] = is_foreign(pid, self._cookie)
+        return self._foreign[key]
+
+    def signal(self, *numbers: int) -> None:
+        """Send each signal to everything that lives."""
+        for member in self.living():
+            _send(member, *numbers)
+
+    def terminate(self) -> None:
+        """SIGTERM, then SIGCONT: a stopped process acts on nothing."""
+        self.signal(signal.SIGTERM, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL all: stopped first, so that none forks on while the others die."""
+        self.stop()
+        self.signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGSTOP all, until a look finds nothing that runs."""
+        for _ in range(_STOP_PASSES):
+            running = [member for member in self.living() if member.state not in "TtD"]
+            if not running:
+                return
+            for member in running:
+                _send(member, signal.SIGSTOP)
+
+    def proceed(self) -> None:
+        """SIGCONT all."""
+        self.signal(signal.SIGCONT)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what is alive, for a person to read."""
+        return [
+            {"pid": member.pid, "command": " ".join(processes.command_line(member.pid))[:200]}
+            for member in self.living()
+        ]
+
+
+def _send(member: Member, *numbers: int) -> None:
+    """Signal exactly the process that was looked at: its pid may have become somebody else's since."""
+    me = processes.identify(member.pid)
+    if me is None or me.start != member.start:
+        return
+    for number in numbers:
+        # Setuid to somebody else: the next look tells that it lives on, and survivors are named.
+        with contextlib.suppress(PermissionError):
+            processes.send(me, number)
+
+
+def below_me(cookie: str) -> Tree:
+    """Return the tree of the worker below this process, a child subreaper: all its descendants but the foreign ones."""
+    tree: Tree
+
+    def look() -> Iterable[int]:
+        roots = processes.children_of(os.getpid())
+        foreign = [pid for pid in roots if tree.is_foreign(pid)]
+        seen = list(processes.walk(roots, skip=foreign))
+        hidden = [pid for pid in seen if pid not in roots and tree.is_foreign(pid)]
+        return processes.walk(roots, skip=[*foreign, *hidden]) if hidden else seen
+
+    tree = Tree(cookie, look)
+    return tree
+
+
+def without_shim(leader: Identity, cookie: str) -> Tree:
+    """Return the tree of a worker whose shim is gone: its session, what carries its cookie, and all below these."""
+    tree: Tree
+
+    def look() -> Iterable[int]:
+        if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
+            return []
+        roots = [pid for pid in processes.all_pids() if _belongs(pid, leader, cookie)]
+        return processes.walk(roots, skip=[pid for pid in processes.walk(roots) if tree.is_foreign(pid)])
+
+    tree = Tree(cookie, look)
+    return tree
+
+
+def _belongs(pid: int, leader: Identity, cookie: str) -> bool:
+    stat = processes.read_stat(pid)
+    if stat is None or stat.start < leader.start:
+        return False
+    if pid == leader.pid:
+        return stat.start == leader.start
+    return stat.session == leader.pid or processes.environment_of(pid).get(COOKIE.encode()) == cookie.encode()

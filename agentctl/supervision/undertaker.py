@@ -1,0 +1,105 @@
+"""Stopping a worker whose shim is gone: the same escalation, on the tree as far as it can be found.
+
+It runs in a detached process of its own, so that Ctrl-C of the command that began it changes nothing, and holds the
+worker's liveness lock: there is one guardian, and others see the worker as supervised.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.files import number_in, read_quietly
+from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.escalation import Stage, advance, begin
+from agentctl.domain.states import Status
+from agentctl.supervision.control import name_holder
+from agentctl.supervision.dispatch import dispatch
+from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.spec import read_spec
+from agentctl.supervision.tree import Tree, without_shim
+
+#: There is no SIGCHLD of a stranger's child to wait for.
+_LOOK_S = 0.02
+
+
+def begin_burial(agent: AgentDir) -> None:
+    """Start the escalation in a process that outlives this one; returns once it guards the worker."""
+    ready_read, ready_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(ready_read)
+            os.setsid()
+            if os.fork() == 0:
+                _detach()
+                _bury(agent, ready_write)
+        finally:
+            os._exit(0)
+    os.close(ready_write)
+    os.waitpid(child, 0)
+    os.read(ready_read, 1)
+    os.close(ready_read)
+
+
+def _detach() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+
+
+def _bury(agent: AgentDir, ready: int) -> None:
+    lock = hold_alive(agent.shim)
+    os.close(ready)
+    if lock is not None:
+        name_holder(lock)
+    worker = read_quietly(agent.worker)
+    leader = processes.identity_from(worker)
+    if lock is None or leader is None or agent.has_ended:
+        return
+    tree = without_shim(leader, str(worker.get("cookie")))
+    _stop(agent, tree)
+    by = str(read_quietly(agent.cancel).get("by", "user"))
+    message = "its shim was gone; the exit was not seen"
+    decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=worker.get("startedAt")))
+    publish(agent)
+    os.close(lock)
+    dispatch(root_of_tree(agent.task))
+
+
+def _stop(agent: AgentDir, tree: Tree) -> None:
+    grace = number_in(agent.cancel, "graceSeconds")
+    grace_s = read_spec(agent.spec).grace_s if grace is None else grace
+    step = begin(monotonic(), grace_s)
+    _act(agent, step.stage, tree)
+    while tree.living():
+        time.sleep(_LOOK_S)
+        later = advance(step, monotonic(), grace_s)
+        if later.stage is not step.stage:
+            _act(agent, later.stage, tree)
+        elif later.stage >= Stage.KILL:
+            tree.kill()
+        step = later
+
+
+def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:
+    match stage:
+        case Stage.INTERRUPT:
+            tree.signal(signal.SIGINT, signal.SIGCONT)
+        case Stage.TERMINATE:
+            tree.terminate()
+        case Stage.KILL:
+            tree.kill()
+        case Stage.SURVIVORS:
+            payload = {"survivors": tree.describe()}
+            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, agent.task.id, "agentctl", payload, agent.instance)
+            eventlog.append(agent.task.events, [event])

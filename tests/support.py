@@ -1,0 +1,214 @@
+"""What tests of real processes are written with: run the program, start it, wait for something to be so.
+
+Nothing here imports the package: what a test sees is what a person at a terminal would see.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+WORKERS = REPOSITORY / "tests" / "workers"
+PROGRAM = (sys.executable, "-m", "agentctl")
+#: Set while a test runs; what a test starts inherits it and can be told from everything else by it.
+TEST_ID = "AGENTCTL_TEST_ID"
+POLL_S = 0.02
+
+T = TypeVar("T")
+
+_background: list[subprocess.Popen[str]] = []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """How one run of the program ended, and what it said."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What stdout says when it is read as one JSON document."""
+        try:
+            return json.loads(self.out)
+        except ValueError as error:
+            raise AssertionError(f"stdout is not JSON ({error})\n{self}") from error
+
+    @property
+    def json_lines(self) -> list[Any]:
+        """What stdout says when each of its lines is a JSON document."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def __str__(self) -> str:
+        command = " ".join(self.argv)
+        return f"$ {command}\nexit code: {self.code}\nstdout:\n{self.out}\nstderr:\n{self.err}"
+
+
+def run(
+    *args: str | Path,
+    check: bool = True,
+    stdin: str | None = None,
+    env: Mapping[str, str | None] | None = None,
+    cwd: str | Path | None = None,
+    timeout: float = 30,
+) -> Completed:
+    """Run `agentctl ARGS` as a process of its own and return how it ended.
+
+    Args:
+        check: any exit code but 0 fails the test.
+        stdin: what the program reads; without it, the end of file.
+        env: what is added to this process's environment; None takes a name out.
+        timeout: seconds after which the program is killed and the test fails.
+    """
+    process = start(*args, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, cwd=cwd)
+    try:
+        out, err = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        what = "still running, killed"
+        if process.poll() is not None:
+            what = "it has ended, but something that it started holds its stdout or stderr open"
+        process.kill()
+        out, err = _read_what_is_there(process)
+        ended = Completed(argv=("agentctl", *map(str, args)), code=process.wait(), out=out, err=err)
+        pytest.fail(f"after {timeout} s: {what}\n{ended}")
+    ended = Completed(argv=("agentctl", *map(str, args)), code=process.returncode, out=out, err=err)
+    if check and ended.code != 0:
+        pytest.fail(f"exit code 0 was expected\n{ended}")
+    return ended
+
+
+def start(
+    *args: str | Path,
+    stdin: int | None = subprocess.DEVNULL,
+    stdout: int | None = subprocess.PIPE,
+    stderr: int | None = subprocess.PIPE,
+    env: Mapping[str, str | None] | None = None,
+    cwd: str | Path | None = None,
+) -> subprocess.Popen[str]:
+    """Start `agentctl ARGS` in the background; the test sees to it that it ends."""
+    return start_argv(
+        [*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd
+    )
+
+
+def start_argv(
+    argv: list[str],
+    *,
+    stdin: int | None = subprocess.DEVNULL,
+    stdout: int | None = subprocess.PIPE,
+    stderr: int | None = subprocess.PIPE,
+    env: Mapping[str, str | None] | None = None,
+    cwd: str | Path | None = None,
+) -> subprocess.Popen[str]:
+    """Start any program in the background, without agentctl: a stranger, or a worker tried alone."""
+    process = subprocess.Popen(
+        argv,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment(env),
+        cwd=cwd,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+    _background.append(process)
+    return process
+
+
+def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """This process's environment with some names set, and those that are None taken out."""
+    merged: dict[str, str | None] = {**os.environ, **(changes or {})}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def worker(name: str, *args: str | Path | int | float) -> list[str]:
+    """The argv of one of the programs in `tests/workers`."""
+    program = WORKERS / f"{name}.py"
+    assert program.is_file(), f"no such worker: {program}"
+    return [sys.executable, str(program), *map(str, args)]
+
+
+def wait_until(
+    predicate: Callable[[], T],
+    timeout_s: float = 20,
+    what: str = "the condition",
+    accept: Callable[[T], object] = bool,
+) -> T:
+    """Ask again and again until the answer is true (or accepted); return it.
+
+    A test that waits in vain fails with the last answer, so let the predicate return what it looked at and
+    judge it in `accept` where that tells more than False:
+
+        wait_until(lambda: status("a1"), accept=lambda status: status == "running", what="a1 to run")
+    """
+    give_up_at = time.monotonic() + timeout_s
+    while True:
+        value = predicate()
+        if accept(value):
+            return value
+        if time.monotonic() > give_up_at:
+            pytest.fail(f"waited {timeout_s} s in vain for {what}; last seen: {value!r}")
+        time.sleep(POLL_S)
+
+
+def wait_for_json(path: str | Path, timeout_s: float = 20) -> Any:
+    """What a worker has written to a file, as soon as the file is there."""
+    file = Path(path)
+    wait_until(file.exists, timeout_s, what=f"{file} to be there")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with this pid runs (or is stopped); one that only waits to be reaped does not."""
+    try:
+        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return False
+
+
+def reap_background() -> None:
+    """Collect the exits of the programs that `start` began."""
+    for process in _background:
+        process.poll()
+
+
+def forget_background() -> None:
+    """Close the pipes of those programs, once nothing that is still to be seen could die of it."""
+    for process in _background:
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None and not pipe.closed:
+                _close(pipe)
+        process.poll()
+    _background[:] = [process for process in _background if process.returncode is None]
+
+
+def _close(pipe: Any) -> None:
+    try:
+        pipe.close()
+    except BrokenPipeError:
+        pass  # what was still to be flushed to a program that is gone
+
+
+def _read_what_is_there(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What a killed program has said; a child that inherited its pipes may hold them open for ever."""
+    try:
+        return process.communicate(timeout=1)
+    except subprocess.TimeoutExpired as error:
+        return _text(error.output), _text(error.stderr)
+
+
+def _text(captured: str | bytes | None) -> str:
+    return captured.decode(errors="replace") if isinstance(captured, bytes) else captured or ""
