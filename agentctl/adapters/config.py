@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
@@ -14,8 +13,7 @@ from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.errors import Damaged
 
 
-@dataclass(frozen=True, slots=True)
-class TaskConfig:
+class TaskConfig(NamedTuple):
     """What the head of task.yaml says."""
 
     limits: Limits

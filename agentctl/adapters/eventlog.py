@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-from agentctl.adapters.files import storage_errors, write_all
+from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.domain.events import BadLine, Event, decode, encode
 
 _BLOCK = 1 << 16
 
 
-def append(path: Path, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None) -> bool:
+def append(path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None) -> bool:
     """Append `events`, durably; they stand in the log whole and together, or not at all.
 
     Args:
@@ -80,7 +79,7 @@ def read_since(fd: int, offset: int) -> bytes:
 class LogReader:
     """Reads a log from its start, then what has come since; one seq a line, bad lines counted too."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = path
         self.offset = 0
         self._next_seq = 1

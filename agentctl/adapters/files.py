@@ -10,16 +10,16 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from agentctl.errors import Damaged, StorageError
 
+AnyPath = str | os.PathLike[str]
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @contextlib.contextmanager
-def storage_errors(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
+def storage_errors(path: AnyPath, doing: str) -> Iterator[None]:
     """Turn an `OSError` of the disk into a `StorageError` that names the place."""
     try:
         yield
@@ -31,13 +31,13 @@ def storage_errors(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
         raise
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: AnyPath) -> None:
     """Make a private folder and those above it that are missing."""
     with storage_errors(path, "make the folder"):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(path, 0o700, exist_ok=True)
 
 
-def sync_folder(path: str | os.PathLike[str]) -> None:
+def sync_folder(path: AnyPath) -> None:
     """Make the names in a folder survive a power cut."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -57,7 +57,7 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _write_beside(path: Path, data: bytes, durable: bool) -> str:
+def _write_beside(path: AnyPath, data: bytes, durable: bool) -> str:
     """Write `data` to a file of a unique name beside `path`; return that name."""
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -74,7 +74,7 @@ def _write_beside(path: Path, data: bytes, durable: bool) -> str:
     return temporary
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
     """Put `data` in the place of `path`: the old content or the new, never a part.
 
     Args:
@@ -83,10 +83,10 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     with storage_errors(path, "write"):
         os.rename(_write_beside(path, data, durable), path)
         if durable:
-            sync_folder(path.parent)
+            sync_folder(os.path.dirname(path))
 
 
-def create_whole(path: Path, data: bytes) -> bool:
+def create_whole(path: AnyPath, data: bytes) -> bool:
     """Create `path` with `data`, durably, unless it exists; tell whether it was created.
 
     Of many that race, one wins and the others see its whole file: a hard link is created or not.
@@ -98,10 +98,10 @@ def create_whole(path: Path, data: bytes) -> bool:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-            sync_folder(path.parent)
+            sync_folder(os.path.dirname(path))
 
 
-def _link(temporary: str, path: Path) -> bool:
+def _link(temporary: str, path: AnyPath) -> bool:
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -110,7 +110,7 @@ def _link(temporary: str, path: Path) -> bool:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
         # No hard links here (exFAT, some FUSE). The callers hold the instance's lock, so the check holds too.
-        if path.exists():
+        if os.path.exists(path):
             return False
         os.rename(temporary, path)
     return True
@@ -121,14 +121,15 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: AnyPath) -> dict[str, Any] | None:
     """Return the object in a file; None where there is no file.
 
     Raises:
         Damaged: The file holds no JSON object.
     """
     try:
-        data = path.read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            data = file.readall()
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
@@ -140,7 +141,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
-def read_quietly(path: Path) -> dict[str, Any]:
+def read_quietly(path: AnyPath) -> dict[str, Any]:
     """Return the object in a file; {} where there is none or it is damaged (for what is never decided on)."""
     try:
         return read_json(path) or {}
@@ -148,7 +149,7 @@ def read_quietly(path: Path) -> dict[str, Any]:
         return {}
 
 
-def number_in(path: Path, key: str) -> float | None:
+def number_in(path: AnyPath, key: str) -> float | None:
     """Return a number that a file holds under `key`."""
     value = read_quietly(path).get(key)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+
+from agentctl.adapters.files import AnyPath
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"})
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
 
 
-def network_file_system(path: Path) -> str | None:
+def network_file_system(path: AnyPath) -> str | None:
     """Return the kind of network file system that `path` lies on; None for a local one or where it cannot be told."""
     real = os.path.realpath(path)
     best, kind = "", ""

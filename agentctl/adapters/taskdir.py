@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 
+from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
 
 ROOT_NAME = ".agentctl"
@@ -21,7 +21,7 @@ class _Entry:
     def __set_name__(self, owner: type[_Folder], name: str) -> None:
         self._name = name
 
-    def __get__(self, folder: _Folder, owner: type[_Folder]) -> Path:
+    def __get__(self, folder: _Folder, owner: type[_Folder]) -> FilePath:
         path = folder.__dict__[self._name] = folder.path / self._file_name
         return path
 
@@ -29,8 +29,8 @@ class _Entry:
 class _Folder:
     """A folder whose entries have fixed names."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = FilePath(os.fspath(path))
 
 
 class Root(_Folder):
@@ -100,7 +100,7 @@ class TaskDir(_Folder):
         except FileNotFoundError:
             return []
 
-    def folders(self) -> Iterator[Path]:
+    def folders(self) -> Iterator[FilePath]:
         """Yield the folders that a task has from the start."""
         yield from (self.path, self.agents, self.slots, self.queue, self.cursors)
 
@@ -130,7 +130,7 @@ class AgentDir(_Folder):
         return self.path.name
 
     @property
-    def lock(self) -> Path:
+    def lock(self) -> FilePath:
         """What guards its end, its questions and its inbox: the folder is its own lock."""
         return self.path
 
@@ -144,19 +144,19 @@ class AgentDir(_Folder):
         """Tell whether its end is decided."""
         return self.exit.exists()
 
-    def attempt_exit(self, attempt: int) -> Path:
+    def attempt_exit(self, attempt: int) -> FilePath:
         """Return the file that keeps the exit of an attempt which was tried again."""
         return self.path / f"exit.{attempt}.json"
 
-    def question(self, question_id: str) -> Path:
+    def question(self, question_id: str) -> FilePath:
         """Return the file of a question; its answer and its asker's lock lie beside it."""
         return self.interactions / f"{question_id}.json"
 
-    def answer(self, question_id: str) -> Path:
+    def answer(self, question_id: str) -> FilePath:
         """Return the file of an answer."""
         return self.interactions / f"{question_id}.answer.json"
 
-    def asker_lock(self, question_id: str) -> Path:
+    def asker_lock(self, question_id: str) -> FilePath:
         """Return the file whose liveness lock a waiting asker holds."""
         return self.interactions / f"{question_id}.lock"
 

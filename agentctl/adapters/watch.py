@@ -12,9 +12,9 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from types import TracebackType
 
+from agentctl.adapters.files import AnyPath
 from agentctl.adapters.processes import wait_readable
 
 SLICE_S = 0.25
@@ -29,7 +29,7 @@ _MASK = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE
 class Watch:
     """Watches files and folders; also a context manager."""
 
-    def __init__(self, paths: Iterable[Path] = ()) -> None:
+    def __init__(self, paths: Iterable[AnyPath] = ()) -> None:
         self._libc: ctypes.CDLL | None = None
         self.fd = self._open()
         self._is_whole = self.fd is not None
@@ -43,7 +43,7 @@ class Watch:
         fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         return fd if fd >= 0 else None
 
-    def add(self, path: Path) -> None:
+    def add(self, path: AnyPath) -> None:
         """Watch one more file or folder; where that is refused, sleeps are cut into slices."""
         if self.fd is None or self._libc is None:
             return

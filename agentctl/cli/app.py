@@ -10,7 +10,7 @@ import errno
 import gc
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from agentctl.errors import AgentctlError, ExitCode
 
@@ -69,6 +69,7 @@ def main(argv: list[str]) -> int:
 def _dispatch(argv: list[str]) -> int:
     """Parse and run. Not typer's own `main`: that turns a Ctrl-C into a code and colours errors with rich."""
     import typer
+    from typer._click.exceptions import ClickException  # no public name before typer 0.28
 
     from agentctl.cli.lazy import program
 
@@ -82,24 +83,23 @@ def _dispatch(argv: list[str]) -> int:
         return leave.exit_code
     except (typer.Abort, EOFError):
         return _say_interrupted()
-    except typer.TyperException as error:
+    except ClickException as error:
         return _say_usage(error)
 
 
-def _complete(command: object) -> None:
+def _complete(command: Any) -> None:
     """Answer a shell that completes a line; whatever goes wrong, it must not print into that line."""
     try:
-        command.main(prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)  # type: ignore[attr-defined]
+        command.main(prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)
     except Exception:  # noqa: BLE001 - no completion is the answer
         _flush()
         os._exit(ExitCode.REFUSED)
 
 
-def _say_usage(error: Exception) -> int:
+def _say_usage(error: Any) -> int:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else PROGRAM
-    told = error.format_message() if hasattr(error, "format_message") else str(error)
-    return _say(told.rstrip("."), f"{where} --help", ExitCode.USAGE)
+    return _say(error.format_message().rstrip("."), f"{where} --help", ExitCode.USAGE)
 
 
 def _say_interrupted() -> int:

@@ -59,7 +59,8 @@ def cancel(
 def _tell(done: list[Cancelled], *, json: bool, one: bool) -> None:
     if json:
         told = [each.to_json() for each in done]
-        out_json(told[0] if one and len(told) == 1 else told)
+        below = {"withIt": told[1:]} if one and told[1:] else {}
+        out_json({**told[0], **below} if one else told)
         return
     for each in done:
         for line in _lines(each):

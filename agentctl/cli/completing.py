@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from agentctl.adapters.taskdir import Root, TaskDir
 
 
 def complete_instances(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -38,14 +42,14 @@ def _given(ctx: typer.Context) -> frozenset[str]:
     return frozenset(words) if isinstance(words, (list, tuple)) else frozenset()
 
 
-def _root_of(ctx: typer.Context) -> Any:
+def _root_of(ctx: typer.Context) -> Root:
     from agentctl.operations.locating import find_root
 
     # Reading names does no harm: the checks of whose folder it is are for the command itself.
     return find_root((ctx.params or {}).get("root"), force=True)
 
 
-def _task_of(ctx: typer.Context) -> Any:
+def _task_of(ctx: typer.Context) -> TaskDir:
     from agentctl.operations.locating import find_task
 
     given = ctx.params or {}
@@ -56,7 +60,9 @@ def _template_names(ctx: typer.Context) -> list[str]:
     from agentctl.operations.templates import template_folders
 
     try:
-        root = _root_of(ctx)
+        root: Root | None = _root_of(ctx)
     except Exception:  # noqa: BLE001 - the shipped ones need no root
         root = None
-    return [path.parent.name for folder in template_folders(root) for path in folder.glob("*/task.yaml")]
+    return [
+        path.parent.name for folder in template_folders(root) for path in Path(folder).glob("*/task.yaml")
+    ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, family, verb
@@ -98,7 +99,7 @@ def list_command(
 ) -> None:
     """List the open questions of all tasks.
 
-    To a pipe, a line each: task, instance, id, kind, question, options as ID=LABEL with commas between.
+    To a pipe, a line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
     """
     found, only = _places(task, root, force)
     rows = list_questions(found, only)
@@ -112,10 +113,10 @@ def list_command(
     else:
         for row in rows:
             fields = (row["taskId"], row["agentInstance"], row["id"], row["kind"], row["question"])
-            out_fields(*fields, ",".join(f"{one['id']}={one['label']}" for one in row["options"]))
+            out_fields(*fields, *(f"{one['id']}={one['label']}" for one in row["options"] or ()))
 
 
-def _places(task: str | None, root: str | None, force: bool) -> tuple[Any, Any]:
+def _places(task: str | None, root: str | None, force: bool) -> tuple[Root, TaskDir | None]:
     """Return the root, and the task where one is named: questions are everybody's."""
     found = find_root(root, force=force)
     return found, find_task(task, root=root, force=force) if task is not None else None
@@ -123,7 +124,7 @@ def _places(task: str | None, root: str | None, force: bool) -> tuple[Any, Any]:
 
 def _show(row: dict[str, Any]) -> None:
     out(f"{row['agentInstance']} in {row['taskId']} asks: {plain(row['question'])}")
-    for one in row["options"]:
+    for one in row["options"] or ():
         out(f"    {plain(one['id'])}  {plain(one['label'])}")
     if row.get("default") is not None:
         out(f"    default: {plain(row['default'])}")
@@ -163,7 +164,9 @@ def respond(
     The first valid answer counts; a second one is refused.
     """
     if len(words) > 2:
-        raise UsageError(f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes")
+        raise UsageError(
+            f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes"
+        )
     found, only = _places(task, root, force)
     instance = words[0] if len(words) == 2 else None
     done = answer_question(found, task=only, instance=instance, question_id=question_id, answer=words[-1])

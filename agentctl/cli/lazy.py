@@ -46,7 +46,7 @@ VERBS: dict[str, Listed] = {
     "logs": Listed("logs", "Print the output of a worker."),
     "events": Listed("logs", "Print the events of a task."),
     "doctor": Listed("doctor", "Look for damage and leftovers, and repair what is safe."),
-    "demo": Listed("demo", "See it all at work, on this folder, in under a minute."),
+    "demo": Listed("demo", "See it all at work in under a minute: five workers survey a source tree."),
 }
 
 _EXAMPLES = """

@@ -160,4 +160,5 @@ def outline(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
                 yield f"{indent}{plain(key)} {number}:"
                 yield from outline(part, indent + "  ")
         else:
-            yield f"{indent}{plain(key)}: {plain(item) if isinstance(item, str) else as_json(item, shown=True)}"
+            told = plain(item) if isinstance(item, str) else as_json(item, shown=True)
+            yield f"{indent}{plain(key)}: {told}"

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
 from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.locating import find_task
 from agentctl.operations.spawning import (
     Spawned,
     SpawnRequest,
@@ -137,20 +139,22 @@ def spawn(
         )
     if after_any and not after:
         raise UsageError("--after-any goes with --after")
+    if resume or roster:
+        place = find_task(task, root=root, force=force)
+        return _resume(place, json) if resume else _start_roster(place, wait=wait, json=json)
     requests = _read(batch) if batch is not None else [request]
     place = task_for_spawn(task, root=root, force=force)
-    if resume:
-        return _resume(place, json)
-    if roster:
-        from agentctl.operations.templates import start_template
-
-        spawned = start_template(place)
-    else:
-        spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
+    spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
     return _answer(place, spawned, wait=wait, json=json, many=many)
 
 
-def _answer(place: Any, spawned: list[Spawned], *, wait: bool, json: bool, many: bool) -> int:
+def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
+    from agentctl.operations.templates import start_template
+
+    return _answer(place, start_template(place), wait=wait, json=json, many=True)
+
+
+def _answer(place: TaskDir, spawned: list[Spawned], *, wait: bool, json: bool, many: bool) -> int:
     if wait:
         return _stay(place, spawned, json=json, many=many)
     if json:
@@ -196,7 +200,7 @@ def _environment(pairs: list[str]) -> dict[str, str]:
     return environment
 
 
-def _resume(place: Any, json: bool) -> int:
+def _resume(place: TaskDir, json: bool) -> int:
     resumed = resume_queue(place)
     if json:
         out_json(resumed)
@@ -208,7 +212,7 @@ def _resume(place: Any, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _stay(place: Any, spawned: list[Spawned], *, json: bool, many: bool) -> int:
+def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> int:
     """Wait until the workers have ended; one alone passes its exit code on."""
     from agentctl.operations.waiting import WaitedEnd, wait_all
 
@@ -234,7 +238,7 @@ def _stay(place: Any, spawned: list[Spawned], *, json: bool, many: bool) -> int:
     return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
 
 
-def _tell_left(place: Any, names: list[str]) -> None:
+def _tell_left(place: TaskDir, names: list[str]) -> None:
     shown = " ".join(names[:3]) + (" ..." if len(names) > 3 else "")
     note(f"interrupted: {shown} left running in {place.id}")
     note(f"hint: agentctl show {names[0]} --task {place.id}; agentctl cancel {shown} --task {place.id}")

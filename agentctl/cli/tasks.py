@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks, complete_templates
 from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain
@@ -14,6 +15,7 @@ from agentctl.cli.spawn import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.locating import find_root
+from agentctl.operations.spawning import Spawned
 from agentctl.operations.tasks import create_task, list_tasks, use_task
 
 app = module()
@@ -57,7 +59,8 @@ def new(
 ) -> None:
     """Make a task and choose it.
 
-    The limits that are not given come from ~/.config/agentctl/config.yaml, else from the defaults.
+    Prints its id and its folder, with a tab between. The limits that are not given come from
+    ~/.config/agentctl/config.yaml, else from the defaults.
     """
     config = {
         "maxConcurrentAgents": max_concurrent,
@@ -103,7 +106,7 @@ def _pairs(values: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _tell(json: bool, task: Any, spawned: list[Any] | None = None) -> None:
+def _tell(json: bool, task: TaskDir, spawned: list[Spawned] | None = None) -> None:
     if json:
         workers = {} if spawned is None else {"workers": [one.to_json() for one in spawned]}
         out_json({"taskId": task.id, "path": str(task.path), **workers})
@@ -122,7 +125,8 @@ def use(
 ) -> None:
     """Choose the task that later commands mean.
 
-    It holds for all terminals that work below the same .agentctl folder.
+    It holds for all terminals that work below the same .agentctl folder. Prints its id and its folder, with a
+    tab between.
     """
     _tell(json, use_task(find_root(root, force=force), task))
 

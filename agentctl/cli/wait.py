@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.render import how_it_ended, is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
@@ -69,7 +70,7 @@ def wait_all_command(
     return _answer(_wait(find_task(task, root=root, force=force), [], timeout_seconds), json=json, one=False)
 
 
-def _wait(place: Any, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
+def _wait(place: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
     with _shown() as on_change:
         return wait_all(place, instances, timeout_s=timeout_s, on_change=on_change)
 

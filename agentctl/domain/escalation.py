@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 #: How long SIGKILL may take before the survivors are named; a process in an uninterruptible call outlives it.
 KILL_LIMIT_S = 5.0
@@ -20,8 +20,7 @@ class Stage(IntEnum):
     SURVIVORS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Escalation:
+class Escalation(NamedTuple):
     """A stage and the instant (monotonic seconds) at which the next one is due."""
 
     stage: Stage

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What every worker of a task is held to; times in seconds."""
 
     max_concurrent_agents: int = 5
@@ -21,7 +19,7 @@ class Limits:
 
     def to_json(self) -> dict[str, float]:
         """Return the limits under their names in task.yaml."""
-        return {KEYS[field.name]: getattr(self, field.name) for field in fields(self)}
+        return {KEYS[name]: value for name, value in self._asdict().items()}
 
 
 KEYS = {
@@ -71,4 +69,4 @@ def limits_from(config: Mapping[str, Any], base: Limits | None = None) -> Limits
     """
     checked = {key: check_limit(key, value) for key, value in config.items()}
     values: dict[str, Any] = {FIELDS[key]: value for key, value in checked.items()}
-    return replace(base or Limits(), **values)
+    return (base or Limits())._replace(**values)

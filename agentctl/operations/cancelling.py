@@ -19,8 +19,8 @@ from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.locating import find_agent, who
 from agentctl.operations.listing import read_task
+from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision import failpoints
 from agentctl.supervision.control import poke

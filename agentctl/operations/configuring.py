@@ -31,7 +31,7 @@ def read_config(task: TaskDir) -> TaskConfig:
 def _parse(task: TaskDir, head: bytes) -> TaskConfig:
     from agentctl.adapters import taskfile  # Only here: a hot path that finds the cache good loads no YAML.
 
-    document = taskfile.parse(task.task_file, head)
+    document = taskfile.parse(Path(task.task_file), head)
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
     found = TaskConfig(
         limits=taskfile.read_limits(document),

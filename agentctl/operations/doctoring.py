@@ -15,6 +15,7 @@ from agentctl.adapters import config, eventlog, roster
 from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.adapters.watch import Watch
@@ -85,18 +86,18 @@ def _kills_at_logout() -> bool:
 
 
 def _root(root: Root, fix: bool) -> Iterator[Finding]:
-    mode = stat.S_IMODE(root.path.stat().st_mode)
+    mode = stat.S_IMODE(os.stat(root.path).st_mode)
     if mode & 0o077 and not _is_private(root.tasks):
         if fix:
-            root.path.chmod(0o700)
+            os.chmod(root.path, 0o700)
         yield _finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
     kind = network_file_system(root.path)
     if kind:
         yield _finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
 
 
-def _is_private(path: Path) -> bool:
-    return path.exists() and not stat.S_IMODE(path.stat().st_mode) & 0o077
+def _is_private(path: FilePath) -> bool:
+    return path.exists() and not stat.S_IMODE(os.stat(path).st_mode) & 0o077
 
 
 # -- a task ------------------------------------------------------------------------------------------------------------
@@ -136,20 +137,20 @@ def _log(task: TaskDir) -> Iterator[Finding]:
     for bad in view.damage:
         yield _finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
     with contextlib.suppress(FileNotFoundError):
-        torn = task.events.stat().st_size - reader.offset
+        torn = os.stat(task.events).st_size - reader.offset
         if torn > 0:
             yield _finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
 
 
 def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
     """Temporary files of writers that were killed; those of live ones are left alone."""
-    for path in sorted(task.path.rglob("*.tmp")):
+    for path in sorted(Path(task.path).rglob("*.tmp")):
         parts = path.name.rsplit(".", 3)
         if len(parts) == 4 and parts[1].isdigit() and not Path("/proc", parts[1]).exists():
             if fix:
                 path.unlink(missing_ok=True)
             yield _finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
-    for path in sorted(task.cursors.glob("*.claim")):
+    for path in sorted(Path(task.cursors).glob("*.claim")):
         if not is_alive_held(path):
             yield _finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
 
@@ -224,7 +225,7 @@ def _strays(root: Root) -> Iterator[Finding]:
             folder = environ.get(AGENT_DIR, "")
             if COOKIE not in environ or not Path(folder).is_relative_to(root.path) or process.pid == os.getpid():
                 continue
-            if AgentDir(Path(folder)).has_ended:
+            if AgentDir(folder).has_ended:
                 what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
                 yield _finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
         except (psutil.Error, OSError, NotFound):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
 from agentctl.domain.names import check_name
 from agentctl.errors import NotFound, Refused
@@ -37,7 +37,7 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
         force: Use a root that belongs to somebody else or lies on a network file system all the same.
     """
     named = explicit or os.environ.get(ROOT_VARIABLE)
-    path = Path(named).absolute() if named else _nearest() or _working_folder() / ROOT_NAME
+    path = FilePath(os.path.abspath(named)) if named else _nearest() or _working_folder() / ROOT_NAME
     if not path.is_dir():
         if not create:
             raise NotFound(f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place')
@@ -48,20 +48,24 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
     return root
 
 
-def _working_folder() -> Path:
+def _working_folder() -> FilePath:
     try:
-        return Path.cwd()
+        return FilePath(os.getcwd())
     except FileNotFoundError:
         raise NotFound("the working folder was removed", hint="cd to one that exists, or give --root") from None
 
 
-def _nearest() -> Path | None:
-    here = _working_folder()
-    return next((folder / ROOT_NAME for folder in (here, *here.parents) if (folder / ROOT_NAME).is_dir()), None)
+def _nearest() -> FilePath | None:
+    folder = _working_folder()
+    while not (folder / ROOT_NAME).is_dir():
+        if folder.parent == folder:
+            return None
+        folder = folder.parent
+    return folder / ROOT_NAME
 
 
-def _refuse_unsafe(path: Path) -> None:
-    owner = path.stat().st_uid
+def _refuse_unsafe(path: FilePath) -> None:
+    owner = os.stat(path).st_uid
     if owner != os.geteuid():
         raise Refused(f"{path} belongs to somebody else (uid {owner})", hint="--force uses it all the same")
     kind = network_file_system(path)
@@ -116,7 +120,7 @@ def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
     root, task, instance = (environ.get(name) for name in (ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE))
     if not (root and task and instance):
         return None
-    return Caller(Root(Path(root)).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
+    return Caller(Root(root).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
 
 
 def caller_or_refuse(what: str) -> Caller:

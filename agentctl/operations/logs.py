@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import eventlog
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine
@@ -51,7 +51,7 @@ def _is_live(agent: AgentDir) -> bool:
 class _Output:
     """One stream's file and how far it was read."""
 
-    def __init__(self, name: str, path: Path, tail: int | None) -> None:
+    def __init__(self, name: str, path: FilePath, tail: int | None) -> None:
         self.name = name
         self._path = path
         self._offset = 0 if tail is None else _start_of_tail(path, tail)
@@ -76,7 +76,7 @@ class _Output:
             os.close(fd)
 
 
-def _start_of_tail(path: Path, lines: int) -> int:
+def _start_of_tail(path: str, lines: int) -> int:
     """Return the offset at which the last `lines` lines of a file begin."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

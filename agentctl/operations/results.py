@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -61,11 +60,11 @@ def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     }
 
 
-def _read_tail(path: Path, max_bytes: int) -> tuple[int, str | None, bytes]:
+def _read_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:
     """Return size, hash and tail of a file, holding no more than the tail in memory."""
     digest, size, tail = hashlib.sha256(), 0, b""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
                 size += len(chunk)

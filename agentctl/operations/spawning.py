@@ -13,7 +13,16 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, storage_errors, sync_folder, to_json, write_whole
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    read_json,
+    read_quietly,
+    storage_errors,
+    sync_folder,
+    to_json,
+    write_whole,
+)
 from agentctl.adapters.locks import locked
 from agentctl.adapters.roster import Row, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -294,7 +303,7 @@ def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
 def _make(agent: AgentDir) -> bool:
     with storage_errors(agent.path, "make the folder"):
         try:
-            agent.path.mkdir(mode=0o700)
+            agent.path.mkdir()
         except FileExistsError:
             return False
         except FileNotFoundError:
@@ -480,7 +489,7 @@ def resume_queue(task: TaskDir) -> list[str]:
             if (folder / ticket.environment).exists():
                 continue
             token = token or environment.put(blob)
-            os.rename(root.queue / ticket.file_name, root.queue / ticket.with_environment(token).file_name)
+            os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))
             resumed.append(ticket.instance)
         sync_folder(root.queue)
     dispatch(root)

@@ -51,7 +51,7 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
         task = root.task(base if number == 1 else f"{base}-{number}")
         try:
             with storage_errors(task.path, "make the folder"):
-                task.path.mkdir(mode=0o700)
+                task.path.mkdir()
             return task
         except FileExistsError:
             if task_id is not None:

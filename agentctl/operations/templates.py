@@ -34,7 +34,7 @@ def template_folders(root: Root | None) -> list[Path]:
     """Return the folders that hold templates, the ones that win first."""
     package = Path(agentctl.__file__).parent
     shipped = next((f for f in (package / "task_templates", package.parent / "task_templates") if f.is_dir()), package)
-    return [*([root.templates] if root else []), personal_file().parent / "templates", shipped]
+    return [*([Path(root.templates)] if root else []), personal_file().parent / "templates", shipped]
 
 
 def list_templates(root: Root | None) -> list[dict[str, Any]]:

@@ -6,19 +6,19 @@ import contextlib
 import errno
 import os
 import signal
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
 
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.supervision.spec import WorkerSpec
 
 _READY = b"r"
 _OPEN = b"o"
-_RESET = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGXFSZ)
+#: What Python ignores; handlers of ours go with the exec.
+_IGNORED = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
 
 
-@dataclass(slots=True)
-class Unborn:
+class Unborn(NamedTuple):
     """A forked child behind its gate. End of file at the gate, also by this process's death: it exits unexecuted."""
 
     pid: int
@@ -49,19 +49,22 @@ class BirthError(Exception):
 def fork_worker(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes]) -> Unborn:
     """Fork the worker: own session, own folder, its output appended to files, waiting at the gate.
 
+    All that can be done before the fork is: every page that the child touches is copied for it.
+
     Raises:
-        BirthError: It has no folder to run in, or its files cannot be opened.
-        OSError: The system refuses another process or descriptor.
+        BirthError: It has no folder to run in, or there is no such program.
+        OSError: Its files cannot be opened, or the system refuses another process or descriptor.
     """
+    program, argv = _program_of(spec, environ), [os.fsencode(part) for part in spec.argv]
     gate_read, gate_write = os.pipe()
     report_read, report_write = os.pipe()
+    outputs = _open_outputs(agent)
     pid = os.fork()
     if pid == 0:
         os.close(gate_write)
-        os.close(report_read)
-        _live(agent, spec, environ, gate_read, report_write)
-    os.close(gate_read)
-    os.close(report_write)
+        _live(spec, program, argv, environ, outputs, gate_read, report_write)
+    for fd in (gate_read, report_write, *outputs):
+        os.close(fd)
     unborn = Unborn(pid, gate_write, report_read)
     first = os.read(report_read, 1)
     if first != _READY:
@@ -71,6 +74,27 @@ def fork_worker(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes]) 
     return unborn
 
 
+def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
+    """Return the path of the program; a relative one counts from the worker's folder, a bare name is looked up in PATH."""
+    name = os.fsencode(spec.argv[0])
+    if b"/" in name:
+        return name
+    for folder in environ.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
+        path = os.path.join(os.fsencode(spec.cwd), folder, name)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    raise BirthError(f"there is no program {spec.argv[0]!r} in PATH")
+
+
+def _open_outputs(agent: AgentDir) -> tuple[int, int, int]:
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    return (
+        os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC),
+        os.open(agent.stdout, append, 0o600),
+        os.open(agent.stderr, append, 0o600),
+    )
+
+
 def _read_all(fd: int) -> str:
     data = b""
     while chunk := os.read(fd, 4096):
@@ -78,13 +102,17 @@ def _read_all(fd: int) -> str:
     return data.decode(errors="replace")
 
 
-def _live(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes], gate: int, report: int) -> NoReturn:
+def _live(
+    spec: WorkerSpec, program: bytes, argv: list[bytes], environ: dict[bytes, bytes],
+    outputs: tuple[int, int, int], gate: int, report: int,
+) -> NoReturn:  # fmt: skip
     """Be the child: nothing here may return or raise."""
     try:
         os.setsid()
-        _open_output(agent)
+        for target, fd in enumerate(outputs):
+            os.dup2(fd, target)
         signal.set_wakeup_fd(-1)
-        for number in _RESET:
+        for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(spec.umask)
@@ -92,10 +120,9 @@ def _live(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes], gate: 
         os.write(report, _READY)
         if os.read(gate, 1) != _OPEN:
             os._exit(125)
-        os.execvpe(os.fsencode(spec.argv[0]), [os.fsencode(part) for part in spec.argv], environ)
+        os.execve(program, argv, environ)
     except OSError as error:
-        where = error.filename or spec.argv[0]
-        where = os.fsdecode(where) if isinstance(where, bytes) else str(where)
+        where = os.fsdecode(error.filename or program)
         hint = " (has it a #! line?)" if error.errno == errno.ENOEXEC else ""
         with contextlib.suppress(OSError):
             os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode())
@@ -104,15 +131,3 @@ def _live(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes], gate: 
             os.write(report, repr(error).encode())
     finally:
         os._exit(127)
-
-
-def _open_output(agent: AgentDir) -> None:
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    for target, path in ((1, agent.stdout), (2, agent.stderr)):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(fd, target)
-        if fd > 2:
-            os.close(fd)
-    if null > 2:
-        os.close(null)

@@ -7,7 +7,6 @@ are looked at (`cancel.json`, `pause.json`, `interactions/`), so that a wake may
 from __future__ import annotations
 
 import os
-import random
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +27,7 @@ from agentctl.shim.watching import Attempt, Outcome
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
-from agentctl.supervision.spec import WorkerSpec, read_spec
+from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import Ticket, remove_ticket
 from agentctl.supervision.tree import AGENT_DIR, COOKIE
 
@@ -204,7 +203,7 @@ class Guard:
 
     def _wait_for_next(self, control: int, ending: Ending, attempt: int) -> bool:
         """Wait out the pause before the next attempt; False where a cancel came first."""
-        pause = min(self.spec.retry_delay_s * 2 ** (attempt - 1), _LONGEST_BACK_OFF_S) * random.uniform(0.75, 1.25)
+        pause = min(self.spec.retry_delay_s * 2 ** (attempt - 1), _LONGEST_BACK_OFF_S) * _jitter()
         write_whole(self.agent.attempt_exit(attempt), to_json(ending.to_json()))
         payload = {"attempt": attempt + 1, "reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause, 3)}
         self._event(ev.RETRYING, payload)
@@ -235,6 +234,11 @@ class Guard:
         remove_ticket(self.root, self.ticket)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         self.debt.add_ended(self.agent, self.spec.agent)
+
+
+def _jitter() -> float:
+    """Return a factor from 0.75 to 1.25, so that what failed together is not tried again together."""
+    return 0.75 + os.urandom(1)[0] / 510
 
 
 def _by(agent: AgentDir) -> str:

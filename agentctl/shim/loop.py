@@ -7,14 +7,13 @@ import ctypes
 import json
 import os
 import sys
-import traceback
-from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
@@ -41,7 +40,9 @@ def main() -> None:
         _Shim(head, blob).run()
     except Exception:
         # The worker, if one runs, is told as unsupervised from here on and can be cancelled; the queue goes on by others.
-        with contextlib.suppress(OSError), open(TaskDir(Path(head["root"])).shim_log, "a", encoding="utf-8") as log:
+        import traceback  # Only now: it brings the tokenizer and more along.
+
+        with contextlib.suppress(OSError), open(TaskDir(head["root"]).shim_log, "a", encoding="utf-8") as log:
             log.write(f"{now_iso()} pid {os.getpid()}\n{traceback.format_exc()}\n")
         sys.exit(1)
 
@@ -61,8 +62,8 @@ def _become_alone() -> None:
 
 class _Shim:
     def __init__(self, head: dict[str, Any], blob: bytes) -> None:
-        self.root = TaskDir(Path(head["root"]))
-        self.folder = Path(head["environmentFolder"])
+        self.root = TaskDir(head["root"])
+        self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
         self.is_last_user = bool(head["isLastUser"])

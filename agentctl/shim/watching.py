@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import number_in
 from agentctl.adapters.processes import wait_readable
@@ -36,8 +34,7 @@ _SWEEP_TICK_S = 0.02
 _SURVIVOR_TICK_S = 1.0
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of an attempt."""
 
     status: Status
@@ -46,8 +43,8 @@ class Outcome:
     signal: str | None
     duration_s: float
     message: str | None = None
-    swept: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[dict[str, Any]] = field(default_factory=list)
+    swept: Sequence[dict[str, Any]] = ()
+    kept: Sequence[dict[str, Any]] = ()
     usage: dict[str, float] | None = None
 
 
@@ -275,7 +272,7 @@ class Attempt:
         )  # fmt: skip
 
 
-def _size_of(path: os.PathLike[str]) -> int:
+def _size_of(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:

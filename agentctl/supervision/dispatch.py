@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.config import known_limits
 from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
@@ -47,16 +46,16 @@ class Lender(NamedTuple):
     place: str
 
 
-@dataclass(slots=True)
 class Dispatched:
     """What a dispatch began; shims still to be given their orders."""
 
-    launches: list[Launch] = field(default_factory=list)
-    #: The ticket and the place that the caller, a shim between two workers, takes itself.
-    mine: tuple[Ticket, Place, bool] | None = None
-    #: Workers that ended because one they were to start after did not complete.
-    refused: list[AgentDir] = field(default_factory=list)
-    hopeless: set[Ticket] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+        #: The ticket, the place, and whether no other ticket shares its environment: what a shim takes itself.
+        self.mine: tuple[Ticket, Place, bool] | None = None
+        #: Workers that ended because one they were to start after did not complete, and their tickets.
+        self.refused: list[AgentDir] = []
+        self.hopeless: set[Ticket] = set()
 
 
 def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
@@ -71,7 +70,7 @@ def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None
     return done
 
 
-def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: Path | None = None) -> None:
+def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
     """Hand over the orders of what was launched; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
@@ -91,7 +90,7 @@ def dispatch_locked(
     given: Blobs | None = None,
     lender: Lender | None = None,
     shim: processes.Identity | None = None,
-    folder: Path | None = None,
+    folder: FilePath | None = None,
 ) -> Dispatched:
     """Do what `dispatch` says, under the queue's lock that the caller holds.
 
@@ -157,10 +156,9 @@ def _ready(root: TaskDir, queue: list[Ticket], found: Survey, done: Dispatched) 
     Those whose dependencies failed are ended first, and those behind them too.
     """
     starting = {(occupant.task_id, occupant.instance) for occupant in found.taken}
-    waiting = [ticket for ticket in queue if (ticket.task_id, ticket.instance) not in starting]
-    held_back = _end_hopeless(root, [ticket for ticket in waiting if ticket.waits], done)
-    for ticket in waiting:
-        if ticket in held_back:
+    held_back = _end_hopeless(root, [ticket for ticket in queue if ticket.waits], done)
+    for ticket in queue:
+        if ticket in held_back or (ticket.task_id, ticket.instance) in starting:
             continue
         agent = root.sibling(ticket.task_id).agent(ticket.instance)
         if agent.worker.exists() and _is_over(agent):
@@ -229,7 +227,7 @@ def _refuse(root: TaskDir, ticket: Ticket, agent: AgentDir, why: str) -> None:
     publish(agent)
 
 
-def _has_environment(ticket: Ticket, folder: Path, given: Blobs | None) -> bool:
+def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:
     if given and (ticket.task_id, ticket.instance) in given:
         return True
     return ticket.environment != NO_ENVIRONMENT and (folder / ticket.environment).exists()
@@ -237,7 +235,7 @@ def _has_environment(ticket: Ticket, folder: Path, given: Blobs | None) -> bool:
 
 def _is_last_user(ticket: Ticket, queue: list[Ticket]) -> bool:
     token = f".{ticket.environment}."
-    return sum(token in other.file_name for other in queue) == 1
+    return not any(token in other for other in queue if other != ticket)
 
 
 def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:

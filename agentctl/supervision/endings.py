@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -24,8 +24,7 @@ _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt"
 _END_MARKS = tuple(f'"type":"{name}"'.encode() for name in ev.END_STATUS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """A decision, with what was seen of the exit."""
 
     status: Status
@@ -38,9 +37,9 @@ class Ending:
     duration_s: float | None = None
     attempt: int = 1
     #: What the sweep ended after the leader: [{pid, command}].
-    swept: list[dict[str, Any]] = field(default_factory=list)
+    swept: Sequence[dict[str, Any]] = ()
     #: What `--keep-children` let live.
-    kept: list[dict[str, Any]] = field(default_factory=list)
+    kept: Sequence[dict[str, Any]] = ()
     usage: dict[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -60,12 +59,12 @@ class Ending:
             "kept": self.kept,
             "usage": self.usage,
         }
-        return {key: item for key, item in value.items() if item not in (None, [])}
+        return {key: item for key, item in value.items() if item is not None and item != [] and item != ()}
 
 
 def decide(agent: AgentDir, ending: Ending) -> bool:
     """Make the one decision about a worker's end; False where it has been made before."""
-    agent.path.mkdir(mode=0o700, exist_ok=True)  # Somebody may have removed the folder under a running worker.
+    agent.path.mkdir(exist_ok=True)  # Somebody may have removed the folder under a running worker.
     with locked(agent.lock):
         return create_whole(agent.exit, to_json(ending.to_json()))
 

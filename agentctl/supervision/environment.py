@@ -9,30 +9,29 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from agentctl.adapters.files import write_whole
+from agentctl.adapters.paths import FilePath
 from agentctl.errors import Refused
 
 #: Variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
 
 
-def store_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
     """Return the folder in memory, made and checked: it must be ours alone."""
     runtime = environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
-        folder = Path(runtime) / "agentctl"
+        folder = FilePath(runtime) / "agentctl"
     else:
-        base = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-        folder = Path(base) / f"agentctl-{os.getuid()}"
+        base = "/dev/shm" if os.path.isdir("/dev/shm") else environ.get("TMPDIR", "/tmp")
+        folder = FilePath(base) / f"agentctl-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
+        folder.mkdir()
+    found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise Refused(f"{folder} is not private to you", hint=f"remove it, or set XDG_RUNTIME_DIR, then try again")
+        raise Refused(f"{folder} is not private to you", hint="remove it, or set XDG_RUNTIME_DIR, then try again")
     return folder
 
 
@@ -66,14 +65,14 @@ def put(blob: bytes) -> str:
     return token
 
 
-def get(folder: Path, token: str) -> bytes | None:
+def get(folder: FilePath, token: str) -> bytes | None:
     """Return a blob; None where it is gone (a reboot, a logout)."""
     with contextlib.suppress(OSError):
         return (folder / token).read_bytes()
     return None
 
 
-def drop(folder: Path, token: str) -> None:
+def drop(folder: FilePath, token: str) -> None:
     """Forget a blob."""
     with contextlib.suppress(OSError):
         os.unlink(folder / token)

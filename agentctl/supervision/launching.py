@@ -12,8 +12,7 @@ import fcntl
 import json
 import os
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import write_all
@@ -28,8 +27,7 @@ ORDER_FD, ANSWER_FD, PLACE_FD = 3, 4, 5
 _SPARE_FD = 10
 
 
-@dataclass(slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A shim on its way."""
 
     ticket: Ticket
@@ -85,7 +83,7 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
     """
     order = {
         "root": str(root.path),
-        "ticket": launched.ticket.file_name,
+        "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,
         "isLastUser": launched.is_last_user and launched.ticket.environment != NO_ENVIRONMENT,

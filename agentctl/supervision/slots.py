@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_json, to_json, write_all
 from agentctl.adapters.locks import try_lock
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
@@ -35,8 +34,7 @@ class Occupant(NamedTuple):
     shim: Identity | None = None
 
 
-@dataclass(slots=True)
-class Place:
+class Place(NamedTuple):
     """A held slot or guest place: the lock is on the file, whatever its name is by now."""
 
     fd: int
@@ -63,7 +61,7 @@ class Place:
         )
 
 
-def read_occupant(path: Path) -> Occupant | None:
+def read_occupant(path: FilePath) -> Occupant | None:
     """Return who a place names; None where it names nobody."""
     try:
         value = read_json(path)
@@ -81,8 +79,7 @@ def _names(root: TaskDir) -> list[str]:
         return []
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(NamedTuple):
     """The slots at this moment (under the queue's lock)."""
 
     taken: list[Occupant]
@@ -92,7 +89,7 @@ class Survey:
         """Let go of what was not given away."""
         for place in self.free:
             os.close(place.fd)
-        self.free = []
+        self.free.clear()
 
 
 def survey(root: TaskDir, cap: int) -> Survey:
@@ -170,7 +167,7 @@ def move_guests(root: TaskDir, found: Survey) -> None:
         found.taken.append(read_occupant(slot) or Occupant("", "?"))
 
 
-def _path_of(root: TaskDir, place: Place) -> Path:
+def _path_of(root: TaskDir, place: Place) -> FilePath:
     mine = os.fstat(place.fd)
     for name in _names(root):
         if name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)):

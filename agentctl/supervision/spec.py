@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from agentctl.adapters.files import read_json
+from agentctl.adapters.files import AnyPath, read_json
 from agentctl.errors import Damaged
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerSpec:
+class WorkerSpec(NamedTuple):
     """A worker's order; times in seconds. Holds the names, never the values, of its environment."""
 
     instance: str
@@ -24,7 +22,7 @@ class WorkerSpec:
     max_output_bytes: int
     umask: int = 0o077
     priority: int = 0
-    after: list[str]
+    after: Sequence[str] = ()
     #: Start once those of `after` have ended, whatever their end.
     after_any: bool = False
     retries: int = 0
@@ -62,7 +60,7 @@ _NAMES = {
 }
 
 
-def read_spec(path: Path) -> WorkerSpec:
+def read_spec(path: AnyPath) -> WorkerSpec:
     """Return the spec in a file.
 
     Raises:

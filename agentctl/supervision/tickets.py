@@ -8,58 +8,55 @@ A ticket is there until the shim of its worker is locked, so a worker is always 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 
 LOWEST, HIGHEST = -4000, 4000
 NO_ENVIRONMENT = "0"
-_NAME = re.compile(r"\d{4}\.\d{12}\.[0-9a-f]+\.[rw]\.[\w-]+\.[\w-]+", re.ASCII)
+_DOTS = 5
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ticket:
-    """A place in the queue; the file names sort as the queue does, so only those that are looked at are taken apart."""
+class Ticket(str):
+    """A place in the queue: its file's name. Names sort as the queue does, so only what is looked at is taken apart."""
 
-    file_name: str
+    __slots__ = ()
 
     @property
     def age(self) -> int:
         """How many came before it, more or less."""
-        return int(self.file_name.split(".")[1])
+        return int(self.split(".")[1])
 
     @property
     def environment(self) -> str:
         """The token of its environment."""
-        return self.file_name.split(".")[2]
+        return self.split(".")[2]
 
     @property
     def waits(self) -> bool:
         """Whether it waits for other workers."""
-        return self.file_name.split(".")[3] == "w"
+        return ".w." in self
 
     @property
     def task_id(self) -> str:
         """The task of its worker."""
-        return self.file_name.split(".")[4]
+        return self.split(".")[4]
 
     @property
     def instance(self) -> str:
         """Its worker."""
-        return self.file_name.split(".")[5]
+        return self.split(".")[5]
 
     def with_environment(self, token: str) -> Ticket:
         """Return the ticket with another environment."""
-        parts = self.file_name.split(".")
+        parts = self.split(".")
         return Ticket(".".join([*parts[:2], token, *parts[3:]]))
 
 
 def parse_ticket(name: str) -> Ticket | None:
-    """Return the ticket that a file name tells; None for any other file."""
-    return Ticket(name) if _NAME.fullmatch(name) else None
+    """Return the ticket that a file name tells; None for any other file (a temporary one has more dots)."""
+    return Ticket(name) if name.count(".") == _DOTS else None
 
 
 def read_queue(root: TaskDir) -> list[Ticket]:
@@ -68,7 +65,7 @@ def read_queue(root: TaskDir) -> list[Ticket]:
         names = os.listdir(root.queue)
     except FileNotFoundError:
         return []
-    return [Ticket(name) for name in sorted(names) if _NAME.fullmatch(name)]
+    return [Ticket(name) for name in sorted(names) if name.count(".") == _DOTS]
 
 
 def next_age(queue: Sequence[Ticket]) -> int:
@@ -83,7 +80,7 @@ def make_ticket(task_id: str, instance: str, priority: int, age: int, environmen
 
 def add_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
     """Put a ticket into the queue (the caller holds the queue's lock and makes the folder durable)."""
-    path = root.queue / ticket.file_name
+    path = root.queue / ticket
     if ticket.waits:
         write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
     else:
@@ -94,7 +91,7 @@ def add_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: b
 def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
     """Take a ticket out; tell whether it was there."""
     try:
-        os.unlink(root.queue / ticket.file_name)
+        os.unlink(root.queue / ticket)
     except FileNotFoundError:
         return False
     return True
@@ -104,5 +101,5 @@ def dependencies_of(root: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
     """Return the workers that a ticket waits for, and whether any end of theirs will do."""
     if not ticket.waits:
         return [], False
-    value = read_json(root.queue / ticket.file_name) or {}
+    value = read_json(root.queue / ticket) or {}
     return list(value.get("after", [])), bool(value.get("any"))

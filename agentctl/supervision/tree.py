@@ -10,11 +10,11 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_json
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Damaged
@@ -22,7 +22,7 @@ from agentctl.errors import Damaged
 COOKIE = "AGENTCTL_COOKIE"
 AGENT_DIR = "AGENTCTL_AGENT_DIR"
 #: The script that a shim's command line names, followed by the root task's directory.
-SHIM_SCRIPT = str(Path(__file__).resolve().parent.parent / "shim" / "__main__.py")
+SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__main__.py")
 
 
 def is_foreign(pid: int, cookie: str) -> bool:
@@ -38,14 +38,14 @@ def is_live_shim(pid: int) -> bool:
     arguments = processes.command_line(pid)
     if SHIM_SCRIPT not in arguments[:-1]:
         return False
-    slots = TaskDir(Path(arguments[-1])).slots
+    slots = TaskDir(arguments[-1]).slots
     stat = processes.read_stat(pid)
     return stat is not None and any(
         shim.pid == pid and shim.start == stat.start and shim.boot == processes.boot_id() for shim in shims_of(slots)
     )
 
 
-def shims_of(slots: Path) -> Iterable[Identity]:
+def shims_of(slots: FilePath) -> Iterable[Identity]:
     """Yield the identities of the shims that the slots of a task name."""
     try:
         names = os.listdir(slots)
@@ -66,7 +66,7 @@ def _carries_other_cookie(pid: int, cookie: str) -> bool:
     if folder is None or other == cookie.encode():
         return False
     try:
-        worker = read_json(AgentDir(Path(os.fsdecode(folder))).worker) or {}
+        worker = read_json(AgentDir(os.fsdecode(folder)).worker) or {}
     except (Damaged, OSError):
         return False
     return bool(other) and worker.get("cookie") == os.fsdecode(other)

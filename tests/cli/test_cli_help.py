@@ -1,0 +1,228 @@
+"""What a person finds out from the program itself: help, examples, completions; and what that may load."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctl.cli.lazy import VERBS, program
+from agentctl.cli.verb import EXIT_WORDS
+from agentctl.errors import ExitCode
+from tests.support import REPOSITORY, run, worker
+
+FAMILIES = {"interact": ("ask", "list", "respond"), "report": ("progress", "message", "result")}
+PAGES = [(), *((name,) for name in VERBS), *((name, sub) for name, subs in FAMILIES.items() for sub in subs)]
+IDS = [" ".join(page) or "agentctl" for page in PAGES]
+
+#: Slow to load, and not needed to list, to wait or to cancel.
+SLOW = {
+    "yaml",
+    "psutil",
+    "filelock",
+    "asyncio",
+    "pydantic",
+    "rich",
+    "agentctl.cli.tables",
+    "agentctl.adapters.taskfile",
+}
+
+
+@pytest.fixture(scope="module")
+def group() -> Any:
+    """The program as one command, in this process."""
+    return program()
+
+
+def sections(help_page: str) -> dict[str, list[str]]:
+    """The lines below each heading of a help page."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in help_page.splitlines():
+        if re.fullmatch(r"[A-Z][a-z ]+:", line):
+            lines = found.setdefault(line[:-1], [])
+        elif line.strip():
+            lines.append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_help_ends_with_examples_and_exit_codes(root: Path, page: tuple[str, ...]) -> None:
+    shown = run(*page, "--help")
+
+    assert shown.err == ""
+    found = sections(shown.out)
+    assert 1 <= len(found["Examples"]) <= 4
+    assert all("agentctl " in line for line in found["Examples"])
+    codes = [int(line.split()[0]) for line in found["Exit codes"]]
+    assert codes == sorted(codes)
+    assert {0, 1, 2, 130} <= set(codes) <= {code.value for code in ExitCode}
+    assert list(found)[-2:] == ["Examples", "Exit codes"]
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_example_can_be_parsed(group: Any, page: tuple[str, ...]) -> None:
+    with group.make_context("agentctl", [*page, "--help"], resilient_parsing=True) as context:
+        command = group
+        for name in page:
+            command = command.get_command(context, name)
+
+    for example in commands_in("\n".join(sections(command.epilog)["Examples"])):
+        parse(group, example)
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The calls of agentctl in lines of shell."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        words = shlex.shlex(line.replace("$(", " ; ").replace(")", " ; "), posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        call: list[str] | None = None
+        for word in words:
+            if word == "agentctl" and call is None:
+                found.append(call := [])
+            elif set(word) <= set("|&;<>"):
+                call = None
+            elif call is not None:
+                call.append(word)
+    assert found, text
+    return found
+
+
+def parse(group: Any, args: list[str]) -> None:
+    """Parse a call down to its last word; a wrong option or word raises."""
+    context = group.make_context("agentctl", list(args))
+    command, rest = group, args
+    while hasattr(command, "get_command"):
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, list(rest), parent=context)
+
+
+def test_the_list_of_commands_says_what_each_says_itself(group: Any) -> None:
+    for name, listed in VERBS.items():
+        command = group.get_command(None, name)
+        assert command.help.splitlines()[0] == listed.help, name
+
+
+def test_every_exit_code_has_words_and_is_documented() -> None:
+    text = (REPOSITORY / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    for code in ExitCode:
+        assert EXIT_WORDS[code]
+        assert f"| {code.value} | `{code.name}` |" in text
+
+
+def test_the_json_of_every_command_is_documented() -> None:
+    text = (REPOSITORY / "docs" / "json.md").read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        if page[0] not in FAMILIES or len(page) == 2:
+            assert f"`{' '.join(page)}`" in text, page
+
+
+# -- what is loaded ------------------------------------------------------------------------------------------
+
+
+def loaded_by(*args: str) -> set[str]:
+    """The modules that a command has loaded when it is over."""
+    code = (
+        "import sys; from agentctl.cli.app import main; code = main(sys.argv[1:]);"
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
+    assert "agentctl.cli.lazy" in done.stderr, done.stderr
+    return set(done.stderr.split())
+
+
+def test_help_loads_no_command(root: Path) -> None:
+    loaded = loaded_by("--help")
+
+    assert not {name for name in loaded if name.startswith("agentctl.operations")}
+    assert not loaded & {f"agentctl.cli.{listed.module}" for listed in VERBS.values()}
+    assert not loaded & SLOW
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("list",),
+        ("list", "--json"),
+        ("wait-any",),
+        ("wait-any", "--json"),
+        ("cancel", "--all"),
+        ("cancel", "a1"),
+    ],
+    ids=" ".join,
+)
+def test_the_frequent_commands_load_nothing_slow(root: Path, args: tuple[str, ...]) -> None:
+    run("spawn", "--wait", "--name", "a1", "--", *worker("exits", 0))
+
+    assert not loaded_by(*args) & SLOW
+
+
+# -- completion ----------------------------------------------------------------------------------------------
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    """What the program offers for the end of a line."""
+    words = line.split(" ")
+    return run(
+        env={
+            "_AGENTCTL_COMPLETE": f"complete_{shell}",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words) - 1),
+            "_TYPER_COMPLETE_ARGS": line,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        },
+        check=False,
+    ).out.split("\n")[:-1]
+
+
+def test_completion_offers_the_names_on_disk(root: Path) -> None:
+    run("new", "First one", "--id", "first")
+    run("spawn", "--wait", "--name", "alpha", "--", *worker("exits", 0))
+    run("new", "Second one", "--id", "second")
+    run("spawn", "--wait", "--name", "beta", "--", *worker("exits", 0))
+
+    assert completed("agentctl wa") == ["wait-any", "wait", "wait-all"]
+    assert completed("agentctl interact r") == ["respond"]
+    assert completed("agentctl show ") == ["beta"]
+    assert completed("agentctl show --task first ") == ["alpha"]
+    assert completed("agentctl list --task ") == ["first", "second"]
+    assert completed("agentctl use s") == ["second"]
+    assert completed("agentctl new --template ") == ["survey"]
+    assert completed("agentctl cancel --gr") == ["--grace-seconds"]
+    assert completed("agentctl show b", shell="fish") == ["beta"]
+    assert completed("agentctl cancel b", shell="zsh") == ["_arguments '*: :((\"beta\"))'"]
+
+
+@pytest.mark.parametrize("line", ["agentctl show ", "agentctl list --task ", "agentctl show --root /nope x"])
+def test_completion_says_nothing_where_there_is_nothing(root: Path, line: str) -> None:
+    assert completed(line) in ([], [""])
+    assert not root.exists()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_with_the_script_it_is_given(root: Path, tmp_path: Path) -> None:
+    run("spawn", "--wait", "--name", "alpha", "--", *worker("exits", 0))
+    program_file = tmp_path / "bin" / "agentctl"
+    program_file.parent.mkdir()
+    program_file.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m agentctl "$@"\n')
+    program_file.chmod(0o700)
+    script = run(env={"_AGENTCTL_COMPLETE": "source_bash"}).out
+    ask = 'COMP_WORDS=(agentctl show al); COMP_CWORD=2; _agentctl_completion agentctl; echo "${COMPREPLY[@]}"'
+
+    path = f"{program_file.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"{script}\n{ask}"],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert done.stdout.split() == ["alpha"]

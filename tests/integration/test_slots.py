@@ -1,0 +1,167 @@
+"""At stake: never more than `maxConcurrentAgents` workers at work, whoever races, dies or changes the cap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.steps import held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
+from tests.support import run, start, wait_until, worker
+
+
+def test_at_the_cap_spawn_is_refused_and_names_who_has_the_slots(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=2)
+    spawn_batch([held(tmp_path / "gate", "explore-1"), held(tmp_path / "gate", "explore-2")])
+    before = task.events()
+
+    refused = spawn(["true"], name="third", check=False)
+
+    assert refused.code == 5
+    assert "error: 2 of 2 slots are in use: explore-1, explore-2\n" in refused.err
+    assert "hint: --queue" in refused.err
+    assert task.events() == before
+    assert not task.agent("third").exists()
+    assert set(task.roster()) == {"explore-1", "explore-2"}
+    (tmp_path / "gate").touch()
+    task.ended("explore-1", "explore-2")
+    wait_until(lambda: spawn(["true"], name="third", check=False).code, accept=lambda code: code == 0)
+    task.ended("third")
+
+
+def test_a_refused_batch_without_a_queue_is_no_such_thing_it_queues(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    told = spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
+    assert [one["status"] for one in told] == ["running", "queued"]
+    assert task.tickets() == ["b"]
+    (tmp_path / "gate").touch()
+    task.ended("a", "b")
+
+
+def test_a_refused_key_is_free_again(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn_batch([held(tmp_path / "gate", "a")])
+    assert spawn(["true"], "--key", "k", name="b", check=False).code == 5
+    (tmp_path / "gate").touch()
+    task.ended("a")
+    again = wait_until(lambda: spawn(["true"], "--key", "k", name="b", check=False), accept=lambda done: done.code == 0)
+    assert again.json["reused"] is False
+    task.ended("b")
+
+
+def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    notes = tmp_path / "notes"
+    spawners = [
+        start("spawn", "--queue", "--name", f"w{number}", "--", *worker("overlaps", notes)) for number in range(16)
+    ]
+    assert [spawner.wait(timeout=60) for spawner in spawners] == [0] * 16
+    run("wait-all", timeout=60)
+
+    names = {f"w{number}" for number in range(16)}
+    assert most_at_once(notes) == 3
+    assert sorted(task.order("agent.queued")) == sorted(names)
+    assert sorted(task.order("agent.started")) == sorted(names)
+    assert statuses() == dict.fromkeys(names, "completed")
+    wait_until(task.roster, accept=lambda rows: rows == dict.fromkeys(names, "completed"), what="the roster to follow")
+
+
+def test_spawners_that_do_not_queue_never_pass_the_cap_and_each_is_told(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    gate = tmp_path / "gate"
+    spawners = [
+        start("spawn", "--name", f"w{number}", "--", *worker("exits", 0, "--after-file", gate)) for number in range(8)
+    ]
+    codes = [spawner.wait(timeout=60) for spawner in spawners]
+    assert sorted(codes) == [0] * 3 + [5] * 5
+    started = [f"w{number}" for number, code in enumerate(codes) if code == 0]
+    assert sorted(task.order("agent.queued")) == started
+    assert sorted(path.name for path in (task.path / "agents").iterdir()) == started
+    gate.touch()
+    task.ended(*started)
+
+
+def test_a_raised_cap_is_used_by_the_next_command_that_waits(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    gate = tmp_path / "gate"
+    spawn_batch([held(gate, name) for name in ("a", "b", "c")])
+    assert task.order("agent.started") == ["a"]
+
+    task.set_cap(3)
+    run("wait-any", "--timeout-seconds", "0.01", check=False)
+
+    task.has("agent.started", "b")
+    task.has("agent.started", "c")
+    gate.touch()
+    task.ended("a", "b", "c")
+
+
+def test_a_cap_raised_while_a_wait_sleeps_is_seen_by_it(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    gate = tmp_path / "gate"
+    spawn_batch([held(gate, name) for name in ("a", "b")])
+    waiter = start("wait-all")
+    task.set_cap(2)
+    task.has("agent.started", "b")
+    gate.touch()
+    assert waiter.wait(timeout=30) == 0
+
+
+def test_a_lowered_cap_ends_nobody_and_starts_nobody_until_there_is_room(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    spawn_batch([held(tmp_path / name, name) for name in ("a", "b", "c", "d")])
+    assert task.order("agent.started") == ["a", "b", "c"]
+
+    task.set_cap(1)
+    refused = spawn(["true"], name="e", check=False)
+    assert refused.code == 5
+    assert "3 of 1 slots are in use: a, b, c" in refused.err
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+        task.ended(name)
+        run("wait-any", "--timeout-seconds", "0", "--consumer", name, check=False)
+        assert task.order("agent.started") == ["a", "b", "c"]
+
+    (tmp_path / "c").touch()
+    task.has("agent.started", "d")
+    (tmp_path / "d").touch()
+    task.ended("c", "d")
+
+
+def test_an_unsupervised_worker_keeps_its_slot_until_it_is_gone(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    gate = tmp_path / "gate"
+    spawn_batch([held(gate, "a"), {"name": "b", "argv": ["true"]}])
+    kill(task.shim_of("a"))
+
+    assert row("a")["health"] == "unsupervised"
+    assert spawn(["true"], check=False).code == 5
+    run("wait-any", "--timeout-seconds", "0", check=False)
+    assert task.order("agent.started") == ["a"]
+
+    waiter = start("wait-all", "--json")
+    gate.touch()
+    out, _ = waiter.communicate(timeout=30)
+    assert [(end["agentInstance"], end["status"], end["reason"]) for end in json.loads(out)] == [
+        ("a", "failed", "lost"),
+        ("b", "completed", None),
+    ]
+
+
+def test_a_slot_is_free_for_who_was_told_that_its_worker_ended(root: Path) -> None:
+    new_task(cap=1)
+    for number in range(5):
+        run("spawn", "--wait", "--name", f"w{number}", "--", "true")
+
+
+@pytest.mark.parametrize("slots", [["1"], ["7", "x", "1.guest", "1.loan", "99999999999"]])
+def test_a_strange_file_among_the_slots_is_no_slot_more_or_less(root: Path, tmp_path: Path, slots: list[str]) -> None:
+    task = new_task(cap=1)
+    for name in slots:
+        (task.path / "slots" / name).write_bytes(b"\xff{")
+    gate = tmp_path / "gate"
+    spawn_batch([held(gate, "a"), held(gate, "b")])
+    assert task.order("agent.started") == ["a"]
+    gate.touch()
+    task.ended("a", "b")

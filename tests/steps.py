@@ -1,0 +1,145 @@
+"""What tests of whole tasks say again and again: make a task, start workers, read what the files tell.
+
+Like `support`, it imports nothing of the package: workers are started by the command line, and truth is read
+from the files that anybody can `cat`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from tests.support import Completed, is_alive, run, wait_until, worker
+
+
+class Task:
+    """A task directory, looked at from outside."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+
+    def agent(self, instance: str) -> Path:
+        """Return a worker's folder."""
+        return self.path / "agents" / instance
+
+    def events(self, *kinds: str, of: str | None = None) -> list[dict[str, Any]]:
+        """Return the committed events of these kinds (all, where none is named)."""
+        lines = (self.path / "events.jsonl").read_bytes().split(b"\n")[:-1]
+        rows = [json.loads(line) for line in lines]
+        return [
+            row
+            for row in rows
+            if (not kinds or row["type"] in kinds) and (of is None or row.get("agentInstance") == of)
+        ]
+
+    def order(self, kind: str) -> list[str]:
+        """Return the workers in the order in which an event of this kind tells of them."""
+        return [row["agentInstance"] for row in self.events(kind)]
+
+    def exit(self, instance: str) -> dict[str, Any] | None:
+        """Return the decision about a worker's end; None before it."""
+        file = self.agent(instance) / "exit.json"
+        return json.loads(file.read_bytes()) if file.exists() else None
+
+    def ended(self, *instances: str) -> None:
+        """Wait until the log tells of the ends of these workers."""
+        ends = ("agent.completed", "agent.failed", "agent.cancelled")
+        wait_until(
+            lambda: {*instances} - {row["agentInstance"] for row in self.events(*ends)},
+            what=f"{', '.join(instances)} to end",
+            accept=lambda missing: not missing,
+        )
+
+    def has(self, kind: str, instance: str, times: int = 1) -> None:
+        """Wait until the log has an event of this kind, so many times."""
+        wait_until(
+            lambda: len(self.events(kind, of=instance)),
+            what=f"{times} {kind} of {instance}",
+            accept=lambda found: found >= times,
+        )
+
+    def tickets(self) -> list[str]:
+        """Return the instances in the queue, in its order."""
+        names = sorted(path.name for path in (self.path / "queue").iterdir())
+        return [name.split(".")[5] for name in names if name.count(".") == 5]
+
+    def roster(self) -> dict[str, str]:
+        """Return instance -> state, as the roster in task.yaml has it."""
+        head = yaml.safe_load((self.path / "task.yaml").read_bytes())
+        return {row["instance"]: row["state"] for row in head["roster"]}
+
+    def set_cap(self, cap: int) -> None:
+        """Change the cap as a person would: in an editor that replaces the file."""
+        file = self.path / "task.yaml"
+        text = file.read_text(encoding="utf-8")
+        head, mark, tail = text.partition("# ---")
+        lines = [line for line in head.splitlines() if not line.startswith("config:")]
+        draft = file.with_name("task.yaml.edited")
+        lines += [f"config: {{maxConcurrentAgents: {cap}}}", mark + tail]
+        draft.write_text("\n".join(lines), encoding="utf-8")
+        draft.rename(file)
+
+    def shim_of(self, instance: str) -> int:
+        """Return the pid of the shim that guards a worker."""
+        return int(json.loads((self.agent(instance) / "shim.json").read_bytes())["pid"])
+
+
+def new_task(cap: int = 5, *, depth: int | None = None, grace: float = 0.2) -> Task:
+    """Make a task and choose it."""
+    limits = ["--max-concurrent", str(cap), "--grace-seconds", str(grace)]
+    if depth is not None:
+        limits += ["--max-depth", str(depth)]
+    run("new", "A task", "--id", "t1", *limits)
+    return Task(Path(os.environ["AGENTCTL_ROOT"]) / "tasks" / "t1")
+
+
+def spawn(argv: list[str], *options: str | Path, name: str | None = None, check: bool = True) -> Completed:
+    """Spawn one worker and read the answer as JSON."""
+    named = ["--name", name] if name is not None else []
+    return run("spawn", "--json", *named, *options, "--", *argv, check=check)
+
+
+def spawn_batch(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spawn many with one command; they queue where there is no slot."""
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    told: list[dict[str, Any]] = run("spawn", "--json", "--batch", "-", stdin=lines).json
+    return told
+
+
+def held(gate: Path, name: str, **options: Any) -> dict[str, Any]:
+    """Return the line of a batch for a worker that completes once `gate` is there."""
+    return {"name": name, "argv": worker("exits", 0, "--after-file", gate), **options}
+
+
+def statuses() -> dict[str, str]:
+    """Return instance -> status, as `list` tells it."""
+    return {row["agentInstance"]: row["status"] for row in run("list", "--json").json}
+
+
+def row(instance: str) -> dict[str, Any]:
+    """Return the row that `list` has of a worker."""
+    return next(row for row in run("list", "--json").json if row["agentInstance"] == instance)
+
+
+def kill(*pids: int) -> None:
+    """SIGKILL processes of this test, and wait until they are gone."""
+    for pid in pids:
+        psutil.Process(pid).send_signal(signal.SIGKILL)
+    wait_until(lambda: [pid for pid in pids if is_alive(pid)], accept=lambda left: not left, what="death")
+
+
+def most_at_once(file: Path) -> int:
+    """Return how many workers of `overlaps.py` were at work at the same time, by what they wrote down."""
+    at_work = most = 0
+    for line in file.read_text(encoding="ascii").splitlines():
+        at_work += 1 if line.startswith("+") else -1
+        most = max(most, at_work)
+    assert at_work == 0, f"a worker wrote no end: {at_work}"
+    return most
