@@ -30,7 +30,7 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
         if value is None or (head is not None and value.get("head") != head.decode("utf-8", "replace")):
             return None
         return _from_json(value)
-    except (Damaged, BadLimit, KeyError, TypeError):
+    except (Damaged, BadLimit, KeyError, TypeError, AttributeError):
         return None
 
 

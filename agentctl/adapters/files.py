@@ -9,12 +9,13 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentctl.errors import Damaged, StorageError
 
 AnyPath = str | os.PathLike[str]
+_MANY = 16
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -116,9 +117,39 @@ def _link(temporary: str, path: AnyPath) -> bool:
     return True
 
 
+def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
+    """Make files, their names and those of their folders in `folder` survive a power cut.
+
+    For many at once the whole file system is flushed: 500 workers take one flush instead of 1,000.
+    """
+    with storage_errors(folder, "flush"):
+        if len(paths) > _MANY and _flush_file_system(folder):
+            return
+        for path in paths:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            sync_folder(os.path.dirname(path))
+        sync_folder(folder)
+
+
+def _flush_file_system(folder: AnyPath) -> bool:
+    """Flush the file system that `folder` lies on (syncfs(2)); False where that cannot be asked for."""
+    import ctypes
+
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return syncfs is not None and syncfs(fd) == 0
+    finally:
+        os.close(fd)
+
+
 def to_json(value: Any) -> bytes:
-    """Return `value` as one readable line of JSON."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
+    """Return `value` as one readable line of JSON; a byte that is no UTF-8 stands as an escape of JSON's own."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_json(path: AnyPath) -> dict[str, Any] | None:

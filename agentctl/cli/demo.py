@@ -129,7 +129,7 @@ def _heaviest(steps: _Steps) -> str | None:
 
 def _finish(steps: _Steps) -> int:
     result = read_result(steps.task, "report")
-    path = result["path"] or ""
+    path = str(result["files"][0]["path"]) if result["files"] else ""
     out(f"\n-- the report: {plain(path)}")
     lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines() if path else []
     for line in lines[:_REPORT_LINES]:

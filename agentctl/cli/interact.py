@@ -72,7 +72,7 @@ def ask(
     """
     options = [_option(text) for text in option or []]
     chosen = kind or (Kind.SELECT if options else Kind.INPUT)
-    answer = ask_question(
+    told = ask_question(
         question,
         kind=chosen.value,
         options=options,
@@ -81,8 +81,9 @@ def ask(
         question_id=question_id,
     )
     if json:
-        out_json({"answer": answer})
+        out_json(told)
     else:
+        answer = told["answer"]
         out_now(plain(answer, keep="\n\t") if is_terminal(sys.stdout) else answer)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from agentctl.cli import options as opt
 from agentctl.cli.render import elapsed, is_terminal, note, out_fields, out_json, progress, standing, warn
 from agentctl.cli.verb import module, verb
-from agentctl.operations.listing import damage, list_workers
+from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_task
 
 app = module()
@@ -26,7 +26,7 @@ def list_command(
     for nothing. Starts nothing and waits for nothing.
     """
     place = find_task(task, root=root, force=force)
-    rows = list_workers(place)
+    rows, warnings = list_workers(place)
     if json:
         out_json(rows)
     elif is_terminal(sys.stdout):
@@ -34,7 +34,7 @@ def list_command(
     else:
         for row in rows:
             _print(row)
-    warn(damage(place))
+    warn(warnings)
 
 
 def _print(row: dict[str, Any]) -> None:

@@ -13,15 +13,10 @@ from agentctl.cli.completing import complete_instances
 from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
+from agentctl.operations.batch import read_batch
 from agentctl.operations.locating import find_task
-from agentctl.operations.spawning import (
-    Spawned,
-    SpawnRequest,
-    read_batch,
-    resume_queue,
-    spawn_workers,
-    task_for_spawn,
-)
+from agentctl.operations.requests import Spawned, SpawnRequest
+from agentctl.operations.spawning import resume_queue, spawn_workers, task_for_spawn
 
 app = module()
 

@@ -15,7 +15,7 @@ from agentctl.cli.spawn import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.locating import find_root
-from agentctl.operations.spawning import Spawned
+from agentctl.operations.requests import Spawned
 from agentctl.operations.tasks import create_task, list_tasks, use_task
 
 app = module()

@@ -66,9 +66,9 @@ def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]
     lines = data.split(b"\n")[:-1]
     try:
         events = json.loads(b"[" + b",".join(lines) + b"]")
-    except ValueError:
+    except (ValueError, RecursionError):
         events = []
-    if len(events) == len(lines) and all(map(_is_event, events)):
+    if len(events) == len(lines) and all(map(is_event, events)):
         yield from enumerate(events, first_seq)
     else:
         for seq, line in enumerate(lines, first_seq):
@@ -80,10 +80,11 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:
         return BadLine(seq, f"not JSON: {error}")
-    return (seq, event) if _is_event(event) else BadLine(seq, "no event: it lacks a type or a payload")
+    return (seq, event) if is_event(event) else BadLine(seq, "no event: it lacks a type or a payload")
 
 
-def _is_event(value: object) -> bool:
+def is_event(value: object) -> bool:
+    """Tell whether a decoded line has the form of an event."""
     return (
         type(value) is dict
         and type(value.get("type")) is str

@@ -32,8 +32,13 @@ def slug(text: str, fallback: str = "task") -> str:
 
     >>> slug("Survey the auth module!")
     'survey-the-auth-module'
+    >>> slug("Ünïcode")
+    'unicode'
     """
-    words = re.findall(r"[a-z0-9]+", text.lower())
+    import unicodedata  # 1 MB of tables; a shim needs this module but makes no names.
+
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    words = re.findall(r"[a-z0-9]+", ascii_text.lower())
     return "-".join(words)[:40].strip("-") or fallback
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
+from agentctl.domain.names import is_name
 from agentctl.domain.states import MOVES, TERMINAL, Status
 
 
@@ -81,6 +82,9 @@ class TaskView:
                 continue
             worker = self.workers.get(instance)
             if worker is None:
+                if not is_name(instance):  # It would be a path out of the task.
+                    self.damage.append(BadLine(seq, f"{instance!r} is no name of a worker"))
+                    continue
                 worker = self.workers[instance] = WorkerView(instance)
             fold(worker, seq, event)
 
@@ -103,25 +107,32 @@ class TaskView:
         return found[1:]
 
 
+def _told(told: Mapping[str, Any], key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+    """Return what an event tells under `key`; the default where it tells nothing that could be meant."""
+    value = told.get(key, default)
+    return value if isinstance(value, kind) else default
+
+
 def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
-    worker.queued_at = event.get("ts")
-    worker.agent = payload.get("agent", worker.agent)
-    worker.command = payload.get("command", "")
-    worker.parent = payload.get("parent")
-    worker.depth = payload.get("depth", 0)
+    agent = _told(payload, "agent", str, "")
+    worker.queued_at = _told(event, "ts", str)
+    worker.agent = agent if is_name(agent) else worker.agent
+    worker.command = _told(payload, "command", str, "")
+    worker.parent = _told(payload, "parent", str)
+    worker.depth = _told(payload, "depth", int, 0)
 
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
     if worker.move(Status.RUNNING):
-        worker.started_at = event.get("ts")
-        worker.pid = event["payload"].get("pid")
-        worker.shim_pid = event["payload"].get("shimPid")
+        worker.started_at = _told(event, "ts", str)
+        worker.pid = _told(event["payload"], "pid", int)
+        worker.shim_pid = _told(event["payload"], "shimPid", int)
 
 
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        worker.attempt = event["payload"].get("attempt", worker.attempt + 1)
+        worker.attempt = _told(event["payload"], "attempt", int, worker.attempt + 1)
 
 
 def _blocked(worker: WorkerView, seq: int, event: Event) -> None:
@@ -140,7 +151,8 @@ def _paused(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        worker.survivors = event["payload"].get("survivors", [])
+        survivors = _told(event["payload"], "survivors", list, [])
+        worker.survivors = [one for one in survivors if isinstance(one, dict)]
 
 
 def _ended(worker: WorkerView, seq: int, event: Event) -> None:
@@ -148,11 +160,11 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
         return
     payload = event["payload"]
     worker.end_seq = seq
-    worker.ended_at = event.get("ts")
-    worker.reason = payload.get("reason")
-    worker.exit_code = payload.get("exitCode")
-    worker.signal = payload.get("signal")
-    worker.duration_s = payload.get("durationSeconds")
+    worker.ended_at = _told(event, "ts", str)
+    worker.reason = _told(payload, "reason", str)
+    worker.exit_code = _told(payload, "exitCode", int)
+    worker.signal = _told(payload, "signal", str)
+    worker.duration_s = _told(payload, "durationSeconds", (int, float))
     worker.paused = False
     worker.survivors = []
 

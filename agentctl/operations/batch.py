@@ -1,12 +1,13 @@
-"""A line of `spawn --batch`: JSON with the names of spawn's options."""
+"""The lines of `spawn --batch`: JSON with the names of spawn's options."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from agentctl.errors import UsageError
-from agentctl.operations.spawning import SpawnRequest
+from agentctl.operations.requests import SpawnRequest
 
 _TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = "text", "a number", "a whole number", "true or false", "a list of texts", "a table of texts"
 _KINDS = {
@@ -14,6 +15,21 @@ _KINDS = {
     "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
     "key": _TEXT, "keep_children": _FLAG,
 }  # fmt: skip
+
+
+def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
+    """Return the requests in JSON lines with the options' names; empty lines and those that begin with # are skipped.
+
+    Raises:
+        UsageError: A line that is no request; it names source and line.
+    """
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            found.append(parse_request(line, f"{source}:{number}"))
+    if not found:
+        raise UsageError(f"{source} holds no worker", hint='a line each: {"name": "a1", "argv": ["true"]}')
+    return found
 
 
 def parse_request(line: str, where: str) -> SpawnRequest:

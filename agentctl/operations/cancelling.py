@@ -23,7 +23,7 @@ from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision import failpoints
-from agentctl.supervision.control import poke
+from agentctl.supervision.control import poke, wake_stopped
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.slots import is_being_started
@@ -111,6 +111,7 @@ def _request(agent: AgentDir, worker: WorkerView, grace_s: float | None) -> Canc
                     return None
             case Condition.SUPERVISED:
                 _put_request(agent, grace_s)
+                wake_stopped(agent)
                 if poke(agent) or judge(agent) is Condition.SUPERVISED:
                     return None
             case Condition.UNSUPERVISED:

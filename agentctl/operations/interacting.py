@@ -15,9 +15,9 @@ from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_answer, check_question
-from agentctl.domain.names import check_name
+from agentctl.domain.names import check_name, first_of
 from agentctl.errors import NotFound, Refused, UsageError, WaitTimedOut
-from agentctl.operations.locating import caller_or_refuse, find_agent, who
+from agentctl.operations.locating import caller_or_refuse, current_task, who
 from agentctl.supervision import failpoints
 from agentctl.supervision.control import poke
 from agentctl.supervision.questions import open_questions, waiting_askers
@@ -31,7 +31,7 @@ def ask(
     default: str | None,
     deadline_s: float | None,
     question_id: str | None,
-) -> str:
+) -> dict[str, str]:
     """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile; its clock stands still.
 
     Args:
@@ -39,6 +39,9 @@ def ask(
         default: The answer at the deadline.
         deadline_s: None waits without a limit.
         question_id: Take a question up again that was asked before, answered meanwhile or not.
+
+    Returns:
+        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
 
     Raises:
         WaitTimedOut: The deadline passed and there is no default; the question is closed.
@@ -102,13 +105,13 @@ def _refuse_if_ended(agent: AgentDir, verb: str) -> None:
         raise Refused(f"{agent.instance} has ended ({read_quietly(agent.exit).get('status')}): it {verb} nothing any more")
 
 
-def _await_answer(agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None) -> str:
+def _await_answer(agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None) -> dict[str, str]:
     while True:
         answer = read_json(agent.answer(name))
         if answer is not None:
             if answer.get("expired"):
                 raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
-            return str(answer["answer"])
+            return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
         if agent.has_ended:
             raise Refused(f"{agent.instance} has ended; nobody will answer {name}")
         left = None if deadline is None else deadline - monotonic()
@@ -195,18 +198,34 @@ def _too_late(agent: AgentDir, name: str, known: dict[str, Any]) -> str:
 
 def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[AgentDir, str]:
     """Return the question that is meant: the named one, else the only open one."""
-    if task is not None and instance is not None and question_id is not None:
-        return find_agent(task, instance), check_name(question_id, "--id")
-    rows = [
-        row for row in list_questions(root, task if instance is not None else None)
-        if instance in (None, row["agentInstance"]) and question_id in (None, row["id"])
-    ]  # fmt: skip
+    agent = _named(root, task, instance) if instance is not None else None
+    if agent is not None and question_id is not None:
+        return agent, check_name(question_id, "--id")
+    rows = [row for row in list_questions(root, agent.task if agent else task) if _fits(row, instance, question_id)]
     if len(rows) == 1:
         return root.task(rows[0]["taskId"]).agent(rows[0]["agentInstance"]), str(rows[0]["id"])
     if rows:
-        names = ", ".join(f"{row['agentInstance']} --id {row['id']} (task {row['taskId']})" for row in rows)
+        names = first_of([f"{row['agentInstance']} --id {row['id']} (task {row['taskId']})" for row in rows])
         raise UsageError(f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER")
-    agent = find_agent(task, instance) if task is not None and instance is not None else None
-    if agent is not None and agent.has_ended:
-        raise Refused(f"{instance} has ended ({read_quietly(agent.exit).get('status')}): no question of it is open")
-    raise NotFound("no question is open" if agent is None else f"{instance} has no open question", hint="agentctl interact list")
+    if agent is not None:
+        _refuse_if_ended(agent, "asks")
+    which = f"{instance} has no open question" if agent else f"no open question is {question_id}" if question_id else "no question is open"
+    raise NotFound(which, hint="agentctl interact list")
+
+
+def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) -> bool:
+    return instance in (None, row["agentInstance"]) and question_id in (None, row["id"])
+
+
+def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
+    """Return the worker that is meant: of the task; without one of the current task, else of the only one that has it."""
+    check_name(instance, "the instance")
+    current = current_task(root)
+    tasks = [task] if task else [root.task(current)] if current else []
+    others = [] if task else [root.task(name) for name in root.task_ids() if name != current]
+    found = [one.agent(instance) for one in (*tasks, *others) if one.agent(instance).path.exists()]
+    asking = [agent for agent in found if agent.question_ids()]
+    if not found:
+        raise NotFound(f"no worker {instance!r}", hint="agentctl interact list shows who asks")
+    open_ones = [agent for agent in asking if open_questions(agent)]
+    return (open_ones or asking or found)[0]

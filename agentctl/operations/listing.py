@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -13,6 +14,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
 from agentctl.supervision import questions
+from agentctl.supervision.endings import read_decision
 from agentctl.supervision.judging import Condition, judge, lost_ending, queued_instances, settle
 
 
@@ -28,7 +30,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     for worker in list(view.workers.values()):
         if not worker.is_terminal:
             agent = task.agent(worker.instance)
-            conditions[worker.instance] = judge(agent, queued)
+            conditions[worker.instance] = judge(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, conditions[worker.instance])
     view.apply(reader.read_new())
@@ -37,24 +39,33 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     return view, conditions
 
 
+def tickets_for(worker: WorkerView, queued: Collection[str]) -> Collection[str]:
+    """Return the tickets that count in judging a worker: that of a started one is a leftover of a killed shim."""
+    return queued if worker.status is Status.QUEUED else ()
+
+
 def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
     """Tell the truth in memory where it could not be put on disk."""
     if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
         if worker.status is Status.BLOCKED and not questions.waiting_askers(agent):
             worker.status = Status.RUNNING
         return
-    decision = read_quietly(agent.exit) or lost_ending(agent).to_json()
-    worker.status = Status(decision.get("status", Status.FAILED))
+    try:
+        decision = read_decision(agent)
+    except (AgentctlError, OSError):
+        decision = lost_ending(agent).to_json()
+    worker.status = Status(decision["status"])
     worker.reason = decision.get("reason")
     worker.exit_code = decision.get("exitCode")
     worker.signal = decision.get("signal")
     worker.ended_at = decision.get("endedAt")
 
 
-def list_workers(task: TaskDir) -> list[dict[str, Any]]:
-    """Return a row for each worker, in the order in which they were accepted."""
+def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
     view, conditions = read_task(task)
-    return [row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values()]
+    rows = [row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values()]
+    return rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
 
 
 def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> dict[str, Any]:
@@ -81,13 +92,6 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "survivors": worker.survivors,
         "command": worker.command,
     }
-
-
-def damage(task: TaskDir) -> list[str]:
-    """Return a warning for each line of the log that is no event."""
-    view = TaskView()
-    view.apply(eventlog.LogReader(task.events).read_new())
-    return [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:

@@ -18,29 +18,29 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
 
     Returns:
         {agentInstance, status, reason, source: declared|stdout|none, summary, text, truncated, size, sha256, path, files}
-        `text` holds at most `max_bytes` bytes of the file at `path`; `size` and `sha256` are the whole file's.
+        `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
+        declared result: its summary in result.json). `files`: [{path, size, sha256}], what was declared with it.
     """
     agent = find_agent(task, instance)
     row = show_worker(task, instance)
     declared = read_quietly(agent.result)
-    found = _declared(declared, max_bytes) if declared else _tail(agent, max_bytes)
+    found = _declared(declared, agent.result, max_bytes) if declared else _tail(agent, max_bytes)
     head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
     return {**head, **found}
 
 
-def _declared(value: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any]:
     files = value.get("artifacts") or []
     summary = str(value.get("summary") or "")
     cut = summary.encode()[:max_bytes].decode(errors="ignore")
-    first = files[0] if files else {}
     return {
         "source": "declared",
         "summary": cut,
         "text": cut,
         "truncated": cut != summary,
-        "size": first.get("size", len(summary.encode())),
-        "sha256": first.get("sha256"),
-        "path": first.get("path"),
+        "size": len(summary.encode()),
+        "sha256": hashlib.sha256(summary.encode()).hexdigest(),
+        "path": path,
         "files": files,
     }
 

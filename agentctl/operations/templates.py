@@ -23,7 +23,8 @@ from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused, UsageError
 from agentctl.operations.batch import request_from
 from agentctl.operations.configuring import personal_file
-from agentctl.operations.spawning import Spawned, spawn_workers
+from agentctl.operations.requests import Spawned
+from agentctl.operations.spawning import spawn_workers
 from agentctl.operations.tasks import create_task
 
 _ROSTER = "roster.json"
@@ -73,7 +74,7 @@ def create_from_template(
     task_title = title or _fill(str(document.value.get("title") or name), settings, document, ("title",))
     _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
     task = create_task(root, task_title, task_id=task_id, config=document.value.get("config") or {})
-    shutil.copytree(folder, task.template)
+    shutil.copytree(folder, task.template, ignore=shutil.ignore_patterns("__pycache__"))
     places = {**settings, "template": str(task.template), "task": str(task.path)}
     write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
     return task

@@ -20,7 +20,7 @@ from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.configuring import usable_config
-from agentctl.operations.listing import heal
+from agentctl.operations.listing import heal, tickets_for
 from agentctl.supervision.dispatch import Lender, dispatch
 from agentctl.supervision.judging import Condition, judge, queued_instances, settle
 
@@ -54,7 +54,7 @@ class Vigil:
         queued = queued_instances(self.task)
         for worker in workers:
             agent = self.task.agent(worker.instance)
-            condition = self.conditions[worker.instance] = judge(agent, queued)
+            condition = self.conditions[worker.instance] = judge(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, condition)
         self.view.apply(self._reader.read_new())

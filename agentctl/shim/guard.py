@@ -162,14 +162,15 @@ class Guard:
         worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number}
         write_whole(self.agent.worker, to_json(worker), durable=False)
         failpoints.reached("shim.after-identity")
-        remove_ticket(self.root, self.ticket)
-        failpoints.reached("shim.after-ticket")
         if number == 1:
             self.since = log_size(self.agent)
             payload = {"pid": unborn.pid, "shimPid": os.getpid(), "boot": known.get("boot"), "start": known.get("start")}
             self._event(ev.STARTED, payload)
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         failpoints.reached("shim.after-started")
+        # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
+        remove_ticket(self.root, self.ticket)
+        failpoints.reached("shim.after-ticket")
 
     def _event(self, kind: str, payload: Mapping[str, Any]) -> None:
         event = ev.make_event(now_iso(), kind, self.agent.task.id, "agentctl", dict(payload), self.agent.instance)

@@ -15,6 +15,7 @@ from agentctl.adapters.files import write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.errors import AgentctlError
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
@@ -23,6 +24,8 @@ from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_o
 from agentctl.supervision.slots import Place
 from agentctl.supervision.tickets import Ticket, parse_ticket
 
+#: Others hold it for milliseconds; one of them may be stopped.
+_QUEUE_LOCK_LIMIT_S = 3600
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 
 
@@ -95,10 +98,13 @@ class _Shim:
         """Give the place back and take the next ticket, under one lock."""
         failpoints.reached("shim.before-release")
         me = processes.identify(os.getpid())
-        with locked(self.root.queue_lock, limit_s=3600):
-            self._forget(self.ticket)
-            self.place.vacate()
-            done = dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
+        try:
+            with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
+                self._forget(self.ticket)
+                self.place.vacate()
+                done = dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
+        except (AgentctlError, OSError):
+            return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
         give_orders(self.root, done, folder=self.folder)
         for launched in done.launches:
             os.close(launched.answer_fd)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_json
 from agentctl.adapters.roster import Row, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.supervision.endings import read_decision
 
 _LATEST_S = 0.5
 
@@ -33,8 +33,8 @@ class RosterDebt:
 
     def add_ended(self, agent: AgentDir, agent_type: str = "command") -> None:
         """Owe the row of a worker whose end is decided."""
-        with contextlib.suppress(AgentctlError, ValueError):
-            decision = read_json(agent.exit) or {}
+        with contextlib.suppress(AgentctlError):
+            decision = read_decision(agent)
             self.add(agent, Row(agent_type, Status(decision["status"]), decision.get("reason")))
 
     def due(self) -> float | None:

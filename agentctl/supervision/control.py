@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import to_json, write_all
+from agentctl.adapters.files import read_quietly, to_json, write_all
 from agentctl.adapters.taskdir import AgentDir
 
 
@@ -33,3 +34,11 @@ def name_holder(lock: int) -> None:
     data = to_json(identity.to_json() if identity else {})
     write_all(lock, data)
     os.ftruncate(lock, len(data))
+
+
+def wake_stopped(agent: AgentDir) -> None:
+    """Continue a shim that somebody stopped: it could not act on a cancel."""
+    shim = processes.identity_from(read_quietly(agent.shim))
+    stat = processes.read_stat(shim.pid) if shim else None
+    if shim is not None and stat is not None and stat.state in "Tt":
+        processes.send(shim, signal.SIGCONT)

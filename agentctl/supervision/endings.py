@@ -19,6 +19,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
+from agentctl.errors import Damaged
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
 _END_MARKS = tuple(f'"type":"{name}"'.encode() for name in ev.END_STATUS)
@@ -69,14 +70,26 @@ def decide(agent: AgentDir, ending: Ending) -> bool:
         return create_whole(agent.exit, to_json(ending.to_json()))
 
 
+def read_decision(agent: AgentDir) -> dict[str, Any]:
+    """Return the decision about a worker's end.
+
+    Raises:
+        Damaged: There is none, or it tells no end.
+    """
+    decision = read_json(agent.exit)
+    if decision is None or decision.get("status") not in ev.END_EVENT:
+        raise Damaged(f"{agent.exit} tells no end", hint="agentctl doctor --fix")
+    return decision
+
+
 def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
     """Append the event that tells of a decided end, unless the log has it; return the decision.
 
     Args:
         since: An offset of the log before which no such event can stand.
     """
-    decision = read_json(agent.exit) or {}
-    status = Status(decision.get("status", Status.FAILED))
+    decision = read_decision(agent)
+    status = Status(decision["status"])
     payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
     if decision.get("swept"):
         payload["swept"] = len(decision["swept"])
@@ -104,9 +117,10 @@ def has_end(fd: int, instance: str, since: int = 0) -> bool:
 def _is_end_of(line: bytes, instance: str) -> bool:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
-    return event.get("type") in ev.END_STATUS and event.get("agentInstance") == instance
+    # What a reader would skip as damage tells of no end.
+    return ev.is_event(event) and event["type"] in ev.END_STATUS and event.get("agentInstance") == instance
 
 
 def log_size(agent: AgentDir) -> int:

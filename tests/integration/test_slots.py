@@ -30,7 +30,7 @@ def test_at_the_cap_spawn_is_refused_and_names_who_has_the_slots(root: Path, tmp
     task.ended("third")
 
 
-def test_a_refused_batch_without_a_queue_is_no_such_thing_it_queues(root: Path, tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_cap_waits_in_the_queue(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     told = spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
     assert [one["status"] for one in told] == ["running", "queued"]
@@ -111,7 +111,7 @@ def test_a_cap_raised_while_a_wait_sleeps_is_seen_by_it(root: Path, tmp_path: Pa
 def test_a_lowered_cap_ends_nobody_and_starts_nobody_until_there_is_room(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
     spawn_batch([held(tmp_path / name, name) for name in ("a", "b", "c", "d")])
-    assert task.order("agent.started") == ["a", "b", "c"]
+    assert sorted(task.order("agent.started")) == ["a", "b", "c"]
 
     task.set_cap(1)
     refused = spawn(["true"], name="e", check=False)
@@ -121,7 +121,7 @@ def test_a_lowered_cap_ends_nobody_and_starts_nobody_until_there_is_room(root: P
         (tmp_path / name).touch()
         task.ended(name)
         run("wait-any", "--timeout-seconds", "0", "--consumer", name, check=False)
-        assert task.order("agent.started") == ["a", "b", "c"]
+        assert "d" not in task.order("agent.started")
 
     (tmp_path / "c").touch()
     task.has("agent.started", "d")
@@ -151,7 +151,7 @@ def test_an_unsupervised_worker_keeps_its_slot_until_it_is_gone(root: Path, tmp_
 
 def test_a_slot_is_free_for_who_was_told_that_its_worker_ended(root: Path) -> None:
     new_task(cap=1)
-    for number in range(5):
+    for number in range(3):
         run("spawn", "--wait", "--name", f"w{number}", "--", "true")
 
 

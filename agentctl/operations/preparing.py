@@ -1,0 +1,170 @@
+"""A worker's folder: its name taken by mkdir, its order written, before anybody is told of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    read_json,
+    read_quietly,
+    storage_errors,
+    to_json,
+    write_whole,
+)
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.limits import Limits
+from agentctl.domain.names import base_name
+from agentctl.domain.states import Status
+from agentctl.errors import Refused, UsageError
+from agentctl.operations.locating import Caller
+from agentctl.operations.requests import Spawned, SpawnRequest, check_program
+from agentctl.supervision import environment, failpoints
+from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.tickets import NO_ENVIRONMENT
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A request whose folder is on disk."""
+
+    request: SpawnRequest
+    agent: AgentDir
+    spec: WorkerSpec
+    environ: dict[bytes, bytes]
+    environment: str = NO_ENVIRONMENT
+
+
+def prepare(
+    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int
+) -> Prepared | Spawned:
+    cwd = _folder(request.cwd)
+    environ = environment.for_worker(os.environb, request.env)
+    _make_agentctl_reachable(environ)
+    check_program(request, cwd, environ)
+    if request.key is not None:
+        known = _by_key(task, request.key)
+        if known is not None:
+            return known
+    agent = _take_name(task, request)
+    try:
+        failpoints.reached("spawn.after-mkdir")
+        if request.key is not None and not create_whole(_key_path(task, request.key), to_json({"agentInstance": agent.instance})):
+            remove_folder(agent)
+            return _by_key(task, request.key) or _spawned_of(agent)
+        spec = WorkerSpec(
+            instance=agent.instance, agent="command", argv=list(request.argv), cwd=cwd,
+            env_names=sorted(os.fsdecode(name) for name in environ), umask=_umask(),
+            timeout_s=limits.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds,
+            grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
+            max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
+            after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
+            keep_children=request.keep_children, key=request.key, depth=depth,
+            parent=parent.instance if parent and depth else None,
+        )  # fmt: skip
+        write_whole(agent.spec, to_json(spec.to_json()), durable=False)
+    except BaseException:
+        remove_folder(agent)
+        raise
+    failpoints.reached("spawn.after-spec")
+    return Prepared(request, agent, spec, environ)
+
+
+def _folder(cwd: str | None) -> str:
+    try:
+        return os.path.abspath(cwd) if cwd else os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
+    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    folder = os.path.dirname(sys.executable)
+    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
+        environ[b"PATH"] = os.fsencode(f"{path}{os.pathsep}{folder}")
+
+
+def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
+    """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
+    if request.name is not None:
+        agent = task.agent(request.name)
+        if not _make(agent):
+            raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint="choose another --name")
+        return agent
+    base = base_name(request.argv[0])
+    number = _first_free(task, base)
+    while not _make(agent := task.agent(f"{base}-{number}")):
+        number += 1
+    return agent
+
+
+def _make(agent: AgentDir) -> bool:
+    with storage_errors(agent.path, "make the folder"):
+        try:
+            agent.path.mkdir()
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            make_folder(agent.path.parent)
+            return _make(agent)
+    return True
+
+
+def _first_free(task: TaskDir, base: str) -> int:
+    """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
+
+    def is_taken(number: int) -> bool:
+        return task.agent(f"{base}-{number}").path.exists()
+
+    high = 1
+    while is_taken(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_taken(middle) else (low, middle)
+    return high
+
+
+def _key_path(task: TaskDir, key: str) -> FilePath:
+    make_folder(task.keys)
+    return task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _by_key(task: TaskDir, key: str) -> Spawned | None:
+    """Return the worker that a key has started; None where there is none, or it was refused and taken back."""
+    known = read_json(_key_path(task, key))
+    agent = task.agent(str(known["agentInstance"])) if known else None
+    if agent is None or not agent.path.exists():
+        if known:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_key_path(task, key))
+        return None
+    return _spawned_of(agent)
+
+
+def _spawned_of(agent: AgentDir) -> Spawned:
+    decision, worker = read_quietly(agent.exit), read_quietly(agent.worker)
+    status = decision.get("status") or (Status.RUNNING if worker else Status.QUEUED)
+    return Spawned(
+        agent_instance=agent.instance, status=str(status), task_id=agent.task.id, pid=worker.get("pid"), reused=True
+    )
+
+
+def remove_folder(agent: AgentDir) -> None:
+    with contextlib.suppress(OSError):
+        shutil.rmtree(agent.path)

@@ -1,0 +1,108 @@
+"""What is asked of a spawn, and whether it can be meant: all of it is looked at before anything is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.graph import check_no_cycle
+from agentctl.domain.limits import BadLimit, check_limit
+from agentctl.domain.names import check_name
+from agentctl.errors import NotFound, UsageError
+from agentctl.supervision.tickets import HIGHEST, LOWEST
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpawnRequest:
+    """A worker to be started; times in seconds, None takes the task's limit."""
+
+    argv: list[str]
+    name: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout_seconds: float | None = None
+    grace_seconds: float | None = None
+    priority: int = 0
+    after: list[str] = field(default_factory=list)
+    after_any: bool = False
+    retries: int = 0
+    retry_delay_seconds: float = 1.0
+    key: str | None = None
+    keep_children: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spawned:
+    """What became of a request."""
+
+    agent_instance: str
+    status: str
+    task_id: str
+    pid: int | None = None
+    #: The key was known: this is the worker that has it.
+    reused: bool = False
+    message: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `spawn --json` prints it."""
+        value = {
+            "agentInstance": self.agent_instance,
+            "status": self.status,
+            "pid": self.pid,
+            "taskId": self.task_id,
+            "reused": self.reused,
+        }
+        return value | ({"message": self.message} if self.message else {})
+
+
+def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
+    """Raise for the first request that cannot be meant."""
+    known: set[str] = set()
+    for request in requests:
+        if request.name is not None:
+            if check_name(request.name, "the instance") in known:
+                raise UsageError(f"the instance {request.name!r} stands twice in the batch")
+            known.add(request.name)
+    for request in requests:
+        _check_numbers(request)
+        for name in request.after:
+            check_name(name, "--after")
+            if name not in known and not task.agent(name).spec.exists():
+                raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint="agentctl list shows them")
+    check_no_cycle({request.name: request.after for request in requests if request.name is not None})
+
+
+def _check_numbers(request: SpawnRequest) -> None:
+    try:
+        if request.timeout_seconds is not None:
+            check_limit("timeoutSeconds", request.timeout_seconds)
+        if request.grace_seconds is not None:
+            check_limit("graceSeconds", request.grace_seconds)
+    except BadLimit as error:
+        raise UsageError(str(error)) from error
+    if not LOWEST <= request.priority <= HIGHEST:
+        raise UsageError(f"the priority must be from {LOWEST} to {HIGHEST}, not {request.priority}")
+    if not 0 <= request.retries <= 1000:
+        raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
+    if not 0 <= request.retry_delay_seconds <= 3600:
+        raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
+
+
+def check_program(request: SpawnRequest, cwd: str, environ: Mapping[bytes, bytes]) -> None:
+    """Refuse a missing program before the name is taken."""
+    if not request.argv or not request.argv[0]:
+        raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
+    if any("\0" in part for part in request.argv):
+        raise UsageError("an argument holds a NUL byte")
+    if not os.path.isdir(cwd):
+        raise UsageError(f"the working folder {cwd} does not exist", hint="--cwd names another")
+    program = request.argv[0]
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    place = os.path.join(cwd, program) if os.sep in program else program
+    if shutil.which(place, path=path) is None:
+        where = "or it is not executable" if os.sep in program else "in PATH"
+        raise UsageError(f"there is no program {program!r} {where}", hint="is it installed? a path must be executable")
