@@ -2,6 +2,7 @@
 
 The shim starts with this package too, so nothing may be imported here.
 """
+
 from __future__ import annotations
 
 __version__ = "0.1.0"

@@ -1,4 +1,5 @@
 """`python -m agentctl`."""
+
 from __future__ import annotations
 
 from agentctl.cli.app import run

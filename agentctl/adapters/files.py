@@ -26,7 +26,9 @@ def storage_errors(path: AnyPath, doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise StorageError(f"the disk is full: cannot {doing} {path}", hint="make room, then say it again") from error
+            raise StorageError(
+                f"the disk is full: cannot {doing} {path}", hint="make room, then say it again"
+            ) from error
         if error.errno == errno.EROFS or isinstance(error, PermissionError):
             raise StorageError(f"cannot {doing} {path}: {error.strerror}", hint="is the folder read-only?") from error
         raise

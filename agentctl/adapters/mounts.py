@@ -6,7 +6,9 @@ import os
 
 from agentctl.adapters.files import AnyPath
 
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"})
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"}
+)
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
 
 

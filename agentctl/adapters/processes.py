@@ -209,6 +209,23 @@ def send(identity: Identity, number: int) -> bool:
     return True
 
 
+class EndedChild(NamedTuple):
+    """A child that has ended and is not yet reaped: si_code and si_status of waitid(2)."""
+
+    pid: int
+    code: int
+    status: int
+
+
+def ended_child() -> EndedChild | None:
+    """Return a child that has ended, left as a zombie; None where none has."""
+    try:
+        info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return EndedChild(info.si_pid, info.si_code, info.si_status) if info is not None else None
+
+
 def all_pids() -> list[int]:
     """Return the pids of all processes that can be seen."""
     if LINUX:

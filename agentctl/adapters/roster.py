@@ -6,6 +6,7 @@ replacement 2 ms), and nothing is decided by what stands here.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,8 +17,10 @@ from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from agentctl.errors import UsageError
 
 MARKER = b"# --- kept by agentctl below this line ---\n"
+_LINE = b"\n"
 _HEAD_LIMIT = 1 << 20
 
 
@@ -31,7 +34,7 @@ class Row(NamedTuple):
     def line(self, instance: str) -> bytes:
         """Return the line for `instance`; a cancelled worker is `failed` with the reason `cancelled`."""
         reason = "cancelled" if self.status is Status.CANCELLED else self.reason
-        tail = f", reason: {reason}" if reason else ""
+        tail = f", reason: {reason}" if reason and _PLAIN.fullmatch(reason) else ""
         state = ROSTER_STATE[self.status]
         return f"  - {{instance: {_scalar(instance)}, agent: {_scalar(self.agent)}, state: {state}{tail}}}\n".encode()
 
@@ -45,7 +48,11 @@ def _scalar(name: str) -> str:
 
 
 def read_head(task: TaskDir) -> bytes:
-    """Return the person's half of task.yaml; all of it where the marker is missing."""
+    """Return the person's half of task.yaml.
+
+    Raises:
+        UsageError: The marker is missing: a file that is cut off could still be YAML, with other limits.
+    """
     with open(task.task_file, "rb") as file:
         data = file.read(4096)
         while MARKER not in data and len(data) < _HEAD_LIMIT:
@@ -53,7 +60,29 @@ def read_head(task: TaskDir) -> bytes:
             if not more:
                 break
             data += more
-    return data.partition(MARKER)[0]
+    head, tail = _split(data)
+    if tail is None:
+        line = MARKER.decode().strip()
+        where = f"{task.task_file}:{head.count(_LINE) + 1}"
+        raise UsageError(f"{where}: the line {line!r} is missing", hint="is it being saved? agentctl doctor --fix")
+    return head
+
+
+def _split(data: bytes) -> tuple[bytes, bytes | None]:
+    """Return the person's half and ours; None where the marker, which is a line of its own, is missing."""
+    at = 0 if data.startswith(MARKER) else data.find(_LINE + MARKER) + 1
+    if at == 0 and not data.startswith(MARKER):
+        return data, None
+    return data[:at], data[at + len(MARKER) :]
+
+
+def put_marker_back(task: TaskDir) -> bool:
+    """Begin our half anew where the marker is missing; tell whether it was."""
+    with storage_errors(task.task_file, "update"), locked(task.task_lock):
+        head, tail = _split(task.task_file.read_bytes())
+        if tail is None:
+            write_whole(task.task_file, initial(head if not head or head.endswith(_LINE) else head + _LINE))
+        return tail is None
 
 
 def initial(head: bytes) -> bytes:
@@ -64,22 +93,44 @@ def initial(head: bytes) -> bytes:
 def update(task: TaskDir, rows: Mapping[str, Row]) -> bool:
     """Put `rows` into the roster; False where the file was left alone because a person is at it.
 
-    The head must be the one that was parsed last: a changed one may be in the middle of being saved.
+    The head must be the one that was parsed last: a changed one may be in the middle of being saved. What could not be
+    written is noted, and made good by whoever folds the log next.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        before = os.stat(task.task_file)
-        data = task.task_file.read_bytes()
-        head, marker, tail = data.partition(MARKER)
-        if not marker or head != _parsed_head(task):
-            return False
-        new = head + MARKER + _replace(tail, rows)
-        if new == data:
+        if _write(task, rows):
             return True
-        now = os.stat(task.task_file)
-        if (now.st_ino, now.st_mtime_ns) != (before.st_ino, before.st_mtime_ns):
-            return False
-        write_whole(task.task_file, new)
+        mark_stale(task)
+        return False
+
+
+def mend(task: TaskDir, rows: Mapping[str, Row]) -> None:
+    """Make a roster that is known to be behind equal to the fold of the log, which `rows` is."""
+    with storage_errors(task.task_file, "update"), locked(task.task_lock):
+        if _write(task, rows):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(task.stale_roster)
+
+
+def mark_stale(task: TaskDir) -> None:
+    """Note that the roster is behind the log."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(task.stale_roster, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _write(task: TaskDir, rows: Mapping[str, Row]) -> bool:
+    before = os.stat(task.task_file)
+    data = task.task_file.read_bytes()
+    head, tail = _split(data)
+    if tail is None or head != _parsed_head(task):
+        return False
+    new = head + MARKER + _replace(tail, rows)
+    if new == data:
         return True
+    now = os.stat(task.task_file)
+    if (now.st_ino, now.st_mtime_ns) != (before.st_ino, before.st_mtime_ns):
+        return False
+    write_whole(task.task_file, new)
+    return True
 
 
 def _parsed_head(task: TaskDir) -> bytes | None:
@@ -93,6 +144,8 @@ def _parsed_head(task: TaskDir) -> bytes | None:
 def _replace(tail: bytes, rows: Mapping[str, Row]) -> bytes:
     start = tail.find(b"\n  - ") + 1
     kept = bytearray(tail[start:]) if start else bytearray()
+    if kept and not kept.endswith(_LINE):  # Some editors save a file without the last newline.
+        kept += _LINE
     for instance, row in rows.items():
         line = row.line(instance)
         at = kept.find(line[: line.index(b",") + 1])

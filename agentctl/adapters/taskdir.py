@@ -59,6 +59,8 @@ class TaskDir(_Folder):
 
     task_file = _Entry("task.yaml")
     task_lock = _Entry("task.lock")
+    #: There while the roster in task.yaml is known to be behind the log.
+    stale_roster = _Entry("roster.stale")
     config_cache = _Entry("config.json")
     events = _Entry("events.jsonl")
     agents = _Entry("agents")

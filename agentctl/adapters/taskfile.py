@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from agentctl.adapters.files import write_whole
 from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.errors import UsageError
 
@@ -28,16 +27,34 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed here", mark)
         return super().compose_node(parent, index)
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError) as error:  # `!!int x`, `!!bool x`, `!!timestamp x`
+            problem = f"{node.value!r} is no {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.constructor.ConstructorError(None, None, "a mapping was expected", node.start_mark)
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is no text", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+# A time is text to us: it is shown, never reckoned with.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rules if not tag.endswith(":timestamp")]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 class Document:
@@ -63,7 +80,7 @@ def parse(path: Path, data: bytes) -> Document:
     if len(data) > _SIZE_LIMIT:
         raise UsageError(f"{path} is too large: {len(data)} bytes", hint=f"at most {_SIZE_LIMIT} are read")
     try:
-        loader = _Loader(data)
+        loader = _Loader(_decoded(path, data))
         try:
             node = loader.get_single_node()
             value = loader.construct_document(node) if node is not None else {}
@@ -75,10 +92,20 @@ def parse(path: Path, data: bytes) -> Document:
         problem = " ".join(filter(None, (error.context, error.problem)))
         raise UsageError(f"{where}: {problem}", hint="mend that line; nothing was changed") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())[:300]}", hint="is it YAML in UTF-8?") from error
+        line = data[: getattr(error, "position", 0)].count(b"\n") + 1
+        raise UsageError(f"{path}:{line}: {' '.join(str(error).split())[:300]}", hint="is it YAML in UTF-8?") from error
     if not isinstance(value, dict):
         raise UsageError(f"{path}:1: it must be a mapping (key: value), not {type(value).__name__}")
     return Document(path, value, dict(_lines_of(node, ())))
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        problem = f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8"
+        raise UsageError(problem, hint="save the file as UTF-8; nothing was changed") from error
 
 
 def _lines_of(node: Any, above: tuple[str, ...]) -> list[tuple[tuple[str, ...], int]]:
@@ -125,8 +152,3 @@ def dump(value: Mapping[str, Any]) -> bytes:
     """Return `value` as YAML in the order of its keys."""
     text: str = yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=None, width=200)
     return text.encode()
-
-
-def write_head(path: Path, head: Mapping[str, Any], tail: bytes) -> None:
-    """Write a new task.yaml."""
-    write_whole(path, dump(head) + tail)

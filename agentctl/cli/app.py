@@ -46,8 +46,7 @@ def run() -> NoReturn:
 def main(argv: list[str]) -> int:
     """Run one command; return its exit code. Every error is told here, and nowhere else."""
     try:
-        if os.name == "nt":
-            return _say("agentctl does not run on Windows", "use it in WSL 2", ExitCode.REFUSED)
+        _refuse_platform()
         _prepare_streams()
         code = _dispatch(argv)
         sys.stdout.flush()
@@ -64,6 +63,13 @@ def main(argv: list[str]) -> int:
         return _confess(error)
     except Exception as error:  # noqa: BLE001 - the last place at which a bug can be told clearly
         return _confess(error)
+
+
+def _refuse_platform() -> None:
+    if os.name == "nt":
+        raise AgentctlError("agentctl does not run on Windows", hint="use it in WSL 2")
+    if not hasattr(os, "waitid"):
+        raise AgentctlError("agentctl needs Python 3.13 or newer on macOS", hint="os.waitid is missing before it")
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -27,9 +27,7 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _template_names(ctx), incomplete)
 
 
-def _offer(
-    names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()
-) -> list[str]:
+def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()) -> list[str]:
     try:
         return [name for name in names() if name.startswith(incomplete) and name not in taken]
     except Exception:  # noqa: BLE001 - a shell that completes a line is shown nothing but names
@@ -63,6 +61,4 @@ def _template_names(ctx: typer.Context) -> list[str]:
         root: Root | None = _root_of(ctx)
     except Exception:  # noqa: BLE001 - the shipped ones need no root
         root = None
-    return [
-        path.parent.name for folder in template_folders(root) for path in Path(folder).glob("*/task.yaml")
-    ]
+    return [path.parent.name for folder in template_folders(root) for path in Path(folder).glob("*/task.yaml")]

@@ -101,10 +101,19 @@ def _task_of(printed: str) -> str:
 def _play(steps: _Steps) -> None:
     scan = os.path.join(steps.task.template, "workers", "deepscan.py")
     folder = _surveyed(steps)
-    steps.run("spawn", "--queue", "--name", "deep-scan", "--", sys.executable, scan, folder, title="one more, a long one")
+    steps.run(
+        "spawn", "--queue", "--name", "deep-scan", "--", sys.executable, scan, folder, title="one more, a long one"
+    )
     steps.run("list", title="what runs, from any terminal")
     limit = ("--timeout-seconds", str(_QUESTION_LIMIT_S))
-    steps.run("wait-any", "functions", *limit, "--consumer", _CONSUMER, title="sleep until the one that asks is blocked, or ends")
+    steps.run(
+        "wait-any",
+        "functions",
+        *limit,
+        "--consumer",
+        _CONSUMER,
+        title="sleep until the one that asks is blocked, or ends",
+    )
     steps.run("interact", "list", title="its question, seen and answered as from a second terminal")
     answer = _heaviest(steps)
     if answer is not None:

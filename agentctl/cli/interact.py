@@ -131,9 +131,7 @@ def _show(row: dict[str, Any]) -> None:
         out(f"    default: {plain(row['default'])}")
     if not row.get("waiting", True):
         out("    its asker is gone; the answer is kept for when it asks again")
-    out(
-        f"    agentctl interact respond {row['agentInstance']} --task {row['taskId']} --id {row['id']} ANSWER"
-    )
+    out(f"    agentctl interact respond {row['agentInstance']} --task {row['taskId']} --id {row['id']} ANSWER")
 
 
 @verb(
@@ -148,13 +146,9 @@ agentctl interact respond explore-1 --id q2 "42"
 def respond(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[INSTANCE] ANSWER", help="Whose question, where several are open; the answer."
-        ),
+        typer.Argument(metavar="[INSTANCE] ANSWER", help="Whose question, where several are open; the answer."),
     ],
-    question_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")
-    ] = None,
+    question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -165,9 +159,7 @@ def respond(
     The first valid answer counts; a second one is refused.
     """
     if len(words) > 2:
-        raise UsageError(
-            f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes"
-        )
+        raise UsageError(f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes")
     found, only = _places(task, root, force)
     instance = words[0] if len(words) == 2 else None
     done = answer_question(found, task=only, instance=instance, question_id=question_id, answer=words[-1])

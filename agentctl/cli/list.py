@@ -14,9 +14,7 @@ from agentctl.operations.locating import find_task
 app = module()
 
 
-@verb(
-    app, "list", examples="agentctl list\nagentctl list --json --task survey-auth\nagentctl list | cut -f 1,2"
-)
+@verb(app, "list", examples="agentctl list\nagentctl list --json --task survey-auth\nagentctl list | cut -f 1,2")
 def list_command(
     task: opt.Task = None, root: opt.Root = None, force: opt.Force = False, json: opt.Json = False
 ) -> None:

@@ -36,9 +36,7 @@ def logs(
     tail: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only its stdout.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only its stderr.")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Let control characters through to this terminal.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Let control characters through to this terminal.")] = False,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -99,9 +97,7 @@ agentctl events explore-1
 def events(
     instance: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[INSTANCE]", help="Only of this worker.", autocompletion=opt.complete_instances
-        ),
+        typer.Argument(metavar="[INSTANCE]", help="Only of this worker.", autocompletion=opt.complete_instances),
     ] = None,
     follow: opt.Follow = False,
     task: opt.Task = None,

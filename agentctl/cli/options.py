@@ -49,14 +49,10 @@ AnyInstances: TypeAlias = Annotated[
 ]
 WaitSeconds: TypeAlias = Annotated[
     float | None,
-    typer.Option(
-        "--timeout-seconds", metavar="N", parser=seconds, help="How long to wait; nobody is stopped by it."
-    ),
+    typer.Option("--timeout-seconds", metavar="N", parser=seconds, help="How long to wait; nobody is stopped by it."),
 ]
 GraceSeconds: TypeAlias = Annotated[
     float | None,
-    typer.Option(
-        "--grace-seconds", metavar="N", parser=seconds, help="The time between two signals of a cancel."
-    ),
+    typer.Option("--grace-seconds", metavar="N", parser=seconds, help="The time between two signals of a cancel."),
 ]
 Follow: TypeAlias = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added.")]

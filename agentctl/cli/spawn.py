@@ -56,13 +56,9 @@ def spawn(
     shell: Annotated[
         str | None, typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="INSTANCE", help="Its name; else CMD and a number.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="INSTANCE", help="Its name; else CMD and a number.")] = None,
     cwd: Annotated[str | None, typer.Option(metavar="FOLDER", help="Where it runs.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Set in its environment; repeatable.")
-    ] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set in its environment; repeatable.")] = None,
     timeout_seconds: Annotated[
         float | None,
         typer.Option(metavar="N", parser=opt.seconds, help="How long it may run; else the task's limit."),
@@ -93,9 +89,7 @@ def spawn(
     keep_children: Annotated[
         bool, typer.Option("--keep-children", help="Let what it leaves behind at its end live.")
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Stay until it has ended; exit with its exit code.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it has ended; exit with its exit code.")] = False,
     batch: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Many workers: JSON lines with these options' names; - is stdin."),
@@ -215,9 +209,7 @@ def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> 
     try:
         if not json:
             _tell(spawned)
-        found: dict[str, WaitedEnd] = {
-            end.agent_instance: end for end in wait_all(place, names, timeout_s=None)
-        }
+        found: dict[str, WaitedEnd] = {end.agent_instance: end for end in wait_all(place, names, timeout_s=None)}
     except KeyboardInterrupt:
         _tell_left(place, names)
         return ExitCode.INTERRUPTED

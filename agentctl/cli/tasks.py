@@ -34,9 +34,7 @@ def new(
     task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
     ] = None,
-    max_concurrent: Annotated[
-        int | None, typer.Option(metavar="N", help="How many workers may run at once.")
-    ] = None,
+    max_concurrent: Annotated[int | None, typer.Option(metavar="N", help="How many workers may run at once.")] = None,
     timeout_seconds: Annotated[
         float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long each worker may run.")
     ] = None,
@@ -72,15 +70,11 @@ def new(
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
-        task = create_task(
-            find_root(root, create=True, force=force), str(title), task_id=task_id, config=limits
-        )
+        task = create_task(find_root(root, create=True, force=force), str(title), task_id=task_id, config=limits)
         _tell(json, task)
         return
     if limits:
-        raise UsageError(
-            "a template brings its own limits", hint="change `config` in the task.yaml of the new task"
-        )
+        raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
     from agentctl.operations.templates import create_from_template, start_template
 
     found = find_root(root, create=True, force=force)
@@ -145,9 +139,7 @@ def tasks(root: opt.Root = None, force: opt.Force = False, json: opt.Json = Fals
     else:
         for row in rows:
             mark = "*" if row["current"] else None
-            out_fields(
-                row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"]
-            )
+            out_fields(row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
 
 
 def _draw(rows: list[dict[str, Any]]) -> None:

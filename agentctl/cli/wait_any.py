@@ -39,9 +39,7 @@ def wait_any_command(
     timeout_seconds: opt.WaitSeconds = None,
     consumer: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Who asks: each consumer is given each end once; `default` without it."
-        ),
+        typer.Option(metavar="NAME", help="Who asks: each consumer is given each end once; `default` without it."),
     ] = None,
     kinds: Annotated[
         str | None,
@@ -87,7 +85,5 @@ def _statuses(kinds: str | None) -> frozenset[Status] | None:
     names = [name.strip() for name in kinds.split(",") if name.strip()]
     unknown = [name for name in names if name not in _KINDS]
     if unknown or not names:
-        raise UsageError(
-            f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}"
-        )
+        raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}")
     return frozenset(Status(name) for name in names)

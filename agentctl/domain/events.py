@@ -42,7 +42,9 @@ class BadLine(NamedTuple):
     problem: str
 
 
-def make_event(ts: str, type_: str, task_id: str, by: str, payload: dict[str, Any], instance: str | None = None) -> Event:
+def make_event(
+    ts: str, type_: str, task_id: str, by: str, payload: dict[str, Any], instance: str | None = None
+) -> Event:
     """Return one event; `instance` is put into the envelope and, for `agent.*`, into the payload."""
     event: Event = {"ts": ts, "type": type_, "taskId": task_id}
     if instance is not None:

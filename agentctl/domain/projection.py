@@ -23,7 +23,8 @@ class WorkerView:
     """One worker as its events tell it."""
 
     __slots__ = (
-        "agent", "attempt", "block_seq", "command", "depth", "duration_s", "end_seq", "ended_at", "exit_code", "instance",
+        "agent", "attempt", "block_seq", "command", "depth", "duration_s", "end_seq", "ended_at", "exit_code",
+        "instance",
         "parent", "paused", "pid", "queued_at", "reason", "shim_pid", "signal", "started_at", "status", "survivors",
     )  # fmt: skip
 

@@ -9,7 +9,14 @@ from typing import Any
 from agentctl.errors import UsageError
 from agentctl.operations.requests import SpawnRequest
 
-_TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = "text", "a number", "a whole number", "true or false", "a list of texts", "a table of texts"
+_TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
+    "text",
+    "a number",
+    "a whole number",
+    "true or false",
+    "a list of texts",
+    "a table of texts",
+)
 _KINDS = {
     "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
     "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
@@ -39,7 +46,7 @@ def parse_request(line: str, where: str) -> SpawnRequest:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{where}: it must be an object, like {{\"argv\": [\"true\"]}}")
+        raise UsageError(f'{where}: it must be an object, like {{"argv": ["true"]}}')
     return request_from(value, where)
 
 

@@ -22,13 +22,13 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
-from agentctl.supervision import failpoints
+from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import poke, wake_stopped
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.slots import is_being_started
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import read_queue, remove_ticket
+from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
 from agentctl.supervision.undertaker import begin_burial
 
 #: What a shim may take beyond its escalation: to be scheduled, and to put the end on disk.
@@ -144,6 +144,7 @@ def _withdraw(agent: AgentDir) -> bool:
         decide(agent, Ending(status=Status.CANCELLED, by=who(), message="it was waiting in the queue"))
         for ticket in mine:
             remove_ticket(root, ticket)
+            forget_environment(root, ticket.environment, environment.store_folder())
     publish(agent)
     with contextlib.suppress(AgentctlError):
         update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})

@@ -35,7 +35,7 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
     found = TaskConfig(
         limits=taskfile.read_limits(document),
-        title=text.get("title", ""),
+        title=str(document.value.get("title") or ""),
         parent_task_id=text.get("parentTaskId"),
         root_task_id=text.get("rootTaskId"),
         created_at=text.get("createdAt"),

@@ -16,20 +16,23 @@ from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.projection import TaskView
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
-from agentctl.operations.listing import read_task
+from agentctl.operations.listing import read_task, roster_rows
 from agentctl.supervision import environment
+from agentctl.supervision.endings import read_decision
 from agentctl.supervision.judging import Condition, judge, queued_instances
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import read_queue
 from agentctl.supervision.tree import AGENT_DIR, COOKIE
 
 Finding = dict[str, Any]
+
+#: A temporary file of ours, as adapters.files names it; a worker may have files in its folder that end alike.
+_TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
@@ -104,7 +107,7 @@ def _is_private(path: FilePath) -> bool:
 
 
 def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    yield from _task_file(task)
+    yield from _task_file(task, fix)
     if task.shim_log.exists():
         yield _finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
     yield from _log(task)
@@ -120,11 +123,14 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
     if fix:
-        _rebuild_roster(task, view)
+        with contextlib.suppress(AgentctlError, OSError):
+            roster.mend(task, roster_rows(view))
 
 
-def _task_file(task: TaskDir) -> Iterator[Finding]:
+def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:
     try:
+        if fix and roster.put_marker_back(task):
+            yield _finding("error", "the line that begins agentctl's half was missing", task.task_file, fixed=True)
         read_config(task)
     except AgentctlError as error:
         yield _finding("error", error.message, task.task_file, error.hint or "")
@@ -145,8 +151,8 @@ def _log(task: TaskDir) -> Iterator[Finding]:
 def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
     """Temporary files of writers that were killed; those of live ones are left alone."""
     for path in sorted(Path(task.path).rglob("*.tmp")):
-        parts = path.name.rsplit(".", 3)
-        if len(parts) == 4 and parts[1].isdigit() and not Path("/proc", parts[1]).exists():
+        named = _TEMPORARY.search(path.name)
+        if named and not Path("/proc", named[1]).exists():
             if fix:
                 path.unlink(missing_ok=True)
             yield _finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
@@ -158,7 +164,7 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
 def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
     for path in (agent.spec, agent.exit, agent.result, agent.cancel, agent.worker, agent.shim):
         try:
-            read_json(path)
+            read_decision(agent) if path == agent.exit and agent.has_ended else read_json(path)
         except Damaged as error:
             if fix:
                 os.rename(path, f"{path}.damaged")
@@ -170,9 +176,13 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
         where = f"{task.id}/{instance}"
         match condition:
             case Condition.UNSUPERVISED:
-                yield _finding("warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}")
+                yield _finding(
+                    "warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}"
+                )
             case Condition.LOST:
-                yield _finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
+                yield _finding(
+                    "warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True
+                )
             case Condition.ELSEWHERE:
                 yield _finding("note", "on another machine or in another pid namespace", where, "look at it there")
             case _:
@@ -194,7 +204,10 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
 
 
 def _queue(task: TaskDir) -> Iterator[Finding]:
-    folder = environment.store_folder()
+    try:
+        folder = environment.store_folder()
+    except (AgentctlError, OSError):
+        return  # What is wrong with the machine was told already.
     for ticket in read_queue(task):
         where = f"{ticket.task_id}/{ticket.instance}"
         if not (folder / ticket.environment).exists():
@@ -204,12 +217,6 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
                 yield _finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
-
-
-def _rebuild_roster(task: TaskDir, view: TaskView) -> None:
-    rows = {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
-    with contextlib.suppress(AgentctlError, OSError):
-        roster.update(task, rows)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------

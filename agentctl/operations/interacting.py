@@ -102,10 +102,14 @@ def _event(agent: AgentDir, kind: str, payload: dict[str, Any]) -> ev.Event:
 
 def _refuse_if_ended(agent: AgentDir, verb: str) -> None:
     if agent.has_ended:
-        raise Refused(f"{agent.instance} has ended ({read_quietly(agent.exit).get('status')}): it {verb} nothing any more")
+        raise Refused(
+            f"{agent.instance} has ended ({read_quietly(agent.exit).get('status')}): it {verb} nothing any more"
+        )
 
 
-def _await_answer(agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None) -> dict[str, str]:
+def _await_answer(
+    agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None
+) -> dict[str, str]:
     while True:
         answer = read_json(agent.answer(name))
         if answer is not None:
@@ -206,10 +210,18 @@ def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id:
         return root.task(rows[0]["taskId"]).agent(rows[0]["agentInstance"]), str(rows[0]["id"])
     if rows:
         names = first_of([f"{row['agentInstance']} --id {row['id']} (task {row['taskId']})" for row in rows])
-        raise UsageError(f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER")
+        raise UsageError(
+            f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER"
+        )
     if agent is not None:
         _refuse_if_ended(agent, "asks")
-    which = f"{instance} has no open question" if agent else f"no open question is {question_id}" if question_id else "no question is open"
+    which = (
+        f"{instance} has no open question"
+        if agent
+        else f"no open question is {question_id}"
+        if question_id
+        else "no question is open"
+    )
     raise NotFound(which, hint="agentctl interact list")
 
 
@@ -218,7 +230,7 @@ def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) ->
 
 
 def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
-    """Return the worker that is meant: of the task; without one of the current task, else of the only one that has it."""
+    """Return the worker that is meant: of the task, else of the current one, else of any that has it."""
     check_name(instance, "the instance")
     current = current_task(root)
     tasks = [task] if task else [root.task(current)] if current else []

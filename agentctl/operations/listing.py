@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Collection
 from typing import Any
 
-from agentctl.adapters import eventlog
+from agentctl.adapters import eventlog, roster
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
@@ -36,7 +37,15 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     view.apply(reader.read_new())
     for instance, condition in conditions.items():
         heal(view.workers[instance], condition, task.agent(instance))
+    if task.stale_roster.exists():
+        with contextlib.suppress(AgentctlError, OSError):
+            roster.mend(task, roster_rows(view))
     return view, conditions
+
+
+def roster_rows(view: TaskView) -> dict[str, Row]:
+    """Return the roster that follows from the log."""
+    return {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
 
 
 def tickets_for(worker: WorkerView, queued: Collection[str]) -> Collection[str]:

@@ -40,7 +40,9 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
     path = FilePath(os.path.abspath(named)) if named else _nearest() or _working_folder() / ROOT_NAME
     if not path.is_dir():
         if not create:
-            raise NotFound(f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place')
+            raise NotFound(
+                f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
+            )
         make_folder(path / "tasks")
     root = Root(path)
     if not force:

@@ -56,7 +56,9 @@ def prepare(
     agent = _take_name(task, request)
     try:
         failpoints.reached("spawn.after-mkdir")
-        if request.key is not None and not create_whole(_key_path(task, request.key), to_json({"agentInstance": agent.instance})):
+        if request.key is not None and not create_whole(
+            _key_path(task, request.key), to_json({"agentInstance": agent.instance})
+        ):
             remove_folder(agent)
             return _by_key(task, request.key) or _spawned_of(agent)
         spec = WorkerSpec(
@@ -103,7 +105,9 @@ def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
     if request.name is not None:
         agent = task.agent(request.name)
         if not _make(agent):
-            raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint="choose another --name")
+            raise Refused(
+                f"the instance {request.name!r} exists already in task {task.id}", hint="choose another --name"
+            )
         return agent
     base = base_name(request.argv[0])
     number = _first_free(task, base)

@@ -49,7 +49,9 @@ def report_message(text: str) -> dict[str, Any]:
 def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
     """Declare the calling worker's result: a summary, a file, or both. A later declaration replaces it."""
     if not summary and not file:
-        raise UsageError("a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH")
+        raise UsageError(
+            "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
+        )
     agent = caller_or_refuse("report result").agent
     artifact = _artifact(Path(file)) if file else None
     value = {"summary": summary, "artifacts": [artifact] if artifact else [], "at": now_iso()}

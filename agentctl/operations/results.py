@@ -1,4 +1,4 @@
-"""What came of a worker, bounded: declared, else the tail of its output; always with size, hash and path of the whole."""
+"""What came of a worker, bounded: declared, else the tail of its output; with size, hash and path of the whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
     """Return a worker's result: what it declared, else the tail of its stdout.
 
     Returns:
-        {agentInstance, status, reason, source: declared|stdout|none, summary, text, truncated, size, sha256, path, files}
+        {agentInstance, status, reason, source: declared|stdout|none, summary, text, truncated, size, sha256, path,
+        files}
         `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
         declared result: its summary in result.json). `files`: [{path, size, sha256}], what was declared with it.
     """

@@ -96,7 +96,8 @@ def _depth(task: TaskDir, parent: Caller | None, limits: Limits) -> int:
     depth = read_spec(agent.spec).depth + 1
     if depth > limits.max_depth:
         raise Refused(
-            f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is {limits.max_depth}",
+            f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is "
+            f"{limits.max_depth}",
             hint=f"raise maxDepth in {task.task_file}",
         )
     return depth
@@ -113,7 +114,9 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
             check_free(root, len(prepared))
         age = next_age(read_queue(root))
         for item in prepared:
-            ticket = make_ticket(task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
+            ticket = make_ticket(
+                task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after)
+            )
             add_ticket(root, ticket, item.spec.after, item.spec.after_any)
             age += 1
         sync_folder(root.queue)
@@ -122,6 +125,7 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
         failpoints.reached("spawn.after-queued")
         done = dispatch_locked(root, given=blobs)
     give_orders(root, done, blobs)
+    tell_refused(done)
     return done
 
 
@@ -137,9 +141,8 @@ def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str],
 def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
     spec = item.spec
     payload: dict[str, Any] = {"agent": spec.agent, "command": " ".join(spec.argv)[:_COMMAND_SHOWN]}
-    for key, value in (("parent", spec.parent), ("depth", spec.depth), ("after", spec.after)):
-        if value:
-            payload[key] = value
+    more = {"parent": spec.parent, "depth": spec.depth, "after": spec.after}
+    payload |= {key: value for key, value in more.items() if value}
     return ev.make_event(now_iso(), ev.QUEUED, task.id, who(), payload, spec.instance)
 
 
@@ -148,10 +151,14 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
 
     One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
     """
-    queued = {ticket.instance for ticket in read_queue(root_of_tree(task)) if ticket.task_id == task.id}
-    for item in prepared:
-        if item.agent.instance not in queued and not item.agent.shim.exists():
-            remove_folder(item.agent)
+    root = root_of_tree(task)
+    with locked(root.queue_lock):
+        queued = {ticket.instance for ticket in read_queue(root) if ticket.task_id == task.id}
+        for item in prepared:
+            if item.agent.instance not in queued and not item.agent.shim.exists():
+                remove_folder(item.agent)
+                if item.environment != NO_ENVIRONMENT:
+                    forget_environment(root, item.environment, environment.store_folder())
 
 
 def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
@@ -159,12 +166,18 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
     rows, found = {}, []
     for item in prepared:
         instance = item.agent.instance
-        spawned = _outcome(root, item, said[instance]) if instance in said else _spawned(item, Status.QUEUED)
+        spawned = _outcome(root, item, said[instance]) if instance in said else _waits(item)
         found.append(spawned)
         rows[instance] = Row(item.spec.agent, *_row_of(item.agent, spawned))
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
         update(task, rows)
     return found
+
+
+def _waits(item: Prepared) -> Spawned:
+    """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
+    decision = read_quietly(item.agent.exit)
+    return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
 
 
 def _row_of(agent: AgentDir, spawned: Spawned) -> tuple[Status, str | None]:

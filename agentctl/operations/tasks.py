@@ -10,7 +10,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain import events as ev
-from agentctl.domain.limits import BadLimit, limits_from
+from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, slug
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
@@ -19,9 +19,12 @@ from agentctl.operations.configuring import personal_defaults, read_config, usab
 from agentctl.operations.locating import current_task, who
 
 _ROOT_LOCK_LIMIT_S = 20
+_LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing takes its default\n".encode()
 
 
-def create_task(root: Root, title: str, *, task_id: str | None = None, config: Mapping[str, float] | None = None) -> TaskDir:
+def create_task(
+    root: Root, title: str, *, task_id: str | None = None, config: Mapping[str, float] | None = None
+) -> TaskDir:
     """Make a task with these limits over the person's own, and choose it as the root's current one."""
     config = {**personal_defaults(), **(config or {})}
     try:
@@ -34,7 +37,7 @@ def create_task(root: Root, title: str, *, task_id: str | None = None, config: M
     from agentctl.adapters.taskfile import dump  # YAML is needed by few commands.
 
     head = {"id": task.id, "title": title, "createdAt": now_iso(), "config": config}
-    write_whole(task.task_file, roster.initial(dump(head)))
+    write_whole(task.task_file, roster.initial(dump(head) + _LIMITS_COMMENT))
     read_config(task)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title})
     eventlog.append(task.events, [event])

@@ -165,4 +165,3 @@ def _fill(text: str, settings: Mapping[str, str], document: Document, at: tuple[
         return "".join(parts)
     except ValueError as error:
         raise document.error(at, f"{error} in {json.dumps(text)}; a literal brace is {{{{ or }}}}") from error
-

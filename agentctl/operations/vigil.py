@@ -111,7 +111,9 @@ class Vigil:
     def __enter__(self) -> Vigil:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for fd in list(self._sentinels):
             self._drop(fd)
         self.watch.close()

@@ -150,7 +150,9 @@ def wait_all(
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
                 waiting = first_of([worker.instance for worker in workers if not worker.is_terminal])
-                raise WaitTimedOut(f"still at work after {timeout_s:g} s: {waiting}", hint="nobody was stopped; wait again")
+                raise WaitTimedOut(
+                    f"still at work after {timeout_s:g} s: {waiting}", hint="nobody was stopped; wait again"
+                )
             vigil.sleep(left)
 
 
@@ -168,7 +170,7 @@ def _check_targets(task: TaskDir, instances: Sequence[str]) -> Names | None:
         if me is not None and me.task.id == task.id and me.instance in instances:
             raise Refused(f"{me.instance} cannot wait for itself")
         chosen = set(instances)
-        return lambda view: chosen
+        return lambda _view: chosen
     if me is not None and me.task.id == task.id:
         instance = me.instance
         return lambda view: set(view.descendants(instance))
@@ -218,7 +220,7 @@ def _lending(task: TaskDir) -> Iterator[Lender | None]:
 
 
 def _take_back(vigil: Vigil, lender: Lender | None) -> None:
-    """Get the lent place back before the wait returns: a guest who still works moves to a free slot, if there is one."""
+    """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
     if lender is not None:
         with locked(vigil.root.queue_lock):
             done = dispatch_locked(vigil.root)

@@ -75,7 +75,7 @@ def fork_worker(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes]) 
 
 
 def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
-    """Return the path of the program; a relative one counts from the worker's folder, a bare name is looked up in PATH."""
+    """Return the program's path: a relative one counts from the worker's folder, a bare name is looked up in PATH."""
     name = os.fsencode(spec.argv[0])
     if b"/" in name:
         return name
@@ -126,7 +126,7 @@ def _live(
         hint = " (has it a #! line?)" if error.errno == errno.ENOEXEC else ""
         with contextlib.suppress(OSError):
             os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode())
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - the parent raises what it is told
         with contextlib.suppress(OSError):
             os.write(report, repr(error).encode())
     finally:

@@ -23,7 +23,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.shim.watching import Attempt, Outcome
+from agentctl.shim.watching import Attempt, Charge, Outcome
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
@@ -51,7 +51,7 @@ class Wakeups:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
-    def _note(self, number: int, frame: object) -> None:
+    def _note(self, number: int, _frame: object) -> None:
         if number != signal.SIGCHLD:
             self.is_told_to_end = True
 
@@ -151,8 +151,8 @@ class Guard:
             os.waitpid(unborn.pid, 0)
             return self._unstarted(problem, number), False
         self.answer({"status": Status.RUNNING, "pid": unborn.pid})
-        watched = Attempt(self.agent, self.spec, unborn.pid, self.cookie, self.wakeups, control, self.debt, self._event)
-        outcome = watched.watch()
+        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie)
+        outcome = Attempt(charge, self.wakeups, control, self.debt, self._event).watch()
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
     def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
@@ -164,7 +164,12 @@ class Guard:
         failpoints.reached("shim.after-identity")
         if number == 1:
             self.since = log_size(self.agent)
-            payload = {"pid": unborn.pid, "shimPid": os.getpid(), "boot": known.get("boot"), "start": known.get("start")}
+            payload = {
+                "pid": unborn.pid,
+                "shimPid": os.getpid(),
+                "boot": known.get("boot"),
+                "start": known.get("start"),
+            }
             self._event(ev.STARTED, payload)
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         failpoints.reached("shim.after-started")
@@ -206,7 +211,12 @@ class Guard:
         """Wait out the pause before the next attempt; False where a cancel came first."""
         pause = min(self.spec.retry_delay_s * 2 ** (attempt - 1), _LONGEST_BACK_OFF_S) * _jitter()
         write_whole(self.agent.attempt_exit(attempt), to_json(ending.to_json()))
-        payload = {"attempt": attempt + 1, "reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause, 3)}
+        payload = {
+            "attempt": attempt + 1,
+            "reason": ending.reason,
+            "exitCode": ending.exit_code,
+            "delaySeconds": round(pause, 3),
+        }
         self._event(ev.RETRYING, payload)
         until = monotonic() + pause
         while not self.agent.cancel.exists():

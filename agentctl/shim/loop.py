@@ -22,7 +22,7 @@ from agentctl.supervision import environment, failpoints
 from agentctl.supervision.dispatch import dispatch_locked, give_orders
 from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
 from agentctl.supervision.slots import Place
-from agentctl.supervision.tickets import Ticket, parse_ticket
+from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket
 
 #: Others hold it for milliseconds; one of them may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
@@ -41,8 +41,7 @@ def main() -> None:
         os.environ[failpoints.VARIABLE] = head["failpoint"]
     try:
         _Shim(head, blob).run()
-    except Exception:
-        # The worker, if one runs, is told as unsupervised from here on and can be cancelled; the queue goes on by others.
+    except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
         import traceback  # Only now: it brings the tokenizer and more along.
 
         with contextlib.suppress(OSError), open(TaskDir(head["root"]).shim_log, "a", encoding="utf-8") as log:
@@ -69,7 +68,6 @@ class _Shim:
         self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
-        self.is_last_user = bool(head["isLastUser"])
         self.place = Place(PLACE_FD)
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
@@ -100,7 +98,8 @@ class _Shim:
         me = processes.identify(os.getpid())
         try:
             with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
-                self._forget(self.ticket)
+                if self.ticket is not None:
+                    forget_environment(self.root, self.ticket.environment, self.folder)
                 self.place.vacate()
                 done = dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
         except (AgentctlError, OSError):
@@ -112,12 +111,8 @@ class _Shim:
             self.debt.add_ended(agent)
         if done.mine is None:
             return None
-        self.ticket, self.place, self.is_last_user = done.mine
+        self.ticket, self.place = done.mine
         return self.ticket
-
-    def _forget(self, ticket: Ticket | None) -> None:
-        if ticket is not None and self.is_last_user:
-            environment.drop(self.folder, ticket.environment)
 
 
 class _Answer:

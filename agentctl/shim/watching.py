@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import number_in
 from agentctl.adapters.processes import wait_readable
@@ -48,29 +49,38 @@ class Outcome(NamedTuple):
     usage: dict[str, float] | None = None
 
 
+#: Appends an event about the worker.
+Tell = Callable[[str, Mapping[str, Any]], None]
+
+
+class Charge(NamedTuple):
+    """A worker that runs."""
+
+    agent: AgentDir
+    spec: WorkerSpec
+    pid: int
+    cookie: str
+
+
 class Attempt:
     """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
 
-    def __init__(
-        self, agent: AgentDir, spec: WorkerSpec, pid: int, cookie: str, wakeups: Wakeups, control: int,
-        debt: RosterDebt, tell: Callable[[str, Mapping[str, Any]], None],
-    ) -> None:  # fmt: skip
-        self.agent, self.spec, self.pid = agent, spec, pid
+    def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
+        self.agent, self.spec, self.pid, cookie = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
         self.tree = below_me(cookie)
         self.began = monotonic()
-        self.limit = TimeLimit(spec.timeout_s, self.began)
+        self.limit = TimeLimit(self.spec.timeout_s, self.began)
         self.next_tick = self.began
         self.leader: tuple[int, int] | None = None  # si_code and si_status once it has exited
         self.cause: Reason | Status | None = None
         self.message: str | None = None
         self.step: Escalation | None = None
-        self.grace_s = spec.grace_s
+        self.grace_s = self.spec.grace_s
         self.is_paused = False
         self.is_blocked = False
         self.askers: dict[int, str] = {}
         self.swept: list[dict[str, Any]] = []
-        self.was_told = False
 
     def watch(self) -> Outcome:
         """Watch to the end."""
@@ -91,14 +101,13 @@ class Attempt:
         As long as it is one, neither its pid nor its group's id can become somebody else's.
         """
         while self.leader is None:
-            with contextlib.suppress(ChildProcessError):
-                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if info is not None and info.si_pid == self.pid:
-                    self._leader_ended(info.si_code, info.si_status)
-                elif info is not None:
-                    os.waitpid(info.si_pid, os.WNOHANG)
-                    continue
-            return
+            ended = processes.ended_child()
+            if ended is None:
+                return
+            if ended.pid == self.pid:
+                self._leader_ended(ended.code, ended.status)
+            else:
+                os.waitpid(ended.pid, os.WNOHANG)
 
     def _leader_ended(self, code: int, status: int) -> None:
         self.leader = (code, status)
@@ -266,7 +275,11 @@ class Attempt:
             status, reason = Status.FAILED, self.cause
         elif self.cause is Status.CANCELLED:
             status, reason = Status.CANCELLED, None
-        usage = {"userSeconds": round(used.ru_utime, 3), "systemSeconds": round(used.ru_stime, 3), "maxRssKib": used.ru_maxrss}
+        usage = {
+            "userSeconds": round(used.ru_utime, 3),
+            "systemSeconds": round(used.ru_stime, 3),
+            "maxRssKib": used.ru_maxrss,
+        }
         return Outcome(
             status, reason, code, name, monotonic() - self.began, self.message, self.swept, kept, usage
         )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Who may start, who lives, how it ends: slots, queue, judging, sweeping. Standard library only: the shim runs on it."""
+"""Who may start, who lives, how it ends: slots, queue, judging, sweeping. Standard library only, for the shim."""

@@ -5,6 +5,7 @@ It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `sh
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -15,6 +16,7 @@ from agentctl.adapters.config import known_limits
 from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.roster import Row, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
@@ -33,7 +35,14 @@ from agentctl.supervision.slots import (
     survey,
 )
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, dependencies_of, read_queue, remove_ticket
+from agentctl.supervision.tickets import (
+    NO_ENVIRONMENT,
+    Ticket,
+    dependencies_of,
+    forget_environment,
+    read_queue,
+    remove_ticket,
+)
 
 Blobs = Mapping[tuple[str, str], bytes]
 
@@ -51,8 +60,8 @@ class Dispatched:
 
     def __init__(self) -> None:
         self.launches: list[Launch] = []
-        #: The ticket, the place, and whether no other ticket shares its environment: what a shim takes itself.
-        self.mine: tuple[Ticket, Place, bool] | None = None
+        #: What the calling shim takes itself.
+        self.mine: tuple[Ticket, Place] | None = None
         #: Workers that ended because one they were to start after did not complete, and their tickets.
         self.refused: list[AgentDir] = []
         self.hopeless: set[Ticket] = set()
@@ -67,7 +76,16 @@ def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None
     give_orders(root, done, given)
     for launched in done.launches:
         os.close(launched.answer_fd)
+    tell_refused(done)
     return done
+
+
+def tell_refused(done: Dispatched) -> None:
+    """Put the workers that a dispatch ended into the roster; the queue's lock must be free again."""
+    for agent in done.refused:
+        with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it.
+            row = Row(read_spec(agent.spec).agent, Status.FAILED, Reason.DEPENDENCY)
+            update(agent.task, {agent.instance: row})
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
@@ -114,12 +132,13 @@ def dispatch_locked(
                 break
             if place is None:
                 continue
-            is_last = _is_last_user(ticket, queue)
             if shim is not None and done.mine is None:
                 place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
-                done.mine = (ticket, place, is_last)
+                done.mine = (ticket, place)
             else:
-                done.launches.append(launch(root, ticket, place, is_last))
+                done.launches.append(launch(root, ticket, place))
+        for ticket in done.hopeless:
+            forget_environment(root, ticket.environment, folder)
     finally:
         found.release()
     return done
@@ -131,12 +150,18 @@ def check_free(root: TaskDir, wanted: int) -> None:
     found = survey(root, cap)
     try:
         move_guests(root, found)
-        ready = _ready(root, read_queue(root), found, Dispatched())
+        folder = environment.store_folder()
+        ready = (
+            ticket for ticket in _ready(root, read_queue(root), found, Dispatched())
+            if _has_environment(ticket, folder, None)
+        )  # fmt: skip
         spoken_for = sum(1 for _ in islice(ready, len(found.free)))
         if len(found.free) - spoken_for < wanted:
             names = describe_taken(found.taken)
             raise NoFreeSlot(
-                f"{len(found.taken)} of {cap} slots are in use: {names}" if names else f"all {cap} slots are spoken for",
+                f"{len(found.taken)} of {cap} slots are in use: {names}"
+                if names
+                else f"all {cap} slots are spoken for",
                 hint="--queue waits for a free one; agentctl wait-any waits for the next to end",
             )
     finally:
@@ -197,7 +222,9 @@ def _is_over(agent: AgentDir) -> bool:
         return True
     rows = eventlog.LogReader(agent.task.events).read_new()
     return any(
-        not isinstance(row, ev.BadLine) and row[1]["type"] == ev.STARTED and row[1].get("agentInstance") == agent.instance
+        not isinstance(row, ev.BadLine)
+        and row[1]["type"] == ev.STARTED
+        and row[1].get("agentInstance") == agent.instance
         for row in rows
     )
 
@@ -210,10 +237,13 @@ def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bo
         return error.message, False
     is_met = True
     for name in names:
+        agent = root.sibling(ticket.task_id).agent(name)
         try:
-            decision = read_json(root.sibling(ticket.task_id).agent(name).exit)
+            decision = read_json(agent.exit)
         except Damaged:
             decision = {}
+        if decision is None and not agent.path.exists():
+            decision = {"status": "is gone: its folder was removed"}
         if decision is None:
             is_met = False
         elif decision.get("status") != Status.COMPLETED and not any_end:
@@ -231,11 +261,6 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
     if given and (ticket.task_id, ticket.instance) in given:
         return True
     return ticket.environment != NO_ENVIRONMENT and (folder / ticket.environment).exists()
-
-
-def _is_last_user(ticket: Ticket, queue: list[Ticket]) -> bool:
-    token = f".{ticket.environment}."
-    return not any(token in other for other in queue if other != ticket)
 
 
 def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
@@ -259,4 +284,3 @@ def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
             return True
         name = parent
     return False
-

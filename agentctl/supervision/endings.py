@@ -60,7 +60,7 @@ class Ending(NamedTuple):
             "kept": self.kept,
             "usage": self.usage,
         }
-        return {key: item for key, item in value.items() if item is not None and item != [] and item != ()}
+        return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
 def decide(agent: AgentDir, ending: Ending) -> bool:

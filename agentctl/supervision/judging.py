@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import Enum
 
-from agentctl.adapters import processes
+from agentctl.adapters import processes, roster
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
@@ -79,6 +79,7 @@ def settle(agent: AgentDir, condition: Condition) -> bool:
     elif condition is not Condition.ENDED:
         return False
     publish(agent)
+    roster.mark_stale(agent.task)  # Whoever owed the roster this row may be gone.
     return True
 
 

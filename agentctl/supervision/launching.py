@@ -19,7 +19,7 @@ from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision import failpoints
 from agentctl.supervision.slots import Occupant, Place
-from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket
+from agentctl.supervision.tickets import Ticket
 from agentctl.supervision.tree import SHIM_SCRIPT
 
 ORDER_FD, ANSWER_FD, PLACE_FD = 3, 4, 5
@@ -34,11 +34,9 @@ class Launch(NamedTuple):
     shim_pid: int
     order_fd: int
     answer_fd: int
-    #: No other ticket shares the environment: it is forgotten once the worker has it.
-    is_last_user: bool
 
 
-def launch(root: TaskDir, ticket: Ticket, place: Place, is_last_user: bool) -> Launch:
+def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
     """Start a shim for `ticket` in `place` and let go of the place (the caller holds the queue's lock)."""
     place.occupy(Occupant(ticket.task_id, ticket.instance))
     order_read, order_write = _high_pipe()
@@ -59,7 +57,7 @@ def launch(root: TaskDir, ticket: Ticket, place: Place, is_last_user: bool) -> L
         for fd in (order_read, answer_write, place_fd, null, place.fd):
             os.close(fd)
     failpoints.reached("dispatch.after-launch")
-    return Launch(ticket, pid, order_write, answer_read, is_last_user)
+    return Launch(ticket, pid, order_write, answer_read)
 
 
 def _high_pipe() -> tuple[int, int]:
@@ -86,7 +84,6 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
         "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,
-        "isLastUser": launched.is_last_user and launched.ticket.environment != NO_ENVIRONMENT,
         "failpoint": os.environ.get(failpoints.VARIABLE),
     }
     with contextlib.suppress(BrokenPipeError):  # The shim died: its missing answer tells.

@@ -23,4 +23,3 @@ def watch_asker(agent: AgentDir, question: str) -> int | None:
     value = read_quietly(agent.question(question))
     asker = processes.identity_from(value.get("asker"))
     return processes.open_pidfd(asker) if asker else None
-

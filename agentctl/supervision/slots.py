@@ -56,9 +56,7 @@ class Place(NamedTuple):
     def is_slot(self, root: TaskDir) -> bool:
         """Tell whether it is a slot of its own by now, and no guest place."""
         mine = os.fstat(self.fd)
-        return any(
-            name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)) for name in _names(root)
-        )
+        return any(name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)) for name in _names(root))
 
 
 def read_occupant(path: FilePath) -> Occupant | None:
@@ -196,7 +194,6 @@ def guest_place(root: TaskDir, place: str) -> Place | None:
 def describe_taken(taken: list[Occupant]) -> str:
     """Return the names of those who have the slots."""
     return first_of(sorted(occupant.instance for occupant in taken))
-
 
 
 def is_being_started(root: TaskDir, task_id: str, instance: str) -> bool:

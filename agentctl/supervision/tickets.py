@@ -11,7 +11,9 @@ import os
 from collections.abc import Sequence
 
 from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision import environment
 
 LOWEST, HIGHEST = -4000, 4000
 NO_ENVIRONMENT = "0"
@@ -95,6 +97,12 @@ def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def forget_environment(root: TaskDir, token: str, folder: FilePath) -> None:
+    """Drop an environment from memory once no ticket names it (the caller holds the queue's lock)."""
+    if token != NO_ENVIRONMENT and not any(f".{token}." in ticket for ticket in read_queue(root)):
+        environment.drop(folder, token)
 
 
 def dependencies_of(root: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
