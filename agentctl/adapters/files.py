@@ -37,7 +37,14 @@ def storage_errors(path: AnyPath, doing: str) -> Iterator[None]:
 def make_folder(path: AnyPath) -> None:
     """Make a private folder and those above it that are missing."""
     with storage_errors(path, "make the folder"):
-        os.makedirs(path, 0o700, exist_ok=True)
+        above = os.path.dirname(path)
+        if above and not os.path.isdir(above):
+            make_folder(above)  # os.makedirs would leave those above to the umask.
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
 
 
 def sync_folder(path: AnyPath) -> None:

@@ -6,9 +6,11 @@ A pid alone names nobody: it is reused. An identity is machine + boot + pid name
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
+import struct
 import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -116,24 +118,31 @@ class Stat(NamedTuple):
 
 
 def read_stat(pid: int) -> Stat | None:
-    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6 and 22).
+    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6 and 22)."""
+    if not LINUX:
+        return _read_stat_by_ps(pid)
+    fields = _stat_fields(pid)
+    if not fields:
+        return None
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+
+
+def _stat_fields(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the third on; [] where there is no such process.
 
     The name in field 2 may hold spaces and parentheses: everything counts from the last `)`.
     """
-    if not LINUX:
-        return _read_stat_by_ps(pid)
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
-        return None
+        return []
     try:
         data = os.read(fd, 4096)
     except ProcessLookupError:
-        return None
+        return []
     finally:
         os.close(fd)
-    fields = data[data.rindex(b")") + 2 :].split()
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    return data[data.rindex(b")") + 2 :].split()
 
 
 def _read_stat_by_ps(pid: int) -> Stat | None:
@@ -182,6 +191,36 @@ def open_pidfd(identity: Identity) -> int | None:
         return fd
     os.close(fd)
     return None
+
+
+# struct pidfd_info of the first version, 64 bytes: mask, cgroup id, eleven ids, exit_code; ioctl 11 of pidfs (0xFF).
+_PIDFD_INFO = struct.Struct("QQ11Ii")
+_PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO.size << 16 | 0xFF << 8 | 11
+_PIDFD_INFO_EXIT = 1 << 3
+
+
+def exit_of(identity: Identity, pidfd: int) -> tuple[int, int] | None:
+    """Return si_code and si_status of an ended process that is not our child, from a pidfd opened while it lived.
+
+    A zombie shows them in its stat (field 52, to who may trace it); a reaped one to a pidfd, since Linux 6.15.
+    None where neither tells. Source: proc_pid_stat(5), include/uapi/linux/pidfd.h.
+    """
+    fields = _stat_fields(identity.pid)
+    if fields and fields[0] == b"Z" and int(fields[19]) == identity.start:
+        return _si_of(int(fields[49]))
+    data = bytearray(_PIDFD_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, data)
+    except OSError:
+        return None
+    mask, *_, status = _PIDFD_INFO.unpack(data)
+    return _si_of(status) if mask & _PIDFD_INFO_EXIT else None
+
+
+def _si_of(status: int) -> tuple[int, int]:
+    """Return a wait status as waitid(2) tells it."""
+    exited = os.WIFEXITED(status)
+    return (os.CLD_EXITED, os.WEXITSTATUS(status)) if exited else (os.CLD_KILLED, os.WTERMSIG(status))
 
 
 def send(identity: Identity, number: int) -> bool:

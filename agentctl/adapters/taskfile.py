@@ -140,6 +140,8 @@ def read_defaults(path: Path) -> Document:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         data = b"{}"
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="it holds your own defaults") from error
     document = parse(path, data)
     unknown = set(document.value) - {"config"}
     if unknown:

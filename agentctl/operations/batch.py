@@ -64,7 +64,7 @@ def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
         fields[name] = item
     if not fields.get("argv"):
         raise UsageError(f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]')
-    return SpawnRequest(**fields)
+    return SpawnRequest(**fields, where=where)
 
 
 def _snake(key: str) -> str:

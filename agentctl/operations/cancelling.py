@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import create_whole, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, number_in, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.roster import Row, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -27,7 +27,7 @@ from agentctl.supervision.control import poke, wake_stopped
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.slots import is_being_started
-from agentctl.supervision.spec import read_spec
+from agentctl.supervision.spec import grace_of, read_spec
 from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
 from agentctl.supervision.undertaker import begin_burial
 
@@ -76,8 +76,10 @@ def cancel_workers(
     chosen = list(dict.fromkeys([*named, *(child for name in named for child in view.descendants(name))]))
     done: dict[str, Cancelled] = {}
     pending: list[str] = []
-    for name in chosen:
-        worker = view.workers.get(name) or WorkerView(name)
+    workers = [view.workers.get(name) or WorkerView(name) for name in chosen]
+    # The queued ones first: the end of a running one would start them.
+    for worker in sorted(workers, key=lambda worker: worker.status is not Status.QUEUED):
+        name = worker.instance
         found = _request(task.agent(name), worker, grace_s)
         if found is None:
             pending.append(name)
@@ -125,6 +127,7 @@ def _put_request(agent: AgentDir, grace_s: float | None) -> None:
     request: dict[str, Any] = {"by": who(), "at": now_iso()}
     if grace_s is not None:
         request["graceSeconds"] = grace_s
+    make_folder(agent.path)  # Somebody may have removed it under a running worker.
     if create_whole(agent.cancel, to_json(request)):
         event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, agent.task.id, request["by"], {}, agent.instance)
         with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
@@ -187,7 +190,7 @@ def _await_ends(task: TaskDir, names: list[str]) -> dict[str, Cancelled]:
 
 def _limit_s(agent: AgentDir) -> float:
     asked = number_in(agent.cancel, "graceSeconds")
-    grace_s = read_spec(agent.spec).grace_s if asked is None else asked
+    grace_s = grace_of(agent.spec) if asked is None else asked
     return whole_limit_s(grace_s) + grace_s + _SLACK_S
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -60,11 +61,6 @@ class Cursor:
                 return Claim(deliverable, redelivered, token, lock)
         return None
 
-    def has_pending(self, wanted: Iterable[Deliverable]) -> bool:
-        """Tell whether another live waiter is giving one of `wanted` out right now."""
-        claims = self._read()["claims"]
-        return any(self._is_claimed(claims.get(str(deliverable.seq))) for deliverable in wanted)
-
     def mark(self, claim: Claim, deliverables: Sequence[Deliverable]) -> None:
         """Note, durably, that a claimed end was given out.
 
@@ -74,8 +70,8 @@ class Cursor:
         with locked(self._lock):
             state = self._read()
             state["claims"].pop(str(claim.deliverable.seq), None)
-            done = [seq for seq, _, _ in deliverables if _is_done(state["done"], seq)]
-            state["done"] = _ranges({*done, claim.deliverable.seq}, [seq for seq, _, _ in deliverables])
+            order = [seq for seq, _, _ in deliverables]
+            state["done"] = _with(state["done"], claim.deliverable.seq, order)
             self._write(state, durable=True)
         self._forget(claim.token)
         os.close(claim.lock)
@@ -114,20 +110,30 @@ def _is_done(ranges: Sequence[Sequence[int]], seq: int) -> bool:
     return any(first <= seq <= last for first, last in ranges)
 
 
-def _ranges(done: set[int], order: Sequence[int]) -> list[list[int]]:
-    """Return `done` as ranges that hold no seq of `order` which is not done.
+def _with(ranges: Sequence[Sequence[int]], seq: int, order: Sequence[int]) -> list[list[int]]:
+    """Return `ranges` and `seq`, closed over the gaps that are known to hold nothing that could be given out.
 
-    >>> _ranges({3, 9, 20}, [3, 9, 12, 20])
+    Args:
+        order: The deliverable seqs as this waiter knows them. Others may have marked ends that are newer than its
+            look at the log: behind the last that it knows, it closes over nothing.
+
+    >>> _with([[3, 3], [20, 20]], 9, [3, 9, 12, 20])
     [[3, 9], [20, 20]]
+    >>> _with([[20, 20]], 9, [3, 9])
+    [[9, 9], [20, 20]]
     """
-    ranges: list[list[int]] = []
-    is_open = False
-    for seq in sorted({*order, *done}):
-        if seq not in done:
-            is_open = False
-        elif is_open:
-            ranges[-1][1] = seq
+    closed: list[list[int]] = []
+    for first, last in sorted([*map(list, ranges), [seq, seq]]):
+        if closed and _is_gap_empty(closed[-1][1], first, order):
+            closed[-1][1] = max(closed[-1][1], last)
         else:
-            ranges.append([seq, seq])
-            is_open = True
-    return ranges
+            closed.append([first, last])
+    return closed
+
+
+def _is_gap_empty(end: int, start: int, order: Sequence[int]) -> bool:
+    """Tell whether nothing of `order` lies between two seqs, and it reaches as far as the second."""
+    if start <= end + 1:
+        return True
+    following = bisect_right(order, end)
+    return following < len(order) and order[following] >= start

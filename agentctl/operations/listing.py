@@ -85,7 +85,7 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "agent": worker.agent,
         "status": worker.status,
         "reason": worker.reason,
-        "pid": worker.pid,
+        "pid": worker.pid if worker.attempt == 1 else _pid_of_attempt(task.agent(worker.instance), worker),
         "attempt": worker.attempt,
         "paused": worker.paused,
         "health": condition.value if is_live and condition else None,
@@ -101,6 +101,13 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "survivors": worker.survivors,
         "command": worker.command,
     }
+
+
+def _pid_of_attempt(agent: AgentDir, worker: WorkerView) -> int | None:
+    """Return the process of a later attempt, which no event tells; None in the pause before it."""
+    found = read_quietly(agent.worker)
+    pid = found.get("pid")
+    return pid if isinstance(pid, int) and found.get("attempt") == worker.attempt else None
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:

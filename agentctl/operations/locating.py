@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
+from agentctl.domain.events import BadLine
 from agentctl.domain.names import check_name
 from agentctl.errors import NotFound, Refused
 
@@ -37,7 +39,7 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
         force: Use a root that belongs to somebody else or lies on a network file system all the same.
     """
     named = explicit or os.environ.get(ROOT_VARIABLE)
-    path = FilePath(os.path.abspath(named)) if named else _nearest() or _working_folder() / ROOT_NAME
+    path = FilePath(_absolute(named)) if named else _nearest() or working_folder() / ROOT_NAME
     if not path.is_dir():
         if not create:
             raise NotFound(
@@ -50,7 +52,12 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
     return root
 
 
-def _working_folder() -> FilePath:
+def _absolute(named: str) -> str:
+    return os.path.normpath(named if os.path.isabs(named) else working_folder() / named)
+
+
+def working_folder() -> FilePath:
+    """Return where this process is; the folder may have been removed below it."""
     try:
         return FilePath(os.getcwd())
     except FileNotFoundError:
@@ -58,7 +65,7 @@ def _working_folder() -> FilePath:
 
 
 def _nearest() -> FilePath | None:
-    folder = _working_folder()
+    folder = working_folder()
     while not (folder / ROOT_NAME).is_dir():
         if folder.parent == folder:
             return None
@@ -111,10 +118,16 @@ def find_agent(task: TaskDir, instance: str) -> AgentDir:
         NotFound: There is no such worker; the hint names some that are.
     """
     agent = task.agent(check_name(instance, "the instance"))
-    if not agent.path.is_dir():
+    if not agent.path.is_dir() and not _is_told_of(agent):
         known = ", ".join(task.instances()[:10]) or "none"
         raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
     return agent
+
+
+def _is_told_of(agent: AgentDir) -> bool:
+    """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
+    rows = LogReader(agent.task.events).read_new()
+    return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance for row in rows)
 
 
 def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:

@@ -9,8 +9,8 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from agentctl.adapters import processes
 from agentctl.adapters.files import (
-    create_whole,
     make_folder,
     read_json,
     read_quietly,
@@ -18,7 +18,8 @@ from agentctl.adapters.files import (
     to_json,
     write_whole,
 )
-from agentctl.adapters.paths import FilePath
+from agentctl.adapters.locks import locked
+from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name
@@ -27,6 +28,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.supervision import environment, failpoints
+from agentctl.supervision.judging import queued_instances
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tickets import NO_ENVIRONMENT
 
@@ -49,18 +51,11 @@ def prepare(
     environ = environment.for_worker(os.environb, request.env)
     _make_agentctl_reachable(environ)
     check_program(request, cwd, environ)
-    if request.key is not None:
-        known = _by_key(task, request.key)
-        if known is not None:
-            return known
-    agent = _take_name(task, request)
+    agent = _take_name(task, request) if request.key is None else _take_key(task, request, request.key)
+    if isinstance(agent, Spawned):
+        return agent
     try:
         failpoints.reached("spawn.after-mkdir")
-        if request.key is not None and not create_whole(
-            _key_path(task, request.key), to_json({"agentInstance": agent.instance})
-        ):
-            remove_folder(agent)
-            return _by_key(task, request.key) or _spawned_of(agent)
         spec = WorkerSpec(
             instance=agent.instance, agent="command", argv=list(request.argv), cwd=cwd,
             env_names=sorted(os.fsdecode(name) for name in environ), umask=_umask(),
@@ -144,21 +139,35 @@ def _first_free(task: TaskDir, base: str) -> int:
     return high
 
 
-def _key_path(task: TaskDir, key: str) -> FilePath:
+def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spawned:
+    """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
     make_folder(task.keys)
-    return task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-def _by_key(task: TaskDir, key: str) -> Spawned | None:
-    """Return the worker that a key has started; None where there is none, or it was refused and taken back."""
-    known = read_json(_key_path(task, key))
-    agent = task.agent(str(known["agentInstance"])) if known else None
-    if agent is None or not agent.path.exists():
+    path = task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    with locked(task.keys):
+        known = read_json(path) or {}
         if known:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(_key_path(task, key))
-        return None
-    return _spawned_of(agent)
+            agent = task.agent(str(known["agentInstance"]))
+            if _is_begun(agent, processes.identity_from(known.get("spawner"))):
+                return _spawned_of(agent)
+            remove_folder(agent)
+        agent = _take_name(task, request)
+        try:
+            me = processes.identify(os.getpid())
+            write_whole(path, to_json({"agentInstance": agent.instance, "spawner": me and me.to_json()}))
+        except BaseException:
+            remove_folder(agent)
+            raise
+        return agent
+
+
+def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
+    """Tell whether the worker of a key is in the queue or beyond, or on its way there.
+
+    One that was refused has no folder any more; one whose spawner was killed on the way has neither ticket nor shim.
+    """
+    if spawner is None or processes.life_of(spawner) is not Life.GONE:
+        return agent.path.exists()
+    return agent.instance in queued_instances(agent.task) or agent.shim.exists() or agent.has_ended
 
 
 def _spawned_of(agent: AgentDir) -> Spawned:

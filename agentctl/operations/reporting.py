@@ -65,9 +65,9 @@ def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
 
 
 def _artifact(path: Path) -> dict[str, Any]:
-    path = path.absolute()
     if not path.is_file():
         raise UsageError(f"there is no file {path}", hint="--file names a file that exists")
+    path = path.absolute()
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
-from agentctl.errors import NotFound, UsageError
+from agentctl.errors import AgentctlError, NotFound, UsageError
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 
 
@@ -33,6 +34,8 @@ class SpawnRequest:
     retry_delay_seconds: float = 1.0
     key: str | None = None
     keep_children: bool = False
+    #: The line that it stands in (`source:number`), for what is said about it.
+    where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,21 +62,39 @@ class Spawned:
         return value | ({"message": self.message} if self.message else {})
 
 
+@contextlib.contextmanager
+def told_by_line(request: SpawnRequest) -> Iterator[None]:
+    """Name the line of a request in what is said about it."""
+    try:
+        yield
+    except AgentctlError as error:
+        if request.where and not error.message.startswith(request.where):
+            error.message = f"{request.where}: {error.message}"
+        raise
+
+
 def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
     """Raise for the first request that cannot be meant."""
     known: set[str] = set()
     for request in requests:
         if request.name is not None:
-            if check_name(request.name, "the instance") in known:
-                raise UsageError(f"the instance {request.name!r} stands twice in the batch")
+            with told_by_line(request):
+                if check_name(request.name, "the instance") in known:
+                    raise UsageError(f"the instance {request.name!r} stands twice in the batch")
             known.add(request.name)
     for request in requests:
-        _check_numbers(request)
-        for name in request.after:
-            check_name(name, "--after")
-            if name not in known and not task.agent(name).spec.exists():
-                raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint="agentctl list shows them")
+        with told_by_line(request):
+            _check_numbers(request)
+            _check_texts(request)
+            for name in request.after:
+                _check_after(task, name, known)
     check_no_cycle({request.name: request.after for request in requests if request.name is not None})
+
+
+def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
+    check_name(name, "--after")
+    if name not in known and not task.agent(name).spec.exists():
+        raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint="agentctl list shows them")
 
 
 def _check_numbers(request: SpawnRequest) -> None:
@@ -92,12 +113,26 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
 
 
+def _check_texts(request: SpawnRequest) -> None:
+    """Refuse what the system cannot be given: a NUL ends a text there, and half a surrogate pair has no bytes."""
+    texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [request.cwd or ""],
+             "key": [request.key or ""]}  # fmt: skip
+    for what, parts in texts.items():
+        for part in parts:
+            try:
+                is_text = b"\0" not in os.fsencode(part)
+            except UnicodeEncodeError:
+                is_text = False
+            if not is_text:
+                raise UsageError(f"{what} holds what no program can be given: {part[:80]!r}")
+    if any(not name or "=" in name for name in request.env):
+        raise UsageError("env has a name that is empty or holds a =")
+
+
 def check_program(request: SpawnRequest, cwd: str, environ: Mapping[bytes, bytes]) -> None:
     """Refuse a missing program before the name is taken."""
     if not request.argv or not request.argv[0]:
         raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
-    if any("\0" in part for part in request.argv):
-        raise UsageError("an argument holds a NUL byte")
     if not os.path.isdir(cwd):
         raise UsageError(f"the working folder {cwd} does not exist", hint="--cwd names another")
     program = request.argv[0]

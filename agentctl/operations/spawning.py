@@ -12,7 +12,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import make_durable, read_quietly, sync_folder
 from agentctl.adapters.locks import locked
-from agentctl.adapters.roster import Row, update
+from agentctl.adapters.roster import Row, mark_stale, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
@@ -21,14 +21,23 @@ from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.configuring import read_config
 from agentctl.operations.locating import TASK_VARIABLE, Caller, caller, current_task, find_root, find_task, who
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
-from agentctl.operations.requests import Spawned, SpawnRequest, check_requests
+from agentctl.operations.requests import Spawned, SpawnRequest, check_requests, told_by_line
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.dispatch import Dispatched, answers, check_free, dispatch, dispatch_locked, give_orders
+from agentctl.supervision.dispatch import (
+    Dispatched,
+    answers,
+    check_free,
+    dispatch,
+    dispatch_locked,
+    give_orders,
+    tell_refused,
+)
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     add_ticket,
+    forget_environment,
     make_ticket,
     next_age,
     read_queue,
@@ -70,7 +79,8 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     prepared: list[Prepared] = []
     try:
         for index, request in enumerate(requests):
-            found = prepare(task, request, limits, parent, depth)
+            with told_by_line(request):
+                found = prepare(task, request, limits, parent, depth)
             if isinstance(found, Prepared):
                 prepared.append(found)
             else:
@@ -112,21 +122,40 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
     with locked(root.queue_lock):
         if not queue:
             check_free(root, len(prepared))
-        age = next_age(read_queue(root))
-        for item in prepared:
-            ticket = make_ticket(
-                task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after)
-            )
-            add_ticket(root, ticket, item.spec.after, item.spec.after_any)
-            age += 1
-        sync_folder(root.queue)
-        failpoints.reached("spawn.after-ticket")
-        eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
+        _line_up(root, task, prepared)
         failpoints.reached("spawn.after-queued")
-        done = dispatch_locked(root, given=blobs)
+        done = _start(root, blobs)
     give_orders(root, done, blobs)
     tell_refused(done)
     return done
+
+
+def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
+    """Put all of them into the queue and the log, or none: a full disk may stop this anywhere."""
+    tickets = [
+        make_ticket(task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
+        for age, item in enumerate(prepared, next_age(read_queue(root)))
+    ]
+    try:
+        for item, ticket in zip(prepared, tickets, strict=True):
+            add_ticket(root, ticket, item.spec.after, item.spec.after_any)
+        sync_folder(root.queue)
+        failpoints.reached("spawn.after-ticket")
+        eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
+    except BaseException:
+        for ticket in tickets:
+            remove_ticket(root, ticket)
+        raise
+
+
+def _start(root: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
+    """Start what can start; where the disk refuses, everybody is in the queue all the same."""
+    try:
+        return dispatch_locked(root, given=blobs)
+    except (AgentctlError, OSError) as error:
+        done = Dispatched()
+        done.problem = str(error)
+        return done
 
 
 def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str], bytes]) -> None:
@@ -152,13 +181,12 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
     """
     root = root_of_tree(task)
-    with locked(root.queue_lock):
-        queued = {ticket.instance for ticket in read_queue(root) if ticket.task_id == task.id}
-        for item in prepared:
-            if item.agent.instance not in queued and not item.agent.shim.exists():
-                remove_folder(item.agent)
-                if item.environment != NO_ENVIRONMENT:
-                    forget_environment(root, item.environment, environment.store_folder())
+    queued = {ticket.instance for ticket in read_queue(root) if ticket.task_id == task.id}
+    for item in prepared:
+        if item.agent.instance not in queued and not item.agent.shim.exists():
+            remove_folder(item.agent)
+            if item.environment != NO_ENVIRONMENT:
+                forget_environment(root, item.environment, environment.store_folder())
 
 
 def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
@@ -166,7 +194,10 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
     rows, found = {}, []
     for item in prepared:
         instance = item.agent.instance
-        spawned = _outcome(root, item, said[instance]) if instance in said else _waits(item)
+        if instance in said:
+            spawned = _outcome(root, item, said[instance])
+        else:
+            spawned = _not_begun(root, item, done.problem) if done.problem else _waits(item)
         found.append(spawned)
         rows[instance] = Row(item.spec.agent, *_row_of(item.agent, spawned))
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
@@ -217,12 +248,16 @@ def _not_begun(root: TaskDir, item: Prepared, why: str) -> Spawned:
 
 def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:
     with locked(root.queue_lock):
-        mine = [ticket for ticket in read_queue(root) if ticket.instance == item.agent.instance]
+        me = (item.agent.task.id, item.agent.instance)
+        mine = [ticket for ticket in read_queue(root) if (ticket.task_id, ticket.instance) == me]
         if not mine:
             return False
-        decide(item.agent, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
+        with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
+            decide(item.agent, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
         remove_ticket(root, mine[0])
-    publish(item.agent)
+    with contextlib.suppress(AgentctlError):
+        publish(item.agent)
+    mark_stale(item.agent.task)
     return True
 
 

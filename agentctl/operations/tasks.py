@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog, roster
@@ -14,7 +15,7 @@ from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, slug
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
-from agentctl.errors import NotFound, UsageError
+from agentctl.errors import LockTimeout, NotFound, UsageError
 from agentctl.operations.configuring import personal_defaults, read_config, usable_config
 from agentctl.operations.locating import current_task, who
 
@@ -23,26 +24,45 @@ _LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing t
 
 
 def create_task(
-    root: Root, title: str, *, task_id: str | None = None, config: Mapping[str, float] | None = None
+    root: Root,
+    title: str,
+    *,
+    task_id: str | None = None,
+    config: Mapping[str, float] | None = None,
+    furnish: Callable[[TaskDir], None] | None = None,
 ) -> TaskDir:
-    """Make a task with these limits over the person's own, and choose it as the root's current one."""
+    """Make a task with these limits over the person's own, and choose it as the root's current one.
+
+    Args:
+        furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
+    """
     config = {**personal_defaults(), **(config or {})}
     try:
         limits_from(config)
     except BadLimit as error:
         raise UsageError(str(error)) from error
     task = _make_folder(root, task_id, title)
-    for folder in task.folders():
-        make_folder(folder)
+    try:
+        _fill(task, title, config)
+        if furnish is not None:
+            furnish(task)
+        return use_task(root, task.id)
+    except BaseException:  # A full disk: the name must not be taken by what is no task.
+        shutil.rmtree(task.path, ignore_errors=True)
+        raise
+
+
+def _fill(task: TaskDir, title: str, config: Mapping[str, float]) -> None:
     from agentctl.adapters.taskfile import dump  # YAML is needed by few commands.
 
+    for folder in task.folders():
+        make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), "config": config}
     write_whole(task.task_file, roster.initial(dump(head) + _LIMITS_COMMENT))
     read_config(task)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title})
     eventlog.append(task.events, [event])
     sync_folder(task.path.parent)
-    return use_task(root, task.id)
 
 
 def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
@@ -64,13 +84,16 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
 
 def use_task(root: Root, task_id: str) -> TaskDir:
     """Choose the root's current task."""
-    from filelock import FileLock  # 37 ms and asyncio with it: only for what people do by hand.
+    from filelock import FileLock, Timeout  # 37 ms and asyncio with it: only for what people do by hand.
 
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:
         raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
-    with FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
-        write_whole(root.current, task.id.encode() + b"\n")
+    try:
+        with storage_errors(root.lock, "lock"), FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
+            write_whole(root.current, task.id.encode() + b"\n")
+    except Timeout as error:
+        raise LockTimeout(f"{root.lock} is still locked after {_ROOT_LOCK_LIMIT_S} s") from error
     return task
 
 

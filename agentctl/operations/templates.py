@@ -7,7 +7,6 @@ own copy of the files, and its workers' orders, resolved, in `template/roster.js
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import string
 import sys
@@ -17,12 +16,14 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskfile import Document, parse, read_limits
 from agentctl.domain.names import check_name, is_name
-from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.errors import NotFound, Refused, StorageError, UsageError
 from agentctl.operations.batch import request_from
 from agentctl.operations.configuring import personal_file
+from agentctl.operations.locating import working_folder
 from agentctl.operations.requests import Spawned
 from agentctl.operations.spawning import spawn_workers
 from agentctl.operations.tasks import create_task
@@ -73,11 +74,22 @@ def create_from_template(
     read_limits(document)
     task_title = title or _fill(str(document.value.get("title") or name), settings, document, ("title",))
     _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
-    task = create_task(root, task_title, task_id=task_id, config=document.value.get("config") or {})
-    shutil.copytree(folder, task.template, ignore=shutil.ignore_patterns("__pycache__"))
-    places = {**settings, "template": str(task.template), "task": str(task.path)}
-    write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
-    return task
+
+    def furnish(task: TaskDir) -> None:
+        _copy(folder, task.template)
+        places = {**settings, "template": str(task.template), "task": str(task.path)}
+        write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
+
+    config = document.value.get("config") or {}
+    return create_task(root, task_title, task_id=task_id, config=config, furnish=furnish)
+
+
+def _copy(folder: Path, target: FilePath) -> None:
+    try:
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    except OSError as error:
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise StorageError(f"cannot copy the template {folder}: {why}", hint="nothing was made") from error
 
 
 def start_template(task: TaskDir) -> list[Spawned]:
@@ -105,7 +117,9 @@ def _parameters(document: Document) -> dict[str, dict[str, str]]:
     value = document.value.get("parameters") or {}
     if not isinstance(value, dict) or not all(isinstance(item, dict) for item in value.values()):
         raise document.error(("parameters",), "parameters must be a mapping of name: {description, default}")
-    return {name: {key: str(text) for key, text in item.items()} for name, item in value.items()}
+    return {
+        name: {key: "" if text is None else str(text) for key, text in item.items()} for name, item in value.items()
+    }
 
 
 def _settings(document: Document, values: Mapping[str, str]) -> dict[str, str]:
@@ -138,7 +152,7 @@ def _requests(document: Document, settings: Mapping[str, str]) -> list[dict[str,
             request_from(filled, "the worker")
         except UsageError as error:
             raise document.error(at, error.message) from error
-        found.append({"cwd": os.getcwd(), **filled})
+        found.append({"cwd": working_folder(), **filled})
     return found
 
 

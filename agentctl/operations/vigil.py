@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
+import sys
 from types import TracebackType
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.projection import TaskView, WorkerView
@@ -23,6 +26,9 @@ from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import heal, tickets_for
 from agentctl.supervision.dispatch import Lender, dispatch
 from agentctl.supervision.judging import Condition, judge, queued_instances, settle
+
+#: What reading the log, judging and starting a worker or two take.
+_SPARE_FDS = 16
 
 
 class Vigil:
@@ -36,8 +42,13 @@ class Vigil:
         self.view = TaskView()
         self.conditions: dict[str, Condition] = {}
         self._sentinels: dict[int, str] = {}
+        #: si_code and si_status of workers without a shim whose exit this wait saw.
+        self._exits: dict[str, tuple[int, int]] = {}
         self._next_look = 0.0
+        self._unguarded: dict[str, Identity] = {}
         self._queue_may_stand = True
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most_fds = soft - _SPARE_FDS if soft != resource.RLIM_INFINITY else sys.maxsize
 
     def update(self) -> TaskView:
         """Return the view as of now."""
@@ -56,7 +67,7 @@ class Vigil:
             agent = self.task.agent(worker.instance)
             condition = self.conditions[worker.instance] = judge(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
-                settle(agent, condition)
+                settle(agent, condition, self._exits.get(worker.instance))
         self.view.apply(self._reader.read_new())
         for worker in workers:
             heal(worker, self.conditions[worker.instance], self.task.agent(worker.instance))
@@ -75,12 +86,24 @@ class Vigil:
         agent = self.task.agent(instance)
         for path in (agent.shim, agent.worker):
             identity = processes.identity_from(read_quietly(path))
-            # No descriptor left (EMFILE): the safety look serves this one.
+            if path == agent.worker and identity:
+                self._unguarded[instance] = identity
+            # No descriptor left, but for what reading and starting need: the safety look serves this one.
             with contextlib.suppress(OSError):
                 fd = processes.open_pidfd(identity) if identity else None
-                if fd is not None:
+                if fd is not None and fd < self._most_fds:
                     self._sentinels[fd] = instance
                     return
+                if fd is not None:
+                    os.close(fd)
+
+    def _note_exit(self, fd: int) -> None:
+        """Keep the exit of a worker without a shim: nobody else will have seen it."""
+        instance = self._sentinels[fd]
+        worker = self._unguarded.get(instance)
+        seen = processes.exit_of(worker, fd) if worker else None
+        if seen is not None:
+            self._exits[instance] = seen
 
     def _drop(self, fd: int) -> str:
         os.close(fd)
@@ -95,7 +118,8 @@ class Vigil:
             return
         self._queue_may_stand = False
         usable_config(self.task)  # A raised cap becomes known to all who dispatch.
-        with contextlib.suppress(AgentctlError):  # A full disk, a strange runtime folder: waiting goes on.
+        # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
+        with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root, lender=lender)
 
     def sleep(self, timeout_s: float | None) -> None:
@@ -104,7 +128,9 @@ class Vigil:
         ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels)
         if ended:
             self._queue_may_stand = True
-            names = {self._drop(fd) for fd in ended if fd in self._sentinels}
+            for fd in ended:
+                self._note_exit(fd)
+            names = {self._drop(fd) for fd in ended}
             self.view.apply(self._reader.read_new())
             self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
 

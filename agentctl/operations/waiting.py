@@ -78,7 +78,7 @@ def wait_any(
     me = caller()
     cursor = Cursor(root_of_tree(task), task.id, consumer or (me.instance if me else DEFAULT_CONSUMER))
     names = _check_targets(task, instances)
-    with Vigil(task) as vigil, _lending(task) as lender:
+    with Vigil(task) as vigil, _lending(vigil) as lender:
         while True:
             view = vigil.update()
             wanted = [item for item in _targets(view, names) if kinds is None or item.status in kinds]
@@ -87,7 +87,8 @@ def wait_any(
                 _take_back(vigil, lender)
                 _give(cursor, claim, view, deliver)
                 return
-            pending = cursor.has_pending(wanted)
+            # Claimed by another waiter: it marks them, or dies and they are to be given again.
+            pending = cursor.undelivered(wanted)
             if not pending and not _has_live(view, names):
                 raise NothingLeft(_nothing_left(view, names), hint="agentctl list shows what there is")
             vigil.run_queue(lender)
@@ -135,7 +136,7 @@ def wait_all(
     """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     names = _check_targets(task, instances)
-    with Vigil(task) as vigil, _lending(task) as lender:
+    with Vigil(task) as vigil, _lending(vigil) as lender:
         while True:
             view = vigil.update()
             workers = [worker for worker in view.workers.values() if names is None or worker.instance in names(view)]
@@ -201,18 +202,18 @@ def _nothing_left(view: TaskView, names: Names | None) -> str:
 
 
 @contextlib.contextmanager
-def _lending(task: TaskDir) -> Iterator[Lender | None]:
+def _lending(vigil: Vigil) -> Iterator[Lender | None]:
     """Within a worker, lend its place to its descendants while this wait lasts.
 
     The open descriptor is the loan: when this process dies, nobody new is started in the place.
     """
-    me = caller()
-    root = root_of_tree(task)
-    place = place_of(root, me.task.id, me.instance) if me is not None and me.task.root.path == task.root.path else None
+    me, root = caller(), vigil.root
+    place = place_of(root, me.task.id, me.instance) if me is not None and me.task.root.path == root.root.path else None
     loan = loan_lock(root, place) if place is not None else None
     if me is None or place is None or loan is None:
         yield None
         return
+    vigil.watch.add(root.slots)  # A guest's end is told before its place is free: that wakes once more.
     try:
         yield Lender(me.task.id, me.instance, place)
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.roster import Row
@@ -76,6 +76,9 @@ class Guard:
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
         self.since = 0
+        self.attempt = 1
+        #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
+        self.was_refused = False
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -87,11 +90,20 @@ class Guard:
             self.answer({"error": f"{self.agent.instance} is guarded by another shim"})
             return False
         try:
-            name_holder(lock)
+            with storage_errors(self.agent.shim, "write"):
+                name_holder(lock)
             failpoints.reached("shim.locked")
             return self._guard()
+        except StorageError as error:
+            self._stay_in_queue(error)
+            return False
         finally:
             os.close(lock)
+
+    def _stay_in_queue(self, error: StorageError) -> None:
+        """Leave the worker in the queue: nothing of it ran."""
+        self.was_refused = True
+        self.answer({"error": error.message, "status": "queued"})
 
     def _guard(self) -> bool:
         if self.agent.has_ended:
@@ -106,28 +118,33 @@ class Guard:
         try:
             return self._attempts(control)
         except StorageError as error:
-            # Before the worker was started: the ticket stays, nothing ran. After it, `_keep` has taken over.
-            self.answer({"error": error.message, "status": "queued"})
+            if (self.root.queue / self.ticket).exists():
+                self._stay_in_queue(error)
+            else:  # It was a later attempt that could not be begun.
+                self._keep(self._unstarted(error.message, self.attempt))
             return False
         finally:
             os.close(control)
 
     def _open_control(self) -> int:
         if not self.agent.control.exists():
-            os.mkfifo(self.agent.control, 0o600)
+            with storage_errors(self.agent.control, "make"):
+                os.mkfifo(self.agent.control, 0o600)
         # For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
         return os.open(self.agent.control, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _attempts(self, control: int) -> bool:
-        attempt = 1
         while True:
-            ending, kept = self._one_attempt(control, attempt)
-            if ending.reason not in _TRIED_AGAIN or attempt > self.spec.retries or self.agent.cancel.exists():
+            ending, kept = self._one_attempt(control, self.attempt)
+            if ending.reason not in _TRIED_AGAIN or self.attempt > self.spec.retries or self.agent.cancel.exists():
                 break
-            if not self._wait_for_next(control, ending, attempt):
-                ending = self._cancelled_ending(attempt)
-                break
-            attempt += 1
+            try:
+                if not self._wait_for_next(control, ending, self.attempt):
+                    ending = self._cancelled_ending(self.attempt)
+                    break
+            except StorageError:
+                break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
+            self.attempt += 1
         self._keep(ending)
         return kept
 

@@ -14,18 +14,20 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.dispatch import dispatch_locked, give_orders
+from agentctl.supervision.dispatch import Dispatched, dispatch_locked, give_orders
 from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
 from agentctl.supervision.slots import Place
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket
 
 #: Others hold it for milliseconds; one of them may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
+_STORAGE_RETRY_S = 1.0
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 
 
@@ -71,20 +73,23 @@ class _Shim:
         self.place = Place(PLACE_FD)
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
+        self.was_refused = False
         self.answer = _Answer()
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
         while ticket is not None:
             leaves_children = self._guard(ticket)
-            ticket = self._next(takes_more=not leaves_children and not self.wakeups.is_told_to_end)
+            ticket = self._next(takes_more=not leaves_children)
         self.debt.pay_all()
 
     def _guard(self, ticket: Ticket) -> bool:
         """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
         agent = self.root.sibling(ticket.task_id).agent(ticket.instance)
         guard = Guard(self.root, ticket, agent, self._environment(ticket), self.wakeups, self.debt, self.answer)
-        return guard.run()
+        leaves_children = guard.run()
+        self.was_refused = guard.was_refused
+        return leaves_children
 
     def _environment(self, ticket: Ticket) -> bytes | None:
         if self.blob is not None:
@@ -100,8 +105,13 @@ class _Shim:
             with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
                 if self.ticket is not None:
                     forget_environment(self.root, self.ticket.environment, self.folder)
-                self.place.vacate()
-                done = dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
+                self.place.vacate(me)
+                done = Dispatched() if self.was_refused else self._dispatch(me, takes_more)
+            if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.
+                wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
+                self.wakeups.drain()
+                with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
+                    done = self._dispatch(me, takes_more)
         except (AgentctlError, OSError):
             return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
         give_orders(self.root, done, folder=self.folder)
@@ -113,6 +123,10 @@ class _Shim:
             return None
         self.ticket, self.place = done.mine
         return self.ticket
+
+    def _dispatch(self, me: processes.Identity | None, takes_more: bool) -> Dispatched:
+        takes_more = takes_more and not self.wakeups.is_told_to_end
+        return dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
 
 
 class _Answer:

@@ -25,12 +25,12 @@ from agentctl.supervision import environment
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.slots import (
-    GUEST,
     Occupant,
     Place,
     Survey,
     describe_taken,
     guest_place,
+    guests_of,
     move_guests,
     survey,
 )
@@ -65,11 +65,13 @@ class Dispatched:
         #: Workers that ended because one they were to start after did not complete, and their tickets.
         self.refused: list[AgentDir] = []
         self.hopeless: set[Ticket] = set()
+        #: Why no more could be started: a full disk, no process left.
+        self.problem: str | None = None
 
 
 def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
     """Start what can start, and give every shim its order. Returns without waiting for their answers."""
-    if not read_queue(root) and not _has_guests(root):
+    if not read_queue(root) and not guests_of(root):
         return Dispatched()
     with locked(root.queue_lock):
         done = dispatch_locked(root, given=given, lender=lender)
@@ -120,7 +122,7 @@ def dispatch_locked(
     """
     done = Dispatched()
     queue = read_queue(root)
-    found = survey(root, known_limits(root).max_concurrent_agents)
+    found = survey(root, known_limits(root).max_concurrent_agents, len(queue) + len(guests_of(root)))
     try:
         move_guests(root, found)
         folder = folder or environment.store_folder()
@@ -132,11 +134,12 @@ def dispatch_locked(
                 break
             if place is None:
                 continue
-            if shim is not None and done.mine is None:
-                place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
-                done.mine = (ticket, place)
-            else:
-                done.launches.append(launch(root, ticket, place))
+            try:
+                _give_place(root, ticket, place, shim, done)
+            except OSError as error:
+                place.let_go()
+                done.problem = f"it could not be started: {error.strerror}"
+                break
         for ticket in done.hopeless:
             forget_environment(root, ticket.environment, folder)
     finally:
@@ -144,15 +147,26 @@ def dispatch_locked(
     return done
 
 
+def _give_place(
+    root: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
+) -> None:
+    if shim is not None and done.mine is None:
+        place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
+        done.mine = (ticket, place)
+    else:
+        done.launches.append(launch(root, ticket, place))
+
+
 def check_free(root: TaskDir, wanted: int) -> None:
     """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock."""
     cap = known_limits(root).max_concurrent_agents
-    found = survey(root, cap)
+    queue = read_queue(root)
+    found = survey(root, cap, wanted + len(queue) + len(guests_of(root)))
     try:
         move_guests(root, found)
         folder = environment.store_folder()
         ready = (
-            ticket for ticket in _ready(root, read_queue(root), found, Dispatched())
+            ticket for ticket in _ready(root, queue, found, Dispatched())
             if _has_environment(ticket, folder, None)
         )  # fmt: skip
         spoken_for = sum(1 for _ in islice(ready, len(found.free)))
@@ -166,13 +180,6 @@ def check_free(root: TaskDir, wanted: int) -> None:
             )
     finally:
         found.release()
-
-
-def _has_guests(root: TaskDir) -> bool:
-    try:
-        return any(name.endswith(GUEST) for name in os.listdir(root.slots))
-    except FileNotFoundError:
-        return False
 
 
 def _ready(root: TaskDir, queue: list[Ticket], found: Survey, done: Dispatched) -> Iterator[Ticket]:

@@ -13,7 +13,7 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import tree
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.endings import Ending, decide, from_wait_status, publish
 from agentctl.supervision.tickets import read_queue
 
 
@@ -58,8 +58,7 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     worker = read_quietly(agent.worker)
     identity = processes.identity_from(worker)
     if identity is None:
-        shim = processes.identity_from(read_quietly(agent.shim))
-        return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else Condition.LOST
+        return _judge_without_identity(agent)
     life = processes.life_of(identity)
     if life is Life.ELSEWHERE:
         return Condition.ELSEWHERE
@@ -68,19 +67,47 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     return Condition.LOST
 
 
-def settle(agent: AgentDir, condition: Condition) -> bool:
+def _judge_without_identity(agent: AgentDir) -> Condition:
+    """Judge a worker that has no worker.json: not born yet, or somebody removed its folder while it ran."""
+    shim = processes.identity_from(read_quietly(agent.shim))
+    if shim is None:
+        shim = tree.shim_in_a_slot(root_of_tree(agent.task).slots, agent)
+        if shim is not None and processes.life_of(shim) is Life.ALIVE:
+            return Condition.SUPERVISED
+    return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else Condition.LOST
+
+
+def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:
     """Write down what `condition` proves: the missing event of an end, or that a worker is lost.
+
+    Args:
+        seen: The exit of a worker without a shim, if somebody who held its pidfd saw it (`processes.exit_of`).
 
     Returns:
         Whether the worker has ended.
     """
     if condition is Condition.LOST:
-        decide(agent, lost_ending(agent))
+        decide(agent, seen_ending(agent, seen) if seen else lost_ending(agent))
     elif condition is not Condition.ENDED:
         return False
     publish(agent)
     roster.mark_stale(agent.task)  # Whoever owed the roster this row may be gone.
     return True
+
+
+def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
+    """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
+    status, reason, code, name = from_wait_status(*seen)
+    worker = read_quietly(agent.worker)
+    return Ending(
+        status=status,
+        reason=reason,
+        exit_code=code,
+        signal=name,
+        message="its shim was gone; a wait saw the exit",
+        started_at=worker.get("startedAt"),
+        attempt=int(worker.get("attempt", 1)),
+    )
 
 
 def lost_ending(agent: AgentDir) -> Ending:

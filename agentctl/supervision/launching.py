@@ -53,6 +53,10 @@ def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
         )  # fmt: skip
         identity = processes.identify(pid)
         place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
+    except BaseException:
+        os.close(order_write)  # A shim that is there by now meets the end of its order, and leaves.
+        os.close(answer_read)
+        raise
     finally:
         for fd in (order_read, answer_write, place_fd, null, place.fd):
             os.close(fd)
@@ -69,9 +73,10 @@ def _high_pipe() -> tuple[int, int]:
 
 
 def _ordinary_signals() -> list[int]:
+    """Return the signals that the caller may ignore and a worker must not: a shell's `&` ignores two of them."""
     import signal
 
-    return [signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGCHLD]
+    return sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) -> None:

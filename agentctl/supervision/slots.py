@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json, to_json, write_all
+from agentctl.adapters.files import read_json, read_quietly, to_json, write_all
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
@@ -21,6 +21,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.errors import Damaged
 from agentctl.supervision.judging import Condition, judge, settle
+from agentctl.supervision.tree import is_live_shim
 
 GUEST = ".guest"
 LOAN = ".loan"
@@ -47,11 +48,23 @@ class Place(NamedTuple):
         write_all(self.fd, data)
         os.ftruncate(self.fd, len(data))
 
-    def vacate(self) -> None:
-        """Give the place back."""
+    def vacate(self, shim: Identity | None) -> None:
+        """Give the place back.
+
+        It goes on naming the shim, which may be about to take another worker: a sweep above it that met it unnamed
+        would take it for a process of its own worker.
+        """
         with contextlib.suppress(OSError):
-            os.ftruncate(self.fd, 0)
+            data = to_json({"shim": shim.to_json()}) if shim else b""
+            os.lseek(self.fd, 0, os.SEEK_SET)
+            write_all(self.fd, data)
+            os.ftruncate(self.fd, len(data))
         os.close(self.fd)
+
+    def let_go(self) -> None:
+        """Unlock a place that was not given away after all; what was to have it may have closed it already."""
+        with contextlib.suppress(OSError):
+            os.close(self.fd)
 
     def is_slot(self, root: TaskDir) -> bool:
         """Tell whether it is a slot of its own by now, and no guest place."""
@@ -65,7 +78,7 @@ def read_occupant(path: FilePath) -> Occupant | None:
         value = read_json(path)
     except (Damaged, OSError):
         return None
-    if not value:
+    if not value or not value.get("instance"):
         return None
     return Occupant(str(value.get("taskId")), str(value.get("instance")), processes.identity_from(value.get("shim")))
 
@@ -90,14 +103,16 @@ class Survey(NamedTuple):
         self.free.clear()
 
 
-def survey(root: TaskDir, cap: int) -> Survey:
-    """Take every free slot, as many as `cap` leaves beside those that are taken; the caller holds the queue's lock.
+def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
+    """Take free slots, as many as are wanted and `cap` leaves beside those that are taken; under the queue's lock.
 
     A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
     """
-    numbers = {int(name) for name in _names(root) if name.isdigit()}
+    known = {int(name) for name in _names(root) if name.isdigit()}
     found = Survey([], [])
-    for number in sorted(numbers | set(range(1, cap + 1))):
+    for number in sorted(known | set(range(1, cap + 1))):
+        if number not in known and len(found.free) >= wanted:
+            continue
         path = root.slots / str(number)
         fd = try_lock(path)
         occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
@@ -108,9 +123,10 @@ def survey(root: TaskDir, cap: int) -> Survey:
             found.taken.append(occupant)
         else:
             found.free.append(Place(fd))
-    for place in found.free[max(0, cap - len(found.taken)) :]:
+    room = min(wanted, max(0, cap - len(found.taken)))
+    for place in found.free[room:]:
         os.close(place.fd)
-    del found.free[max(0, cap - len(found.taken)) :]
+    del found.free[room:]
     return found
 
 
@@ -122,6 +138,9 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
     condition = judge(agent)
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
+    if condition is Condition.SUPERVISED:  # By its undertaker; a shim would hold the place.
+        guardian = processes.identity_from(read_quietly(agent.shim))
+        return guardian is None or not is_live_shim(guardian.pid)
     settle(agent, condition)
     return False
 
@@ -143,21 +162,27 @@ def place_of(root: TaskDir, task_id: str, instance: str) -> str | None:
     return None
 
 
+def guests_of(root: TaskDir) -> list[str]:
+    """Return the names of the guest places, whether somebody has them or not."""
+    return [name for name in _names(root) if name.endswith(GUEST)]
+
+
 def move_guests(root: TaskDir, found: Survey) -> None:
     """Give free slots to guests before anybody else, so that lenders get theirs back.
 
     The lock is on the file, so a rename moves the guest: its shim need not know.
     """
-    for name in sorted(_names(root), key=len):
+    for name in sorted(guests_of(root), key=len):
         if not found.free:
             return
-        if not name.endswith(GUEST):
-            continue
         path = root.slots / name
         fd = try_lock(path)
         if fd is not None:
-            os.close(fd)  # Nobody's guest.
-            continue
+            occupant = read_occupant(path)
+            is_alive = occupant is not None and is_still_there(root, occupant)
+            os.close(fd)
+            if not is_alive:
+                continue  # Nobody's place. A guest whose shim is gone is still at work.
         place = found.free.pop(0)
         slot = _path_of(root, place)
         os.rename(path, slot)
@@ -198,10 +223,10 @@ def describe_taken(taken: list[Occupant]) -> str:
 
 def is_being_started(root: TaskDir, task_id: str, instance: str) -> bool:
     """Tell whether a place that somebody holds names this worker."""
-    place = place_of(root, task_id, instance)
-    if place is None:
-        return False
-    fd = try_lock(root.slots / place)
-    if fd is not None:
-        os.close(fd)
-    return fd is None
+    for name, occupant in held_places(root):
+        if (occupant.task_id, occupant.instance) == (task_id, instance):
+            fd = try_lock(root.slots / name)
+            if fd is None:
+                return True
+            os.close(fd)  # A shim that was killed left the name behind.
+    return False

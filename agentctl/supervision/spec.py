@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agentctl.adapters.files import AnyPath, read_json
+from agentctl.domain.limits import Limits
 from agentctl.errors import Damaged
 
 
@@ -58,6 +59,14 @@ _NAMES = {
     "depth": "depth",
     "key": "key",
 }
+
+
+def grace_of(path: AnyPath) -> float:
+    """Return a worker's grace period; the default where its spec was removed or damaged."""
+    try:
+        return read_spec(path).grace_s
+    except Damaged:
+        return Limits().grace_seconds
 
 
 def read_spec(path: AnyPath) -> WorkerSpec:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json
+from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -22,6 +22,7 @@ from agentctl.errors import Damaged
 COOKIE = "AGENTCTL_COOKIE"
 AGENT_DIR = "AGENTCTL_AGENT_DIR"
 #: The script that a shim's command line names, followed by the root task's directory.
+_SHIM_SUFFIX = "agentctl/shim/__main__.py"
 SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__main__.py")
 
 
@@ -36,7 +37,8 @@ def is_foreign(pid: int, cookie: str) -> bool:
 def is_live_shim(pid: int) -> bool:
     """Tell whether a process is a shim that a slot names."""
     arguments = processes.command_line(pid)
-    if SHIM_SCRIPT not in arguments[:-1]:
+    # By its ending: another agentctl on this machine has its script elsewhere.
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
         return False
     slots = TaskDir(arguments[-1]).slots
     stat = processes.read_stat(pid)
@@ -58,6 +60,16 @@ def shims_of(slots: FilePath) -> Iterable[Identity]:
             continue
         if shim is not None:
             yield shim
+
+
+def shim_in_a_slot(slots: FilePath, agent: AgentDir) -> Identity | None:
+    """Return the shim that a slot names for a worker."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(slots):
+            occupant = read_quietly(slots / name)
+            if (occupant.get("taskId"), occupant.get("instance")) == (agent.task.id, agent.instance):
+                return processes.identity_from(occupant.get("shim"))
+    return None
 
 
 def _carries_other_cookie(pid: int, cookie: str) -> bool:
@@ -90,7 +102,7 @@ class Tree:
     def __init__(self, cookie: str, look: Callable[[], Iterable[int]]) -> None:
         self._cookie = cookie
         self._look = look
-        self._foreign: dict[tuple[int, int], bool] = {}
+        self._foreign: set[tuple[int, int]] = set()
 
     def living(self) -> list[Member]:
         """Return what is alive, parents before children."""
@@ -102,14 +114,17 @@ class Tree:
         return found
 
     def is_foreign(self, pid: int) -> bool:
-        """Tell, once for each process, whether it belongs to somebody else."""
+        """Tell whether a process belongs to somebody else; once it does, it always will.
+
+        The other way round it may change: a launcher becomes a shim, and a shim is named a moment after its start.
+        """
         stat = processes.read_stat(pid)
         if stat is None:
             return False
         key = (pid, stat.start)
-        if key not in self._foreign:
-            self._foreign[key] = is_foreign(pid, self._cookie)
-        return self._foreign[key]
+        if key not in self._foreign and is_foreign(pid, self._cookie):
+            self._foreign.add(key)
+        return key in self._foreign
 
     def signal(self, *numbers: int) -> None:
         """Send each signal to everything that lives."""
@@ -179,17 +194,29 @@ def without_shim(leader: Identity, cookie: str) -> Tree:
     def look() -> Iterable[int]:
         if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
             return []
-        roots = [pid for pid in processes.all_pids() if _belongs(pid, leader, cookie)]
-        return processes.walk(roots, skip=[pid for pid in processes.walk(roots) if tree.is_foreign(pid)])
+        owns_session = _owns_session(leader)
+        roots = [pid for pid in processes.all_pids() if _belongs(pid, leader, cookie, owns_session)]
+        foreign = [pid for pid in processes.walk(roots) if tree.is_foreign(pid)]
+        return processes.walk(roots, skip=[*foreign, os.getpid()])  # A worker may have asked for its own end.
 
     tree = Tree(cookie, look)
     return tree
 
 
-def _belongs(pid: int, leader: Identity, cookie: str) -> bool:
+def _owns_session(leader: Identity) -> bool:
+    """Tell whether the session that is named after a leader is its own.
+
+    The kernel gives a pid to nobody else while a session has it; where somebody else has it, the session is theirs.
+    """
+    stat = processes.read_stat(leader.pid)
+    return stat is None or stat.start == leader.start
+
+
+def _belongs(pid: int, leader: Identity, cookie: str, owns_session: bool) -> bool:
     stat = processes.read_stat(pid)
     if stat is None or stat.start < leader.start:
         return False
     if pid == leader.pid:
-        return stat.start == leader.start
-    return stat.session == leader.pid or processes.environment_of(pid).get(COOKIE.encode()) == cookie.encode()
+        return stat.start == leader.start and stat.session == pid  # A worker cannot leave the session that it leads.
+    is_of_session = owns_session and stat.session == leader.pid
+    return is_of_session or processes.environment_of(pid).get(COOKIE.encode()) == cookie.encode()

@@ -22,7 +22,7 @@ from agentctl.domain.states import Status
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
-from agentctl.supervision.spec import read_spec
+from agentctl.supervision.spec import grace_of
 from agentctl.supervision.tree import Tree, without_shim
 
 #: There is no SIGCHLD of a stranger's child to wait for.
@@ -38,7 +38,7 @@ def begin_burial(agent: AgentDir) -> None:
             os.close(ready_read)
             os.setsid()
             if os.fork() == 0:
-                _detach()
+                _detach(ready_write)
                 _bury(agent, ready_write)
         finally:
             os._exit(0)
@@ -48,10 +48,13 @@ def begin_burial(agent: AgentDir) -> None:
     os.close(ready_read)
 
 
-def _detach() -> None:
+def _detach(keep: int) -> None:
+    """Let go of the command's terminal, folder and descriptors: a pipe of its caller must come to its end."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 1 << 16)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
@@ -78,7 +81,7 @@ def _bury(agent: AgentDir, ready: int) -> None:
 
 def _stop(agent: AgentDir, tree: Tree) -> None:
     grace = number_in(agent.cancel, "graceSeconds")
-    grace_s = read_spec(agent.spec).grace_s if grace is None else grace
+    grace_s = grace_of(agent.spec) if grace is None else grace
     step = begin(monotonic(), grace_s)
     _act(agent, step.stage, tree)
     while tree.living():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -131,8 +132,6 @@ def test_after_one_whose_folder_was_removed_ends_too(root: Path, tmp_path: Path)
 )
 def test_a_cycle_is_refused_and_named_and_nothing_is_burnt(root: Path, rows: list[tuple[str, list[str]]], said: str) -> None:
     task = new_task()
-    import json
-
     lines = "".join(json.dumps({"name": name, "argv": ["true"], "after": after}) + "\n" for name, after in rows)
     refused = run("spawn", "--batch", "-", stdin=lines, check=False)
     assert refused.code == 2

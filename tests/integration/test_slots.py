@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.steps import held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import PROGRAM, is_alive, run, start, start_argv, wait_for_json, wait_until, worker
 
 
 def test_at_the_cap_spawn_is_refused_and_names_who_has_the_slots(root: Path, tmp_path: Path) -> None:
@@ -140,13 +139,10 @@ def test_an_unsupervised_worker_keeps_its_slot_until_it_is_gone(root: Path, tmp_
     run("wait-any", "--timeout-seconds", "0", check=False)
     assert task.order("agent.started") == ["a"]
 
-    waiter = start("wait-all", "--json")
     gate.touch()
-    out, _ = waiter.communicate(timeout=30)
-    assert [(end["agentInstance"], end["status"], end["reason"]) for end in json.loads(out)] == [
-        ("a", "failed", "lost"),
-        ("b", "completed", None),
-    ]
+    wait_until(lambda: is_alive(row("a")["pid"]), accept=lambda alive: not alive, what="a to end")
+    run("wait", "b")
+    assert (row("a")["status"], row("a")["reason"]) == ("failed", "lost")
 
 
 def test_a_slot_is_free_for_who_was_told_that_its_worker_ended(root: Path) -> None:
@@ -165,3 +161,25 @@ def test_a_strange_file_among_the_slots_is_no_slot_more_or_less(root: Path, tmp_
     assert task.order("agent.started") == ["a"]
     gate.touch()
     task.ended("a", "b")
+
+
+def test_an_unsupervised_worker_that_is_being_cancelled_keeps_its_slot(root: Path, tmp_path: Path) -> None:
+    """Its undertaker guards it, and holds no slot: as long as it lives, it counts."""
+    task = new_task(cap=1)
+    spawn(worker("stubborn", tmp_path / "pids"), name="a")
+    wait_for_json(tmp_path / "pids")
+    kill(task.shim_of("a"))
+    run("cancel", "a", "--grace-seconds", "30", "--no-wait")
+    wait_until(lambda: row("a")["health"], accept=lambda health: health == "supervised", what="its undertaker")
+    assert spawn(["true"], check=False).code == 5
+    run("cancel", "a", "--grace-seconds", "0")
+    wait_until(lambda: spawn(["true"], name="b", check=False).code, accept=lambda code: code == 0)
+    run("wait", "b")
+
+
+def test_a_huge_cap_costs_no_descriptors(root: Path) -> None:
+    task = new_task(cap=10_000)
+    few = start_argv(["sh", "-c", 'ulimit -n 64; exec "$@" spawn --wait -- true', "sh", *PROGRAM])
+    out, err = few.communicate(timeout=30)
+    assert few.returncode == 0, (out, err)
+    assert len(list((task.path / "slots").iterdir())) < 5

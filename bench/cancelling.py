@@ -1,0 +1,87 @@
+"""Figure 7: a cancelled tree of 50 stubborn processes, from the end of the last grace period to the event."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.processes import Identity, Life
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.events import BadLine
+from bench.ground import REPOSITORY, Ground, wait_until
+from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate
+
+SIZE, GRACE_S = 50, 0.3
+GOAL_MS = 100
+_TREE = REPOSITORY / "tests" / "workers" / "tree.py"
+
+
+def measure_cancel(ground: Ground, rounds: Rounds) -> Found:
+    """Measure the cancel, and beside it a loop that knows all pids and kills the same tree."""
+    task = ground.task(cap=5)
+    event = Sample(name="last grace period to agent.cancelled")
+    loop = Sample(name="SIGKILL to the same 50, by pid")
+    alternate(rounds.usual, Turn(lambda: [_cancel(ground, task)], event), Turn(lambda: [_kill(ground)], loop))
+    ground.drop(task)
+    row = Row(
+        figure=7, what=f"cancel of {SIZE} stubborn processes", subject=event, neighbour=loop,
+        result=event.median, kind="median ms", goal=GOAL_MS,
+    )  # fmt: skip
+    note = f"7: from `at` in cancel.json + 2 x {GRACE_S:g} s to `ts` of agent.cancelled: writing the request is in it"
+    return Found(rows=[row], notes=[note])
+
+
+def _cancel(ground: Ground, task: TaskDir) -> float:
+    told = ground.folder() / "pids"
+    argv = (sys.executable, str(_TREE), str(SIZE), str(told))
+    instance = ground.agentctl(task, "spawn", "--grace-seconds", str(GRACE_S), "--", *argv).out.split()[0]
+    members = _members(told)
+    ground.agentctl(task, "cancel", instance)
+    if any(processes.life_of(member) is Life.ALIVE for member in members):
+        raise BenchError("something of the tree is alive after its cancel")
+    ground.settle(task)
+    return (_cancelled_at(task, instance) - _asked_at(task.agent(instance)) - 2 * GRACE_S) * 1000
+
+
+def _kill(ground: Ground) -> float:
+    told = ground.folder() / "pids"
+    argv = (sys.executable, str(_TREE), str(SIZE), str(told))
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=ground.environ):
+        members = _members(told)
+        began = time.perf_counter()
+        for member in members:
+            processes.send(member, signal.SIGKILL)
+        wait_until(lambda: all(processes.life_of(member) is Life.GONE for member in members))
+        return (time.perf_counter() - began) * 1000
+
+
+def _members(told: Path) -> list[Identity]:
+    wait_until(told.exists)
+    found = [processes.identify(pid) for pid in json.loads(told.read_text(encoding="utf-8"))]
+    members = [member for member in found if member is not None]
+    if len(members) != SIZE:
+        raise BenchError(f"the tree has {len(members)} processes, not {SIZE}")
+    return members
+
+
+def _asked_at(agent: AgentDir) -> float:
+    return _seconds(str(read_quietly(agent.cancel)["at"]))
+
+
+def _cancelled_at(task: TaskDir, instance: str) -> float:
+    for row in eventlog.LogReader(task.events).read_new():
+        if not isinstance(row, BadLine) and row[1]["type"] == ev.CANCELLED and row[1]["agentInstance"] == instance:
+            return _seconds(str(row[1]["ts"]))
+    raise BenchError(f"{instance} was not cancelled")
+
+
+def _seconds(instant: str) -> float:
+    return datetime.fromisoformat(instant).timestamp()

@@ -1,0 +1,168 @@
+"""Where everything happens: temporary folders, an environment of their own, and programs that are timed.
+
+Nothing of it is left: no file, and no process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctl.adapters import processes
+from agentctl.adapters.taskdir import Root, TaskDir
+from bench.measuring import BenchError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+MEMORY = Path("/dev/shm")
+PATIENCE_S = 120.0
+_LOOK_S = 0.003
+TYPER = f"{Path(sys.executable).name} -c 'import typer'"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """A program that has ended well."""
+
+    began_ns: int
+    ms: float
+    out: str
+
+
+class Ground:
+    """Folders on disk and in memory, and how programs are run in them."""
+
+    def __init__(self) -> None:
+        self.disk = Path(tempfile.mkdtemp(prefix="agentctl-bench-")).resolve()
+        self.memory = Path(tempfile.mkdtemp(prefix="agentctl-bench-", dir=MEMORY)) if MEMORY.is_dir() else None
+        self.program = _program()
+        self.environ = self._environment()
+        self._folders = 0
+        self._tasks: list[TaskDir] = []
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of all that is run: without agentctl's own names, and with bytecode kept as usual."""
+        dropped = {"PYTHONDONTWRITEBYTECODE"}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("AGENTCTL_") and k not in dropped}
+        home, runtime = self.disk / "home", (self.memory or self.disk) / "run"
+        for folder in (home, runtime):
+            folder.mkdir(mode=0o700)
+        own = {"HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "XDG_CONFIG_HOME": str(home / "config")}
+        if "-m" in self.program:
+            own["PYTHONPATH"] = str(REPOSITORY)
+        return kept | own
+
+    @property
+    def memory_or_refuse(self) -> Path:
+        """The folder in memory."""
+        if self.memory is None:
+            raise BenchError(f"there is no {MEMORY}")
+        return self.memory
+
+    def folder(self, below: Path | None = None) -> Path:
+        """Return a new, empty folder."""
+        self._folders += 1
+        path = (below or self.disk) / str(self._folders)
+        path.mkdir(mode=0o700)
+        return path
+
+    def timed(self, argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
+        """Run a program to its end; it must end well."""
+        environ = self.environ | dict(env or {})
+        began_ns, began = time.time_ns(), time.perf_counter()
+        done = subprocess.run(
+            argv, cwd=cwd or self.disk, env=environ, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        ms = (time.perf_counter() - began) * 1000
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip()[-500:]
+            raise BenchError(f"{' '.join(argv)[:200]}: exit code {done.returncode}: {said}")
+        return Ran(began_ns=began_ns, ms=ms, out=done.stdout.decode(errors="replace"))
+
+    def agentctl(self, task: TaskDir, verb: str, *args: str) -> Ran:
+        """Run `agentctl VERB --task ... ARGS` as a process of its own."""
+        return self.timed(self.command(task, verb, *args))
+
+    def command(self, task: TaskDir, verb: str, *args: str) -> list[str]:
+        """Return the argv of an agentctl command."""
+        return [*self.program, verb, "--root", str(task.root.path), "--task", task.id, *args]
+
+    def import_typer(self) -> Ran:
+        """Run the neighbour of every command: the same interpreter, which imports typer and ends."""
+        return self.timed([sys.executable, "-c", "import typer"])
+
+    def task(self, cap: int, below: Path | None = None) -> TaskDir:
+        """Make a task in a root of its own."""
+        root = Root(str(self.folder(below) / ".agentctl"))
+        task = root.task("bench")
+        argv = [*self.program, "new", "bench", "--id", task.id, "--max-concurrent", str(cap), "--root", str(root.path)]
+        self.timed(argv)
+        self._tasks.append(task)
+        return task
+
+    # -- leaving nothing ---------------------------------------------------------------------------------------
+
+    def settle(self, task: TaskDir) -> None:
+        """Return once no shim of a task is left."""
+        wait_until(lambda: not any(task.path in processes.command_line(pid) for pid in processes.all_pids()))
+
+    def drop(self, task: TaskDir) -> None:
+        """Cancel what lives in a task, and remove it with its root."""
+        self.agentctl(task, "cancel", "--all", "--grace-seconds", "0.1")
+        self.settle(task)
+        self._tasks.remove(task)
+        shutil.rmtree(Path(task.root.path).parent)
+
+    def running(self) -> list[int]:
+        """Return the processes that name one of our folders on their command line or in their environment."""
+        names = [str(path) for path in (self.disk, self.memory) if path is not None]
+        return [pid for pid in processes.all_pids() if pid != os.getpid() and _mentions(pid, names)]
+
+    def close(self) -> list[str]:
+        """Cancel and remove everything; return what had to be killed, which should be nothing."""
+        for task in list(self._tasks):
+            with contextlib.suppress(BenchError, subprocess.TimeoutExpired):
+                self.drop(task)
+        with contextlib.suppress(BenchError):
+            wait_until(lambda: not self.running(), limit_s=5)
+        left = [f"{pid} {' '.join(processes.command_line(pid))[:150]}" for pid in self._kill()]
+        for path in (self.disk, self.memory):
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
+        return left
+
+    def _kill(self) -> Iterator[int]:
+        for pid in self.running():
+            identity = processes.identify(pid)
+            if identity is not None:
+                yield pid
+                processes.send(identity, signal.SIGKILL)
+
+
+def _program() -> list[str]:
+    """Return how agentctl is started: the installed program beside this interpreter, else this checkout."""
+    installed = Path(sys.executable).with_name("agentctl")
+    return [str(installed)] if installed.exists() else [sys.executable, "-m", "agentctl"]
+
+
+def _mentions(pid: int, names: list[str]) -> bool:
+    texts = [*processes.command_line(pid), *map(os.fsdecode, processes.environment_of(pid).values())]
+    return any(name in text for text in texts for name in names)
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
+    """Look again and again until `is_so()` is true."""
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise BenchError(f"waited {limit_s:g} s in vain")
+        time.sleep(_LOOK_S)

@@ -1,0 +1,92 @@
+"""Figure 6: the memory that a shim has for itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir
+from bench.ground import Ground
+from bench.measuring import BenchError, Found, Rounds, Row, Sample
+
+GOAL_KIB = 6144
+#: How many workers the shims of the second row have guarded before, together.
+BEFORE = 300
+_USED = 5
+#: Rows of the roster are paid after half a second, files are looked at every second: all code has run by then.
+_SETTLED_S = 2.5
+_SLEEP = ("sleep", "600")
+_BARE = (sys.executable, "-I", "-S", "-c", "import signal; signal.pause()")
+
+
+def measure_memory(ground: Ground, rounds: Rounds) -> Found:
+    """Measure shims that guard their first worker, and shims that have guarded many."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        return Found(missing=["6: /proc/PID/smaps_rollup: not found"])
+    fresh = Sample(name="a shim", unit="KiB")
+    used = Sample(name=f"a shim after {BEFORE // _USED} workers", unit="KiB")
+    bare = Sample(name="python -I -S", unit="KiB")
+    fresh.values, bare.values = _fresh(ground, rounds.usual)
+    used.values = _used(ground)
+    rows = [
+        Row(
+            figure=6, what=f"Private_Dirty of {sample.name}", subject=sample, neighbour=bare,
+            result=sample.median, kind="median KiB", goal=GOAL_KIB,
+        )
+        for sample in (fresh, used)
+    ]  # fmt: skip
+    return Found(rows=rows)
+
+
+def _fresh(ground: Ground, count: int) -> tuple[list[float], list[float]]:
+    """Return the memory of as many shims, and of bare interpreters beside them."""
+    task = ground.task(cap=count)
+    bare = []
+    try:
+        for _ in range(count):
+            ground.agentctl(task, "spawn", "--", *_SLEEP)
+            bare.append(subprocess.Popen(_BARE, stdin=subprocess.DEVNULL))
+        time.sleep(_SETTLED_S)
+        return _of_shims(task, count), [_private_dirty(process.pid) for process in bare]
+    finally:
+        for process in bare:
+            process.kill()
+            process.wait()
+        ground.drop(task)
+
+
+def _used(ground: Ground) -> list[float]:
+    task = ground.task(cap=_USED)
+    lines = ['{"argv": ["true"], "priority": 1}'] * BEFORE + ['{"argv": ["sleep", "600"]}'] * _USED
+    batch = Path(task.root.path).parent / "batch.jsonl"
+    batch.write_text("\n".join(lines), encoding="utf-8")
+    ground.agentctl(task, "spawn", "--batch", str(batch))
+    ground.agentctl(task, "wait", *(f"true-{number}" for number in range(1, BEFORE + 1)))
+    time.sleep(_SETTLED_S)
+    try:
+        return _of_shims(task, _USED)
+    finally:
+        ground.drop(task)
+
+
+def _of_shims(task: TaskDir, count: int) -> list[float]:
+    found = []
+    for number in range(1, count + 1):
+        shim = processes.identity_from(read_quietly(task.agent(f"sleep-{number}").shim))
+        if shim is None or processes.life_of(shim) is not processes.Life.ALIVE:
+            raise BenchError(f"sleep-{number} has no shim")
+        found.append(_private_dirty(shim.pid))
+    return found
+
+
+def _private_dirty(pid: int) -> float:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    matched = re.search(r"^Private_Dirty:\s+(\d+) kB$", text, re.MULTILINE)
+    if matched is None:
+        raise BenchError(f"no Private_Dirty of {pid}")
+    return float(matched[1])

@@ -1,0 +1,30 @@
+"""Figure 3: `list --json` of many ended workers."""
+
+from __future__ import annotations
+
+from bench.filling import FILLED, filled_task
+from bench.ground import TYPER, Ground
+from bench.measuring import Found, Rounds, Sample, Turn, alternate, ratio
+
+GOALS = {1000: 1.5, 10_000: 3.5}
+
+
+def measure_list(ground: Ground, rounds: Rounds) -> Found:
+    """Measure `list --json` of tasks of all sizes beside the import of typer."""
+    tasks = {workers: filled_task(ground, workers) for workers in GOALS}
+    samples = {workers: Sample(name=f"list --json of {workers:,}") for workers in GOALS}
+    typer = Sample(name=TYPER)
+    turns = [
+        Turn(lambda task=task: [ground.agentctl(task, "list", "--json").ms], samples[workers])  # type: ignore[misc]
+        for workers, task in tasks.items()
+    ]
+    alternate(rounds.usual, *turns, Turn(lambda: [ground.import_typer().ms], typer))
+    for task in tasks.values():
+        ground.drop(task)
+    return Found(
+        rows=[
+            ratio(3, f"list --json of {workers:,} ended workers", samples[workers], typer, goal)
+            for workers, goal in GOALS.items()
+        ],
+        notes=[FILLED],
+    )

@@ -1,0 +1,133 @@
+"""Samples, what is made of them, and the rows of the table."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class BenchError(Exception):
+    """A measurement that could not be taken; the others go on."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Sample:
+    """What was measured of one thing, once a round."""
+
+    name: str
+    unit: str = "ms"
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median of its values."""
+        return statistics.median(self.values)
+
+    def percentile(self, percent: float) -> float:
+        """The value below or at which `percent` of all lie (nearest rank)."""
+        rank = -(-len(self.values) * percent // 100)
+        return sorted(self.values)[max(0, int(rank) - 1)]
+
+    def __str__(self) -> str:
+        return f"{number(self.median)} {self.unit}  {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One line of the table: a figure, its neighbour in the same run, and what is made of the two."""
+
+    figure: int
+    what: str
+    subject: Sample
+    neighbour: Sample | None
+    result: float
+    #: What `result` is: `ratio`, `median ms`, `p99 ms`.
+    kind: str
+    goal: float | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the goal is met; None where there is none."""
+        return None if self.goal is None else self.result <= self.goal
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it with every single value."""
+        samples = {"subject": self.subject, "neighbour": self.neighbour}
+        return {
+            "figure": self.figure, "what": self.what, "kind": self.kind, "result": self.result, "goal": self.goal,
+            "met": self.is_met,
+            **{
+                role: {"name": sample.name, "unit": sample.unit, "median": sample.median, "values": sample.values}
+                for role, sample in samples.items() if sample is not None
+            },
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Found:
+    """What one figure came to: its rows, remarks for below the table, and what was looked for in vain."""
+
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: Found) -> Found:
+        self.rows += other.rows
+        self.notes += other.notes
+        self.missing += other.missing
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rounds:
+    """How often each thing is measured."""
+
+    usual: int = 15
+    waits: int = 100
+    batches: int = 5
+
+
+def ratio(figure: int, what: str, subject: Sample, neighbour: Sample, goal: float | None = None) -> Row:
+    """Return the row of a median that is compared with its neighbour's."""
+    result = subject.median / neighbour.median
+    return Row(figure=figure, what=what, subject=subject, neighbour=neighbour, result=result, kind="ratio", goal=goal)
+
+
+def alternate(rounds: int, *turns: Callable[[], object], warm_up: int = 1) -> None:
+    """Take turns, so that noise meets all alike; the first round only warms up, and its values are dropped.
+
+    Each turn measures once and appends to its samples; `Turn` does both.
+    """
+    for number_of_round in range(-warm_up, rounds):
+        for turn in turns:
+            turn()
+            if number_of_round < 0 and isinstance(turn, Turn):
+                turn.drop()
+
+
+class Turn:
+    """One measurement a round: `measure` returns a value for each of `samples`."""
+
+    def __init__(self, measure: Callable[[], Sequence[float]], *samples: Sample) -> None:
+        self._measure = measure
+        self._samples = samples
+
+    def __call__(self) -> None:
+        for sample, value in zip(self._samples, self._measure(), strict=True):
+            sample.values.append(value)
+
+    def drop(self) -> None:
+        """Forget what was measured so far."""
+        for sample in self._samples:
+            sample.values.clear()
+
+
+def number(value: float) -> str:
+    """Return a number with three digits that mean something.
+
+    >>> number(0.12345), number(12.345), number(1234.5)
+    ('0.12', '12.3', '1,234')
+    """
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"

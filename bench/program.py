@@ -1,0 +1,103 @@
+"""Measure agentctl beside its neighbours, and print one table.
+
+Every figure is taken in alternation with what it is compared to, so that noise meets both; everything lies in
+temporary folders, and nothing is left running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import batches, cancelling, guarding, listing, starting, waiting
+from bench.ground import Ground
+from bench.measuring import BenchError, Found, Rounds
+from bench.table import draw
+
+FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
+    1: starting.measure_spawn,
+    2: waiting.measure_wait,
+    3: listing.measure_list,
+    4: batches.measure_batch,
+    5: starting.measure_late_spawn,
+    6: guarding.measure_memory,
+    7: cancelling.measure_cancel,
+}
+ROUNDS = {
+    "default": Rounds(),
+    "quick": Rounds(usual=5, waits=20, batches=2),
+    "full": Rounds(batches=15, waits=300),
+}
+
+
+def main() -> int:
+    """Run what was asked for; 0 even where a goal is missed, 1 where something could not be measured."""
+    options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    found = Found()
+    ground = Ground()
+    failures: list[str] = []
+    try:
+        for number in options.only or FIGURES:
+            failures += _measure(number, ground, ROUNDS[options.rounds], found)
+    finally:
+        left = ground.close()
+    print(_conditions(ground), draw(found), sep="\n\n")
+    failures += [f"left running, now killed: {process}" for process in left]
+    print(*(f"error: {failure}" for failure in failures), sep="\n", end="\n" if failures else "", file=sys.stderr)
+    if options.json is not None:
+        Path(options.json).write_text(json.dumps(_document(ground, found, failures), indent=1), encoding="utf-8")
+    return 1 if failures else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
+    parser.add_argument(
+        "--only", type=int, action="append", choices=FIGURES, metavar="N", help="one figure, 1 to 7; repeatable"
+    )
+    length = parser.add_mutually_exclusive_group()
+    for name, text in (("quick", "5 rounds"), ("full", "15 rounds of figure 4 too, 300 of figure 2")):
+        length.add_argument(f"--{name}", dest="rounds", action="store_const", const=name, help=text)
+    parser.add_argument("--json", metavar="FILE", help="write every single value there")
+    parser.set_defaults(rounds="default")
+    return parser.parse_args()
+
+
+def _measure(number: int, ground: Ground, rounds: Rounds, found: Found) -> list[str]:
+    """Take one figure; return why it could not be taken."""
+    began = time.monotonic()
+    print(f"figure {number} ...", end=" ", file=sys.stderr, flush=True)
+    try:
+        found += FIGURES[number](ground, rounds)
+    except (BenchError, OSError, subprocess.SubprocessError) as error:
+        print("failed", file=sys.stderr)
+        return [f"figure {number}: {error}"]
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    return []
+
+
+def _conditions(ground: Ground) -> str:
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"{platform.system()} {platform.release()}, {os.cpu_count()} processors, load {load}; "
+        f"Python {platform.python_version()}; {' '.join(ground.program)}"
+    )
+
+
+def _document(ground: Ground, found: Found, failures: list[str]) -> dict[str, Any]:
+    return {
+        "conditions": _conditions(ground),
+        "rows": [row.to_json() for row in found.rows],
+        "notes": found.notes,
+        "notFound": found.missing,
+        "failures": failures,
+    }

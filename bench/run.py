@@ -1,0 +1,13 @@
+"""`make bench`: see `python bench/run.py --help`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # A script finds its own folder first; the modules here are those of the package `bench`.
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    from bench.program import main
+
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""At stake: a batch is taken as a whole or refused as a whole, and a bad line is named by source and number."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.steps import Task, new_task, spawn_batch, statuses
+from tests.support import run
+
+GOOD = json.dumps({"name": "good", "argv": ["true"]})
+
+
+def untouched(task: Task) -> bool:
+    """Tell whether nothing was made of a batch."""
+    return not list((task.path / "agents").iterdir()) and not task.tickets() and not task.events("agent.queued")
+
+
+#: A line that cannot be meant, and what is said of it.
+BAD_LINES = [
+    ("{", "not JSON"),
+    ("[]", "it must be an object"),
+    ('{"argv": "true"}', "argv must be a list of texts"),
+    ('{"argv": []}', "argv is missing"),
+    ('{"name": "x"}', "argv is missing"),
+    ('{"argv": ["true"], "nmae": "x"}', "unknown key 'nmae'"),
+    ('{"argv": ["true"], "timeout_seconds": 1, "timeout-seconds": 2}', "stands twice"),
+    ('{"argv": ["true"], "priority": true}', "priority must be a whole number"),
+    ('{"argv": ["true"], "priority": 5000}', "the priority must be from"),
+    ('{"argv": ["true"], "retries": -1}', "retries must be from 0"),
+    ('{"argv": ["true"], "timeoutSeconds": 0}', "timeoutSeconds must be"),
+    ('{"argv": ["true"], "name": "../x"}', "'../x' is not a name"),
+    ('{"argv": ["true"], "name": "good"}', "stands twice"),
+    ('{"argv": ["true"], "after": ["nobody"]}', "no worker 'nobody'"),
+    ('{"argv": ["/no/such/program"]}', "no program '/no/such/program'"),
+    ('{"argv": ["true"], "cwd": "/no/such/folder"}', "/no/such/folder does not exist"),
+    ('{"argv": ["a\\u0000b"]}', "no program can be given"),
+    ("[" * 100_000, "not JSON"),
+]
+
+
+def test_a_bad_line_is_named_and_nothing_starts(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    for number, (line, said) in enumerate(BAD_LINES):
+        file = tmp_path / f"batch-{number}.jsonl"
+        file.write_text(f"# three lines stand above the bad one\n\n{GOOD}\n{line}\n{GOOD.replace('good', 'last')}\n")
+        refused = run("spawn", "--batch", file, check=False)
+        assert refused.code in (2, 3), refused
+        assert refused.err.startswith(f"error: {file}:4: "), refused.err
+        assert said in refused.err
+        assert untouched(task), f"something was made of {line}"
+
+
+def test_an_instance_that_exists_refuses_the_whole_batch(root: Path) -> None:
+    task = new_task()
+    run("spawn", "--wait", "--name", "taken", "--", "true")
+    lines = "".join(json.dumps({"name": name, "argv": ["true"]}) + "\n" for name in ("new", "taken"))
+    refused = run("spawn", "--batch", "-", stdin=lines, check=False)
+    assert refused.code == 1
+    assert refused.err.startswith("error: stdin:2: the instance 'taken' exists already")
+    assert [path.name for path in (task.path / "agents").iterdir()] == ["taken"]
+    assert statuses() == {"taken": "completed"}
+
+
+def test_keys_may_be_written_as_options_in_snake_or_in_camel_case(root: Path) -> None:
+    task = new_task()
+    spawn_batch(
+        [
+            {"name": "a", "argv": ["true"], "timeout-seconds": 11, "keep-children": True},
+            {"name": "b", "argv": ["true"], "timeout_seconds": 12, "retry_delay_seconds": 0.5},
+            {"name": "c", "argv": ["sh", "-c", 'test "$K" = "v w"'], "timeoutSeconds": 13, "env": {"K": "v w"}},
+        ]
+    )
+    task.ended("a", "b", "c")
+    specs = {name: json.loads((task.agent(name) / "spec.json").read_bytes()) for name in "abc"}
+    assert [specs[name]["timeoutSeconds"] for name in "abc"] == [11, 12, 13]
+    assert specs["a"]["keepChildren"] is True
+    assert specs["b"]["retryDelaySeconds"] == 0.5
+    assert set(statuses().values()) == {"completed"}
+
+
+def test_the_lines_keep_their_order(root: Path) -> None:
+    task = new_task(cap=1)
+    names = [f"w{number}" for number in range(20)]
+    told = spawn_batch([{"name": name, "argv": ["true"]} for name in names])
+    assert [one["agentInstance"] for one in told] == names
+    task.ended(*names)
+    assert task.order("agent.queued") == names
+    assert task.order("agent.started") == names
+
+
+def test_an_empty_batch_is_refused(root: Path) -> None:
+    task = new_task()
+    refused = run("spawn", "--batch", "-", stdin="\n# nothing\n", check=False)
+    assert refused.code == 2
+    assert "stdin holds no worker" in refused.err
+    assert untouched(task)

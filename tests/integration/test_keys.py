@@ -1,0 +1,85 @@
+"""At stake: `--key` starts one worker however often and by however many it is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.steps import new_task, spawn, spawn_batch, statuses
+from tests.support import run, start, worker
+
+
+def test_the_same_key_twice_starts_one_worker_and_answers_with_it(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    first = spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), "--key", "nightly/2026-11-21 \u00e9").json
+    second = spawn(["false"], "--key", "nightly/2026-11-21 \u00e9").json
+    assert first["reused"] is False
+    assert second == {**first, "reused": True}
+    (tmp_path / "gate").touch()
+    task.ended(first["agentInstance"])
+    third = spawn(["false"], "--key", "nightly/2026-11-21 \u00e9").json
+    assert (third["agentInstance"], third["status"]) == (first["agentInstance"], "completed")
+    assert spawn(["true"], "--key", "another", name="b").json["reused"] is False
+    task.ended("b")
+    assert len(statuses()) == 2
+
+
+def test_eight_that_race_with_one_key_start_one_worker(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    gate = tmp_path / "gate"
+    argv = worker("exits", 0, "--after-file", gate)
+    named = [["--name", "one"] if number % 2 else [] for number in range(8)]
+    racers = [start("spawn", "--json", "--queue", "--key", "k", *name, "--", *argv) for name in named]
+    told = [json.loads(racer.communicate(timeout=60)[0]) for racer in racers]
+    assert len({one["agentInstance"] for one in told}) == 1
+    assert sorted(one["reused"] for one in told) == [False] + [True] * 7
+    assert len(task.events("agent.queued")) == 1
+    assert [path.name for path in (task.path / "agents").iterdir()] == [told[0]["agentInstance"]]
+    gate.touch()
+    task.ended(told[0]["agentInstance"])
+
+
+def test_a_spawner_killed_on_the_way_leaves_its_key_to_the_next(root: Path) -> None:
+    task = new_task()
+    killed = run(
+        "spawn", "--key", "k", "--name", "a", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.after-spec"}, check=False
+    )
+    assert killed.code == -9
+    assert statuses() == {}
+    again = spawn(["true"], "--key", "k", name="a").json
+    assert again["reused"] is False
+    task.ended("a")
+    assert statuses() == {"a": "completed"}
+
+
+def test_a_spawner_killed_behind_its_ticket_has_started_its_worker(root: Path) -> None:
+    task = new_task()
+    run(
+        "spawn", "--queue", "--key", "k", "--name", "a", "--", "true",
+        env={"AGENTCTL_FAILPOINT": "spawn.after-queued"}, check=False,
+    )  # fmt: skip
+    again = spawn(["true"], "--key", "k").json
+    assert (again["agentInstance"], again["reused"]) == ("a", True)
+    run("wait", "a")
+    assert len(task.events("agent.started")) == 1
+
+
+def test_a_key_stands_for_one_worker_in_a_batch_too(root: Path) -> None:
+    task = new_task()
+    told = spawn_batch([{"argv": ["true"], "key": "x"}, {"argv": ["true"], "key": "y"}, {"argv": ["true"], "key": "x"}])
+    assert [one["reused"] for one in told] == [False, False, True]
+    assert told[0]["agentInstance"] == told[2]["agentInstance"]
+    task.ended(told[0]["agentInstance"], told[1]["agentInstance"])
+    assert len(task.events("agent.started")) == 2
+
+
+def test_a_key_counts_within_its_task_alone(root: Path) -> None:
+    task = new_task()
+    spawn(["true"], "--key", "k", name="a")
+    task.ended("a")
+    run("new", "Another", "--id", "t2")
+    assert spawn(["true"], "--key", "k", name="a").json == {
+        "agentInstance": "a", "status": "running", "pid": run("show", "a", "--json").json["pid"], "taskId": "t2",
+        "reused": False,
+    }  # fmt: skip
+    run("wait", "a")

@@ -1,0 +1,200 @@
+"""At stake: workers whose shims were killed are told as what they are, can be cancelled, and block nobody for ever."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.life import (
+    is_settled,
+    kill_shims,
+    leader_of,
+    lives,
+    living,
+    members,
+    read,
+    says_ready,
+    state_of,
+)
+from tests.steps import new_task, row, spawn, statuses
+from tests.support import PROGRAM, environment, run, start, wait_until, worker
+
+
+def test_all_shims_killed_the_workers_are_unsupervised_and_keep_their_slots(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=2)
+    spawn(worker("waits_for_file", tmp_path / "a.gate"), name="a")
+    spawn(worker("waits_for_file", tmp_path / "b.gate"), name="b")
+    spawn(["true"], "--queue", name="c")
+    leaders = [leader_of(task, name) for name in ("a", "b")]
+    kill_shims(task, "a", "b")
+    told = {one["agentInstance"]: (one["status"], one["health"]) for one in run("list", "--json").json}
+    assert told == {"a": ("running", "unsupervised"), "b": ("running", "unsupervised"), "c": ("queued", None)}
+    assert spawn(["true"], name="d", check=False).code == 5
+    warned = [one["where"] for one in run("doctor", "--json", check=False).json if "unsupervised" in one["what"]]
+    assert warned == ["t1/a", "t1/b"]
+    assert run("pause", "a", check=False).code == 1
+    assert living(leaders) == leaders
+
+    # The slot is free as soon as its worker is gone, and a wait keeps the queue going.
+    waiting = start("wait", "c")
+    (tmp_path / "a.gate").touch()
+    assert waiting.wait(timeout=20) == 0
+    assert statuses()["c"] == "completed"
+    run("wait-any", "a", check=False)
+    # With Linux 6.15 and later the wait may have seen how a ended; it is never called cancelled or signalled.
+    decision = is_settled(task, "a")
+    assert (decision["status"], decision.get("reason")) in (("completed", None), ("failed", "lost"))
+    assert lives(leaders[1])
+    run("cancel", "b")
+    assert living(leaders) == []
+    assert is_settled(task, "b")["status"] == "cancelled"
+
+
+def test_an_unsupervised_stubborn_tree_is_cancelled_whole(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1, grace=0.15)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    tree = members(pids)
+    kill_shims(task, "a")
+    assert run("cancel", "a", "--json").json == {
+        "agentInstance": "a", "cancelled": True, "status": "cancelled", "survivors": [],
+    }  # fmt: skip
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["message"] == "its shim was gone; the exit was not seen"
+    assert spawn(["true"], "--wait", name="b").code == 0
+
+
+def test_a_child_without_its_leader_is_still_unsupervised_and_cancellable(root: Path, tmp_path: Path) -> None:
+    """The daemon left the session and has no parent: only its cookie tells whose it is."""
+    task = new_task(cap=1, grace=0.15)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    tree = members(pids)
+    kill_shims(task, "a")
+    for name in ("leader", "child", "grandchild", "setsid"):
+        os.kill(tree[name].pid, signal.SIGKILL)
+    wait_until(lambda: living(tree.values()), accept=lambda left: left == [tree["daemon"]], what="all but one to die")
+    assert row("a")["health"] == "unsupervised"
+    assert spawn(["true"], name="b", check=False).code == 5
+    run("cancel", "a")
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_an_unsupervised_stopped_worker_can_end_within_a_grace_period(root: Path) -> None:
+    task = new_task(grace=20)
+    spawn(worker("sleeps", 60), name="a")
+    says_ready(task, "a")
+    leader = leader_of(task, "a")
+    kill_shims(task, "a")
+    os.kill(leader.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(leader.pid), accept=lambda state: state == "T", what="it to stand")
+    run("cancel", "a")
+    assert not lives(leader)
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_ctrl_c_on_its_cancel_leaves_the_escalation_running(root: Path, tmp_path: Path) -> None:
+    """And whoever goes on with it holds none of the command's descriptors."""
+    task = new_task(grace=0.6)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    tree = members(pids)
+    kill_shims(task, "a")
+    reader, writer = os.pipe()
+    argv = [*PROGRAM, "cancel", "a"]
+    cancelling = subprocess.Popen(
+        argv, env=environment(), process_group=0, pass_fds=[writer], stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    wait_until(lambda: row("a")["health"], accept=lambda health: health == "supervised", what="the new guardian")
+    os.killpg(cancelling.pid, signal.SIGINT)
+    cancelling.communicate(timeout=20)
+    assert cancelling.returncode == 130
+    assert os.read(reader, 1) == b""  # with a leak, this blocks until the escalation is over
+    os.close(reader)
+    assert task.exit("a") is None
+    task.ended("a")
+    assert living(tree.values()) == []
+
+
+def test_two_cancels_of_an_unsupervised_worker_agree(root: Path) -> None:
+    task = new_task(grace=0.2)
+    spawn(worker("ignores_term", "--int"), name="a")
+    says_ready(task, "a")
+    kill_shims(task, "a")
+    both = [start("cancel", "a", "--json") for _ in range(2)]
+    assert [one.wait(timeout=20) for one in both] == [0, 0]
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_a_worker_that_dies_while_a_wait_looks_on_does_not_hang_it(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="a")
+    spawn(worker("sleeps", 60), name="b")
+    leaders = [leader_of(task, name) for name in ("a", "b")]
+    waiting = start("wait-all")
+    kill_shims(task, "a", "b")
+    for leader in leaders:
+        os.kill(leader.pid, signal.SIGKILL)
+    assert waiting.wait(timeout=20) == 7
+    for name in ("a", "b"):
+        assert is_settled(task, name)["reason"] in ("lost", "signal")
+
+
+def test_a_removed_agent_folder_makes_no_living_worker_lost(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1, grace=0.2)
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
+    leader = leader_of(task, "a")
+    shutil.rmtree(task.agent("a"))
+    assert statuses() == {"a": "running"}
+    assert lives(leader)
+    assert spawn(["true"], name="b", check=False).code == 5
+    (tmp_path / "gate").touch()
+    run("wait", "a")
+    assert is_settled(task, "a")["status"] == "completed"
+    run("spawn", "--queue", "--wait", "--name", "b", "--", "true")
+
+
+def test_a_worker_with_a_removed_folder_can_be_cancelled(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1, grace=0.2)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    tree = members(pids)
+    shutil.rmtree(task.agent("a"))
+    told = run("cancel", "a", "--json")
+    assert told.json["cancelled"] is True
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_a_removed_task_takes_its_workers_along(root: Path, tmp_path: Path) -> None:
+    task = new_task(grace=0.1)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    tree = members(pids)
+    shim = task.shim_of("a")
+    shutil.rmtree(task.path)
+    assert run("list", "--task", "t1", check=False).code == 3
+    wait_until(lambda: living(tree.values()), accept=lambda left: not left, what="its processes to end")
+    wait_until(lambda: Path(f"/proc/{shim}").exists(), accept=lambda there: not there, what="its shim to end")
+    assert not task.path.exists()
+
+
+def test_a_shim_told_to_end_stays_with_its_worker_and_takes_no_other(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
+    spawn(["true"], "--queue", name="b")
+    shim = task.shim_of("a")
+    os.kill(shim, signal.SIGTERM)
+    os.kill(shim, signal.SIGHUP)
+    os.kill(shim, signal.SIGINT)
+    assert row("a")["health"] == "supervised"
+    (tmp_path / "gate").touch()
+    run("wait", "a")
+    run("wait", "b")
+    assert task.shim_of("b") != shim
+    assert read(task.agent("a") / "exit.json")["status"] == "completed"

@@ -1,0 +1,115 @@
+"""What tests of life and death need beside `steps`: processes known by pid and start, and signals to those of a test.
+
+A pid alone proves nothing about an end: it may be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from tests.steps import Task
+from tests.support import run, wait_for_json, wait_until
+
+
+class Known(NamedTuple):
+    """A process that was alive when it was looked at."""
+
+    pid: int
+    start: int
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Return the fields of /proc/PID/stat from the state on; None where there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes().decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def known(pid: int) -> Known:
+    """Remember a process that lives."""
+    fields = stat_fields(pid)
+    assert fields is not None, f"there is no process {pid}"
+    return Known(pid, int(fields[19]))
+
+
+def lives(process: Known) -> bool:
+    """Tell whether exactly this process is alive; a zombie is not."""
+    fields = stat_fields(process.pid)
+    return fields is not None and int(fields[19]) == process.start and fields[0] not in "ZX"
+
+
+def living(processes: Iterable[Known]) -> list[Known]:
+    """Return those that are alive."""
+    return [process for process in processes if lives(process)]
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state: T is stopped."""
+    fields = stat_fields(pid)
+    return fields[0] if fields else "gone"
+
+
+def members(file: Path) -> dict[str, Known]:
+    """Return the processes whose pids a worker has written into a file."""
+    return {name: known(pid) for name, pid in wait_for_json(file).items()}
+
+
+def read(path: Path) -> Any:
+    """Return the JSON in a file."""
+    return json.loads(path.read_bytes())
+
+
+def leader_of(task: Task, instance: str) -> Known:
+    """Return a worker's first process, which must be alive."""
+    return known(read(task.agent(instance) / "worker.json")["pid"])
+
+
+def says_ready(task: Task, instance: str) -> None:
+    """Wait until a worker has printed `ready`: its signal handlers are set."""
+    log = task.agent(instance) / "stdout.log"
+    wait_until(lambda: log.exists() and b"ready" in log.read_bytes(), what=f"{instance} to say ready")
+
+
+def kill_shims(task: Task, *instances: str) -> None:
+    """SIGKILL the shims of these workers (a shim's parent is init, which collects it)."""
+    pids = [task.shim_of(instance) for instance in instances]
+    for pid in pids:
+        assert "shim" in psutil.Process(pid).cmdline()[-2], f"{pid} is no shim"
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: [pid for pid in pids if psutil.pid_exists(pid)], accept=lambda left: not left, what="shims to die")
+
+
+def passes(seconds: float) -> None:
+    """Let time pass where time is what the test is about: a limit that must not have run meanwhile."""
+    until = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() >= until, what=f"{seconds} s to pass")
+
+
+def is_settled(task: Task, instance: str) -> dict[str, Any]:
+    """Check that a worker has one end, which file, log and command tell alike; return the decision."""
+    decision = task.exit(instance)
+    assert decision is not None, f"{instance} has no exit.json"
+    ends = task.events("agent.completed", "agent.failed", "agent.cancelled", of=instance)
+    assert [end["type"] for end in ends] == [f"agent.{decision['status']}"], f"{ends} against {decision}"
+    told = next(one for one in run("list", "--json").json if one["agentInstance"] == instance)
+    assert (told["status"], told["reason"]) == (decision["status"], decision.get("reason"))
+    return decision
+
+
+def set_config(task: Task, **limits: float) -> None:
+    """Write limits into task.yaml as a person would."""
+    file = task.path / "task.yaml"
+    head, mark, tail = file.read_text(encoding="utf-8").partition("# ---")
+    lines = [line for line in head.splitlines() if not line.startswith("config:")]
+    lines.append("config: {" + ", ".join(f"{key}: {value}" for key, value in limits.items()) + "}")
+    file.write_text("\n".join([*lines, mark + tail]), encoding="utf-8")

@@ -1,0 +1,24 @@
+"""The examples in the docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import agentctl
+
+MODULES = [module.name for module in pkgutil.walk_packages(agentctl.__path__, "agentctl.") if "__main__" not in module.name]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_are_true(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_pure_modules_have_examples() -> None:
+    domain = [importlib.import_module(name) for name in MODULES if name.startswith("agentctl.domain.")]
+    finder = doctest.DocTestFinder()
+    assert sum(bool(test.examples) for module in domain for test in finder.find(module)) >= 8

@@ -1,0 +1,62 @@
+"""An escalation always reaches its end: every stage once, in order, each for its grace period and no longer."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.domain.escalation import KILL_LIMIT_S, Escalation, Stage, advance, begin, whole_limit_s
+
+# Whole numbers: the sums are exact, and a due time is met or missed without doubt.
+GRACE = st.integers(0, 300).map(float)
+STEPS = st.lists(st.integers(0, 100).map(float), min_size=1, max_size=30)
+
+
+def walk(step: Escalation, now: float, grace_s: float, pauses: list[float]) -> list[tuple[float, Stage]]:
+    """The instants at which a stage is entered when somebody looks after each of `pauses`."""
+    entered = []
+    for pause in pauses:
+        now += pause
+        after = advance(step, now, grace_s)
+        if after.stage is not step.stage:
+            entered.append((now, after.stage))
+        step = after
+    return entered
+
+
+@given(GRACE, STEPS)
+def test_stages_come_in_order_and_none_is_left_out(grace_s: float, pauses: list[float]) -> None:
+    stages = [stage for _, stage in walk(begin(0, grace_s), 0, grace_s, pauses)]
+    assert stages == [Stage.TERMINATE, Stage.KILL, Stage.SURVIVORS][: len(stages)]
+
+
+@given(GRACE, STEPS)
+def test_nobody_is_signalled_before_the_grace_period_is_over(grace_s: float, pauses: list[float]) -> None:
+    previous = 0.0
+    for at, stage in walk(begin(0, grace_s), 0, grace_s, pauses):
+        assert at - previous >= (grace_s if stage <= Stage.KILL else KILL_LIMIT_S)
+        previous = at
+
+
+@given(GRACE, st.integers(0, 10**6).map(float))
+def test_one_who_looks_at_each_due_time_is_done_within_the_whole_limit(grace_s: float, began: float) -> None:
+    step, looks = begin(began, grace_s), 0
+    now = began
+    while step.stage is not Stage.SURVIVORS:
+        now, looks = step.due, looks + 1
+        step = advance(step, now, grace_s)
+    assert looks == 3
+    assert now - began == whole_limit_s(grace_s)
+
+
+@given(GRACE, st.integers(0, 10**9).map(float))
+def test_survivors_are_the_end_of_it(grace_s: float, now: float) -> None:
+    last = Escalation(Stage.SURVIVORS, 0)
+    assert advance(last, now, grace_s) is last
+
+
+@given(GRACE)
+def test_a_sweep_begins_at_sigterm(grace_s: float) -> None:
+    step = begin(0, grace_s, Stage.TERMINATE)
+    assert step.stage is Stage.TERMINATE
+    assert advance(step, step.due, grace_s).stage is Stage.KILL
