@@ -81,12 +81,12 @@ def says_ready(task: Task, instance: str) -> None:
 
 
 def kill_shims(task: Task, *instances: str) -> None:
-    """SIGKILL the shims of these workers (a shim's parent is init, which collects it)."""
-    pids = [task.shim_of(instance) for instance in instances]
-    for pid in pids:
-        assert "shim" in psutil.Process(pid).cmdline()[-2], f"{pid} is no shim"
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: [pid for pid in pids if psutil.pid_exists(pid)], accept=lambda left: not left, what="shims to die")
+    """SIGKILL the shims of these workers."""
+    shims = [known(task.shim_of(instance)) for instance in instances]
+    for shim in shims:
+        assert "shim" in psutil.Process(shim.pid).cmdline()[-2], f"{shim} is no shim"
+        os.kill(shim.pid, signal.SIGKILL)
+    wait_until(lambda: living(shims), accept=lambda left: not left, what="the shims to die")
 
 
 def passes(seconds: float) -> None:

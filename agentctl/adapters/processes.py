@@ -58,7 +58,7 @@ def identity_from(value: object) -> Identity | None:
         identity = Identity(
             value["machine"], value["boot"], value["pidNamespace"], int(value["pid"]), int(value["start"])
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return identity if identity.pid > 1 else None
 

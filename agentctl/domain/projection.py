@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentctl.domain import events as ev
@@ -22,33 +22,29 @@ class Deliverable(NamedTuple):
 class WorkerView:
     """One worker as its events tell it."""
 
-    __slots__ = (
-        "agent", "attempt", "block_seq", "command", "depth", "duration_s", "end_seq", "ended_at", "exit_code",
-        "instance",
-        "parent", "paused", "pid", "queued_at", "reason", "shim_pid", "signal", "started_at", "status", "survivors",
-    )  # fmt: skip
+    # The defaults stand in the class: of 10,000 workers each sets only what its events tell.
+    agent = "command"
+    command = ""
+    status = Status.QUEUED
+    reason: str | None = None
+    parent: str | None = None
+    depth = 0
+    attempt = 1
+    paused = False
+    pid: int | None = None
+    shim_pid: int | None = None
+    queued_at: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    duration_s: float | None = None
+    survivors: Sequence[dict[str, Any]] = ()
+    end_seq: int | None = None
+    block_seq: int | None = None
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
-        self.agent = "command"
-        self.command = ""
-        self.status = Status.QUEUED
-        self.reason: str | None = None
-        self.parent: str | None = None
-        self.depth = 0
-        self.attempt = 1
-        self.paused = False
-        self.pid: int | None = None
-        self.shim_pid: int | None = None
-        self.queued_at: str | None = None
-        self.started_at: str | None = None
-        self.ended_at: str | None = None
-        self.exit_code: int | None = None
-        self.signal: str | None = None
-        self.duration_s: float | None = None
-        self.survivors: list[Any] = []
-        self.end_seq: int | None = None
-        self.block_seq: int | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -72,6 +68,7 @@ class TaskView:
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
         """Fold further rows of the log in; what an event cannot mean here is ignored."""
+        workers = self.workers
         for row in rows:
             if isinstance(row, BadLine):
                 self.damage.append(row)
@@ -81,12 +78,12 @@ class TaskView:
             instance = event.get("agentInstance")
             if fold is None or not instance:
                 continue
-            worker = self.workers.get(instance)
+            worker = workers.get(instance)
             if worker is None:
                 if not is_name(instance):  # It would be a path out of the task.
                     self.damage.append(BadLine(seq, f"{instance!r} is no name of a worker"))
                     continue
-                worker = self.workers[instance] = WorkerView(instance)
+                worker = workers[instance] = WorkerView(instance)
             fold(worker, seq, event)
 
     def deliverables(self) -> list[Deliverable]:
@@ -108,7 +105,7 @@ class TaskView:
         return found[1:]
 
 
-def _told(told: Mapping[str, Any], key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+def _told(told: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
     """Return what an event tells under `key`; the default where it tells nothing that could be meant."""
     value = told.get(key, default)
     return value if isinstance(value, kind) else default
@@ -116,12 +113,14 @@ def _told(told: Mapping[str, Any], key: str, kind: type | tuple[type, ...], defa
 
 def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
-    agent = _told(payload, "agent", str, "")
     worker.queued_at = _told(event, "ts", str)
-    worker.agent = agent if is_name(agent) else worker.agent
     worker.command = _told(payload, "command", str, "")
-    worker.parent = _told(payload, "parent", str)
-    worker.depth = _told(payload, "depth", int, 0)
+    agent = payload.get("agent", worker.agent)
+    if agent != worker.agent and isinstance(agent, str) and is_name(agent):
+        worker.agent = agent
+    if "parent" in payload:
+        worker.parent = _told(payload, "parent", str)
+        worker.depth = _told(payload, "depth", int, 0)
 
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
@@ -159,17 +158,23 @@ def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
 def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.move(ev.END_STATUS[event["type"]]):
         return
-    payload = event["payload"]
     worker.end_seq = seq
     worker.ended_at = _told(event, "ts", str)
-    worker.reason = _told(payload, "reason", str)
-    worker.exit_code = _told(payload, "exitCode", int)
-    worker.signal = _told(payload, "signal", str)
-    worker.duration_s = _told(payload, "durationSeconds", (int, float))
     worker.paused = False
-    worker.survivors = []
+    worker.survivors = ()
+    for key, value in event["payload"].items():
+        field = _END_FIELDS.get(key)
+        if field is not None and isinstance(value, field[1]):
+            setattr(worker, field[0], value)
 
 
+#: Key of an end's payload -> field of the view, and what its value may be.
+_END_FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "reason": ("reason", str),
+    "exitCode": ("exit_code", int),
+    "signal": ("signal", str),
+    "durationSeconds": ("duration_s", (int, float)),
+}
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,

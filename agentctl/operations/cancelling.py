@@ -196,7 +196,7 @@ def _limit_s(agent: AgentDir) -> float:
 
 def _survived(worker: WorkerView) -> Cancelled:
     return Cancelled(
-        agent_instance=worker.instance, cancelled=False, status=worker.status, survivors=worker.survivors,
+        agent_instance=worker.instance, cancelled=False, status=worker.status, survivors=list(worker.survivors),
         note="some of its processes survived SIGKILL; its slot stays taken and its shim keeps watching",
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from agentctl.adapters.files import number_in, read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
-from agentctl.domain.escalation import Stage, advance, begin
+from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
@@ -80,18 +80,26 @@ def _bury(agent: AgentDir, ready: int) -> None:
 
 
 def _stop(agent: AgentDir, tree: Tree) -> None:
-    grace = number_in(agent.cancel, "graceSeconds")
-    grace_s = grace_of(agent.spec) if grace is None else grace
+    grace_s = _asked_grace(agent, grace_of(agent.spec))
     step = begin(monotonic(), grace_s)
     _act(agent, step.stage, tree)
     while tree.living():
         time.sleep(_LOOK_S)
+        shorter = _asked_grace(agent, grace_s)
+        if shorter < grace_s:  # A later request hurries it.
+            grace_s = shorter
+            step = Escalation(step.stage, min(step.due, monotonic() + grace_s))
         later = advance(step, monotonic(), grace_s)
         if later.stage is not step.stage:
             _act(agent, later.stage, tree)
         elif later.stage >= Stage.KILL:
             tree.kill()
         step = later
+
+
+def _asked_grace(agent: AgentDir, otherwise: float) -> float:
+    grace = number_in(agent.cancel, "graceSeconds")
+    return otherwise if grace is None else grace
 
 
 def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:

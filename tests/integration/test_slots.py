@@ -51,11 +51,11 @@ def test_a_refused_key_is_free_again(root: Path, tmp_path: Path) -> None:
 
 def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
-    notes = tmp_path / "notes"
-    spawners = [
-        start("spawn", "--queue", "--name", f"w{number}", "--", *worker("overlaps", notes)) for number in range(16)
-    ]
+    notes, gate = tmp_path / "notes", tmp_path / "gate"
+    argv = worker("overlaps", notes, "--until", gate)
+    spawners = [start("spawn", "--queue", "--name", f"w{number}", "--", *argv) for number in range(16)]
     assert [spawner.wait(timeout=60) for spawner in spawners] == [0] * 16
+    gate.touch()
     run("wait-all", timeout=60)
 
     names = {f"w{number}" for number in range(16)}

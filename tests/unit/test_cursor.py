@@ -26,8 +26,8 @@ def test_ranges_hold_what_was_given_and_nothing_else_that_could_be(seqs: list[in
     given_out = data.draw(st.lists(st.sampled_from(order), unique=True)) if order else []
     ranges: list[list[int]] = []
     for seq in given_out:
-        known = [one for one in order if one <= data.draw(st.integers(seq, 60))]
-        ranges = _with(ranges, seq, known)
+        read_to = data.draw(st.integers(seq, 60))
+        ranges = _with(ranges, seq, [one for one in order if one <= read_to])
         assert ranges == sorted(ranges)
     assert [seq for seq in order if _is_done(ranges, seq)] == sorted(given_out)
 

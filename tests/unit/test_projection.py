@@ -45,8 +45,11 @@ def fold(*events: Event, first: int = 1) -> TaskView:
     return view
 
 
+TOLD = sorted(WorkerView.__annotations__ | {name: "" for name in ("agent", "command", "status", "depth", "attempt", "paused")})
+
+
 def told(worker: WorkerView, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {name: getattr(worker, name) for name in WorkerView.__slots__ if name not in without}
+    return {name: getattr(worker, name) for name in TOLD if name not in without}
 
 
 def all_told(view: TaskView, without: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:

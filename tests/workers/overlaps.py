@@ -1,8 +1,8 @@
 """Writes `+ PID` to FILE when it starts and `- PID` when it ends, so that a test can count who overlapped.
 
 An append of one short line is atomic, and both lines are written while the worker has its slot: the order of
-the lines is an order in which the workers were at work. Its work takes 0.05 s, or with --until FILE so long as
-that file is missing.
+the lines is an order in which the workers were at work. It is at work for 0.02 s, with --until FILE at least
+until that file is there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ def main() -> None:
     note(options.file, "+")
     if options.until is not None:
         bounded.wait_for_file(options.until)
-    else:
-        time.sleep(0.05)
+    time.sleep(0.02)
     note(options.file, "-")
 
 

@@ -1,0 +1,211 @@
+"""At stake: no stranger is ever signalled, and nothing is called lost that cannot be judged from here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.life import Known, is_settled, kill_shims, known, leader_of, lives, living, read, says_ready, state_of
+from tests.steps import Task, new_task, row, spawn, statuses
+from tests.support import PROGRAM, environment, run, wait_until, worker
+
+#: A session leader and its child, which share a process group and write down every signal that reaches them.
+WATCHES = """
+import os, signal, sys
+signal.alarm(100)
+def note(number, _): os.write(3, f"{os.getpid()} got {number}\\n".encode())
+os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 3)
+for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGALRM, signal.SIGCHLD}:
+    signal.signal(number, note)
+child = os.fork()
+if child: print(child, flush=True)
+else: signal.alarm(100)
+while True: signal.pause()
+"""
+
+
+class Strangers:
+    """Two processes that are none of agentctl's business."""
+
+    def __init__(self, notes: Path) -> None:
+        argv = [sys.executable, "-c", WATCHES, str(notes)]
+        self._process = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.leader, self.child = known(self._process.pid), known(int(self._process.stdout.readline()))
+        self._notes = notes
+
+    def are_untouched(self) -> None:
+        """Check that both live, run, and were never signalled."""
+        assert living([self.leader, self.child]) == [self.leader, self.child]
+        assert [state_of(one.pid) for one in (self.leader, self.child)] == ["S", "S"]
+        assert self._notes.read_text(encoding="ascii") == ""
+
+    def end(self) -> None:
+        for one in (self.child, self.leader):
+            psutil.Process(one.pid).kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def strangers(root: Path, tmp_path: Path) -> Iterator[Strangers]:
+    found = Strangers(tmp_path / "notes")
+    yield found
+    found.end()
+
+
+def forge(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
+
+
+def orphan(task: Task, name: str) -> Known:
+    """Start a worker and kill its shim; return the worker's first process."""
+    spawn(worker("sleeps", 60), name=name)
+    says_ready(task, name)
+    leader = leader_of(task, name)
+    kill_shims(task, name)
+    return leader
+
+
+FORGERIES: dict[str, Callable[[Strangers, Known], dict[str, Any]]] = {
+    "wrong-start": lambda them, mine: {"start": mine.start + 1},
+    "earlier-start": lambda them, mine: {"start": 1},
+    "a-strangers-pid": lambda them, mine: {"pid": them.leader.pid},
+    "a-strangers-pid-and-no-start": lambda them, mine: {"pid": them.leader.pid, "start": 0},
+    "a-child-of-a-stranger-whole": lambda them, mine: {"pid": them.child.pid, "start": them.child.start},
+    "init": lambda them, mine: {"pid": 1, "start": 0},
+    "nobody": lambda them, mine: {"pid": 0},
+    "a-group": lambda them, mine: {"pid": -them.leader.pid},
+    "all-processes": lambda them, mine: {"pid": -1},
+    "infinite": lambda them, mine: {"pid": float("inf"), "start": float("nan")},
+    "text": lambda them, mine: {"pid": "'; kill", "boot": ["x"]},
+    "huge": lambda them, mine: {"pid": 1 << 70},
+    "no-cookie": lambda them, mine: {"pid": them.leader.pid, "cookie": None},
+    "empty-cookie": lambda them, mine: {"pid": them.leader.pid, "start": 0, "cookie": ""},
+}
+
+
+def test_forged_identities_make_nobody_signal_a_stranger(strangers: Strangers) -> None:
+    task = new_task(cap=len(FORGERIES), grace=0.05)
+    mine = {name: orphan(task, name) for name in FORGERIES}
+    for name, forgery in FORGERIES.items():
+        forge(task.agent(name) / "worker.json", **forgery(strangers, mine[name]))
+    assert set(statuses()) == set(FORGERIES)
+    run("show", "init")
+    run("doctor", check=False)
+    told = run("cancel", "--all", "--json", check=False)
+    assert told.code in (0, 1), told
+    strangers.are_untouched()
+    for name, leader in mine.items():
+        decision = task.exit(name)
+        assert decision is not None, name
+        assert decision["status"] in ("cancelled", "failed"), name
+        # Found by its cookie where the forgery left that; else at least nothing was signalled for it.
+        if decision["status"] == "cancelled" and "cookie" not in name and "whole" not in name:
+            assert not lives(leader), name
+        os.kill(leader.pid, signal.SIGKILL) if lives(leader) else None
+
+
+def test_a_forged_shim_is_neither_believed_nor_signalled(strangers: Strangers) -> None:
+    task = new_task(cap=2, grace=0.05)
+    leader = orphan(task, "a")
+    real = {"machine": None, "boot": None, "pidNamespace": None}
+    real = {key: read(task.agent("a") / "shim.json")[key] for key in real}
+    theirs = {**real, "pid": strangers.leader.pid, "start": strangers.leader.start}
+    forge(task.agent("a") / "shim.json", **theirs)
+    slot = next(path for path in (task.path / "slots").iterdir() if path.read_bytes())
+    forge(slot, shim=theirs)
+    (task.agent("a") / "control").unlink()
+    assert row("a")["health"] == "unsupervised"
+    run("cancel", "a")
+    strangers.are_untouched()
+    assert not lives(leader)
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_another_boot_is_the_end_of_a_worker_without_any_signal(strangers: Strangers) -> None:
+    """The machine was restarted: pid and start of then are somebody else's now."""
+    task = new_task(cap=1)
+    leader = orphan(task, "a")
+    before = {"boot": "00000000-0000-0000-0000-000000000000", "pid": strangers.leader.pid, "start": strangers.leader.start}
+    forge(task.agent("a") / "worker.json", **before)
+    forge(task.agent("a") / "shim.json", boot=before["boot"])
+    assert statuses() == {"a": "failed"}
+    assert is_settled(task, "a")["reason"] == "lost"
+    assert run("cancel", "a", "--json").json["cancelled"] is False
+    strangers.are_untouched()
+    assert lives(leader)  # it was never signalled either: the file named another boot
+    os.kill(leader.pid, signal.SIGKILL)
+    run("spawn", "--wait", "--name", "b", "--", "true")
+
+
+def test_another_machine_is_elsewhere_and_never_lost(root: Path) -> None:
+    task = new_task(cap=1, grace=0.05)
+    leader = orphan(task, "a")
+    forge(task.agent("a") / "worker.json", machine="some-other-machine", boot="its-boot")
+    assert (row("a")["status"], row("a")["health"]) == ("running", "elsewhere")
+    refused = run("cancel", "a", check=False)
+    assert refused.code == 1
+    assert "on another machine" in refused.out
+    assert run("wait-any", "--timeout-seconds", "0", check=False).code == 4
+    assert spawn(["true"], name="b", check=False).code == 5  # it may be at work there
+    assert run("doctor", "--fix", check=False).code in (0, 1)
+    assert task.exit("a") is None
+    assert lives(leader)
+    os.kill(leader.pid, signal.SIGKILL)
+
+
+def can_unshare() -> bool:
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-pf", "--mount-proc", "true"], check=False).returncode == 0
+
+
+def from_inside(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a pid namespace of its own: there every pid of ours means nothing."""
+    argv = ["unshare", "-pf", "--mount-proc", *PROGRAM, *args]
+    return subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
+def test_in_another_pid_namespace_workers_are_elsewhere_and_never_lost(root: Path) -> None:
+    task = new_task(cap=2, grace=0.05)
+    leader = orphan(task, "a")
+    spawn(worker("sleeps", 60), name="b")
+    inside = {one["agentInstance"]: (one["status"], one["health"]) for one in json.loads(from_inside("list", "--json").stdout)}
+    assert inside == {"a": ("running", "elsewhere"), "b": ("running", "supervised")}
+    assert from_inside("show", "a").returncode == 0
+    assert from_inside("wait-any", "--timeout-seconds", "0.1").returncode == 4
+    assert "another pid namespace" in from_inside("doctor").stdout
+    refused = from_inside("cancel", "a")
+    assert (refused.returncode, "cancel it there" in refused.stdout) == (1, True)
+    assert from_inside("spawn", "--", "true").returncode == 5
+    assert task.exit("a") is None
+    assert lives(leader)
+
+    # A live shim does what it is asked to from anywhere.
+    assert from_inside("cancel", "b").returncode == 0
+    assert is_settled(task, "b")["status"] == "cancelled"
+    assert row("a")["health"] == "unsupervised"
+    run("cancel", "a")
+    assert not lives(leader)
+
+
+@pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
+def test_what_ended_in_another_namespace_cannot_be_judged_from_here(root: Path) -> None:
+    """All that was started inside dies with the namespace, but from here that cannot be proven."""
+    task = new_task(cap=2)
+    spawned = from_inside("spawn", "--name", "a", "--", *worker("sleeps", 60))
+    if spawned.returncode == 0:
+        wait_until(lambda: row("a")["health"], accept=lambda health: health != "supervised", what="its shim to die")
+        assert (row("a")["status"], row("a")["health"]) == ("running", "elsewhere")
+        assert task.exit("a") is None
+    else:
+        assert "namespace" in spawned.stderr
+        assert statuses() == {}

@@ -1,0 +1,106 @@
+"""Start-up is most of what a short command costs, and a shim stays for hours: neither loads what it does not need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.steps import new_task, spawn
+from tests.support import REPOSITORY, run, start_argv, wait_until, worker
+from tests.terminal import on_a_terminal
+
+SLOW = {"yaml", "pydantic", "asyncio", "filelock", "psutil", "concurrent", "logging", "http", "email"}
+CODE = (
+    "import sys; from agentctl.cli.app import main; code = main(sys.argv[1:]);"
+    "print('LOADED', *sys.modules, file=sys.stderr); sys.exit(code)"
+)
+
+
+def loaded_by(*args: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", CODE, *args], capture_output=True, text=True, check=False)
+    _, mark, names = done.stderr.rpartition("LOADED ")
+    assert mark, done.stderr
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in names.split()}
+
+
+@pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("wait-any", "--json"), ("cancel", "b1"), ("show", "a1")])
+def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(
+    root: Path, tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    new_task()
+    spawn(worker("exits", 3), name="a1")
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="b1")
+    loaded = loaded_by(*args)
+    run("cancel", "--all")
+    assert "typer" in loaded, "the test looks at the right process"
+    assert sorted(loaded & (SLOW | {"rich"})) == []
+
+
+@pytest.mark.parametrize("args", [("list",), ("tasks",)])
+def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tuple[str, ...]) -> None:
+    new_task()
+    spawn(worker("exits", 0), "--wait", name="a1")
+    _, drawn = on_a_terminal([sys.executable, "-c", CODE, *args])
+    assert b"rich.table" in drawn
+    _, as_json = on_a_terminal([sys.executable, "-c", CODE, *args, "--json"])
+    assert b"LOADED" in as_json
+    assert b"rich.table" not in as_json
+    assert "rich" not in loaded_by(*args)
+
+
+def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import agentctl.shim.loop; print(*sys.modules)"
+    argv = [sys.executable, "-I", "-S", "-c", code, str(REPOSITORY)]
+    loaded = set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
+    roots = {name.partition(".")[0] for name in loaded}
+    assert roots <= sys.stdlib_module_names | {"agentctl", "__main__"}
+    assert not roots & (SLOW | {"subprocess", "inspect", "pathlib", "tempfile", "random", "hashlib", "socket", "ssl", "threading"})
+    assert not {name for name in loaded if name.startswith(("agentctl.cli", "agentctl.operations"))}
+    assert "agentctl.adapters.taskfile" not in loaded
+    assert len(loaded) < 160
+
+
+def test_a_live_shim_has_nothing_of_site_packages_in_memory(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="a1")
+    shim = Path("/proc", str(task.shim_of("a1")))
+    mapped = {line.split(None, 5)[5].strip() for line in shim.joinpath("maps").read_text().splitlines() if "/" in line}
+    environ = shim.joinpath("environ").read_bytes()
+    folder = os.readlink(shim / "cwd")
+    (tmp_path / "gate").touch()
+    task.ended("a1")
+    assert mapped
+    assert not [path for path in mapped if "site-packages" in path]
+    assert environ == b""
+    assert folder == "/"
+
+
+def test_a_queue_of_many_is_worked_off_by_one_shim(root: Path, tmp_path: Path) -> None:
+    """Each worker that took an interpreter of its own would be seen as a pid of its own."""
+    task = new_task(cap=1)
+    rows = [{"name": f"a{number}", "argv": ["true"]} for number in range(8)]
+    run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows))
+    task.ended(*(row["name"] for row in rows))
+    shims = {event["payload"]["shimPid"] for event in task.events("agent.started")}
+    assert len(shims) == 1
+
+
+def test_a_shim_leaves_when_the_queue_is_empty(root: Path) -> None:
+    task = new_task()
+    spawn(worker("exits", 0), name="a1")
+    pid = task.shim_of("a1")
+    task.ended("a1")
+    wait_until(lambda: not Path("/proc", str(pid)).exists(), what="the shim to leave")
+
+
+def test_the_program_starts_without_its_site_packages_folder_writable(root: Path) -> None:
+    """No bytecode has to be written: an installation may belong to somebody else."""
+    process = start_argv([sys.executable, "-B", "-m", "agentctl", "--version"], env={"PYTHONDONTWRITEBYTECODE": "1"})
+    out, _ = process.communicate(timeout=20)
+    assert out.startswith("agentctl ")

@@ -1,0 +1,123 @@
+"""At stake: following shows every byte that was written, also past a truncation, and ends with the worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.steps import held, new_task, spawn, spawn_batch
+from tests.support import run, start, wait_until
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    """Return the next line that a program prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def waits_for(gate: Path) -> str:
+    """Return the shell's words for waiting until a file is there."""
+    return f"while [ ! -e {gate} ]; do sleep 0.01; done"
+
+
+def test_follow_gives_what_comes_and_ends_with_the_worker(root: Path, tmp_path: Path) -> None:
+    new_task()
+    spawn(["sh", "-c", f"echo one; {waits_for(tmp_path / 'g1')}; echo two; {waits_for(tmp_path / 'g2')}; printf three"], name="a")
+    follower = start("logs", "-f", "a")
+    assert line_of(follower) == "one\n"
+    (tmp_path / "g1").touch()
+    assert line_of(follower) == "two\n"
+    assert follower.poll() is None
+    (tmp_path / "g2").touch()
+    assert follower.communicate(timeout=30)[0] == "three"
+    assert follower.returncode == 0
+
+
+def test_follow_survives_a_truncation(root: Path, tmp_path: Path) -> None:
+    """A worker's own `> /dev/stderr` truncates a stderr that is a file."""
+    new_task()
+    gate = tmp_path / "gate"
+    script = f"echo a long first line >&2; {waits_for(gate)}; echo again > /dev/stderr; {waits_for(tmp_path / 'end')}"
+    spawn(["sh", "-c", script], name="a")
+    follower = start("logs", "-f", "a", "--stderr")
+    assert line_of(follower) == "a long first line\n"
+    gate.touch()
+    assert line_of(follower) == "again\n"
+    (tmp_path / "end").touch()
+    assert follower.communicate(timeout=30)[0] == ""
+
+
+def test_follow_of_a_queued_worker_waits_for_its_first_word(root: Path, tmp_path: Path) -> None:
+    new_task(cap=1)
+    spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["echo", "at last"]}])
+    follower = start("logs", "-f", "b")
+    (tmp_path / "gate").touch()
+    assert follower.communicate(timeout=30)[0] == "at last\n"
+
+
+def test_tail_gives_the_last_lines_of_each_stream(root: Path) -> None:
+    task = new_task()
+    spawn(["sh", "-c", "seq 1 30000; seq 5 >&2; printf unended >&2"], name="a")
+    task.ended("a")
+    assert run("logs", "a", "--stdout", "--tail", "2").out == "29999\n30000\n"
+    assert run("logs", "a", "--stderr", "--tail", "2").out == "5\nunended"
+    assert run("logs", "a", "--tail", "0").out == ""
+    assert run("logs", "a", "--stdout").out == "".join(f"{number}\n" for number in range(1, 30001))
+    assert run("logs", "a", "--stdout", "--tail", "99999").out.startswith("1\n2\n")
+
+
+def test_logs_of_a_worker_without_output_are_empty(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
+    assert run("logs", "b").out == ""
+    assert run("logs", "nobody", check=False).code == 3
+    (tmp_path / "gate").touch()
+    task.ended("a", "b")
+    assert run("logs", "b").out == ""
+
+
+def test_events_are_followed_as_they_are_written(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
+    task.ended("b")
+    follower = start("events", "-f", "--json", "a")
+    assert [json.loads(line_of(follower))["type"] for _ in range(2)] == ["agent.queued", "agent.started"]
+    (tmp_path / "gate").touch()
+    last = json.loads(line_of(follower))
+    assert (last["type"], last["agentInstance"]) == ("agent.completed", "a")
+    lines = (task.path / "events.jsonl").read_text().splitlines()
+    assert json.loads(lines[last["seq"] - 1])["type"] == "agent.completed", "seq is the line's number"
+    follower.terminate()
+    follower.wait(timeout=30)
+
+
+def test_a_follower_sees_no_half_line(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    follower = start("events", "-f", "--json")
+    assert json.loads(line_of(follower))["type"] == "task.created"
+    event = json.dumps({"ts": "x", "type": "note.left", "taskId": "t1", "by": "user", "payload": {}}).encode()
+    fd = os.open(task.path / "events.jsonl", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, event[:20])
+    assert run("events", "--json").json_lines[-1]["type"] == "task.created"
+    os.write(fd, event[20:] + b"\n")
+    os.close(fd)
+    assert json.loads(line_of(follower))["type"] == "note.left"
+    follower.terminate()
+    follower.wait(timeout=30)
+
+
+def test_a_reader_that_goes_away_ends_the_follower_quietly(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(["sh", "-c", f"echo one; {waits_for(tmp_path / 'gate')}; seq 100000"], name="a")
+    follower = start("logs", "-f", "a")
+    assert line_of(follower) == "one\n"
+    assert follower.stdout is not None
+    follower.stdout.close()
+    (tmp_path / "gate").touch()
+    assert follower.stderr is not None
+    assert follower.stderr.read() == ""
+    follower.wait(timeout=30)
+    task.ended("a")
+    wait_until(lambda: run("logs", "a", "--tail", "1").out, accept=lambda last: last == "100000\n")

@@ -1,0 +1,91 @@
+"""At stake: what a worker says of itself is on disk before its command returns, and nothing is taken from the dead."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from tests.steps import new_task, row, spawn
+from tests.support import run, worker
+
+
+def test_progress_shows_in_list_while_the_worker_lives(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    report = " ".join(worker("reports", "--progress", "40", "half-way", "--message", "found it"))
+    spawn(["sh", "-c", f"{report}; touch {tmp_path / 'said'}; while [ ! -e {tmp_path / 'gate'} ]; do sleep 0.01; done"], name="a")
+    spawn(["sh", "-c", f"while [ ! -e {tmp_path / 'said'} ]; do sleep 0.01; done"], name="b")
+    task.ended("b")
+    told = row("a")["progress"]
+    assert (told["percent"], told["text"]) == (40, "half-way")
+    (tmp_path / "gate").touch()
+    task.ended("a")
+    assert row("a")["progress"] is None
+    rows = [json.loads(line) for line in (task.agent("a") / "activity.jsonl").read_text().splitlines()]
+    assert [(one["type"], one["text"]) for one in rows] == [("progress", "half-way"), ("message", "found it")]
+
+
+def test_a_declared_result_is_told_by_result_show_and_events(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    notes = tmp_path / "notes.md"
+    notes.write_bytes(b"# three bugs\n\xff\n")
+    spawn(worker("reports", "--summary", "three bugs", "--file", notes), name="a")
+    run("wait", "a")
+    told = run("result", "a", "--json").json
+    digest = hashlib.sha256(notes.read_bytes()).hexdigest()
+    assert (told["source"], told["summary"], told["status"], told["truncated"]) == ("declared", "three bugs", "completed", False)
+    assert told["files"] == [{"path": str(notes), "size": len(notes.read_bytes()), "sha256": digest}]
+    plain = run("result", "a")
+    assert plain.out == "three bugs\n"
+    assert f"file: {notes} (16 bytes)" in plain.err
+    assert [event["payload"]["summary"] for event in task.events("result.declared")] == ["three bugs"]
+    assert run("show", "a", "--json").json["result"]["summary"] == "three bugs"
+
+
+def test_a_later_result_replaces_the_one_before(root: Path) -> None:
+    new_task()
+    again = " && ".join(" ".join(worker("reports", "--summary", text)) for text in ("first", "second"))
+    spawn(["sh", "-c", again], name="a")
+    run("wait", "a")
+    assert run("result", "a").out == "second\n"
+
+
+def test_what_cannot_be_meant_is_refused(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    for name, options in {
+        "a": ["--progress", "140"],
+        "b": ["--progress", "nan"],
+        "c": ["--summary", "x", "--file", "/no/such/file"],
+        "d": ["--message", "  "],
+    }.items():
+        spawn(worker("reports", *options), name=name)
+    task.ended("a", "b", "c", "d")
+    said = {name: (task.agent(name) / "stderr.log").read_text() for name in "abcd"}
+    assert "from 0 to 100, not 140" in said["a"]
+    assert "there is no file /no/such/file" in said["c"]
+    assert "the message is empty" in said["d"]
+    assert [(task.exit(name) or {})["status"] for name in "acd"] == ["failed"] * 3
+    assert not (task.agent("c") / "result.json").exists()
+
+
+def test_reports_are_for_workers_that_live(root: Path) -> None:
+    task = new_task()
+    outside = run("report", "message", "hello", check=False)
+    assert outside.code == 1
+    assert "is for workers" in outside.err
+    spawn(["true"], name="a")
+    task.ended("a")
+    inside = {"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "a"}
+    for args in (["progress", "4"], ["message", "x"], ["result", "--summary", "x"]):
+        late = run("report", *args, env=inside, check=False)
+        assert late.code == 1
+        assert "a has ended" in late.err
+    assert not (task.agent("a") / "result.json").exists()
+    assert not (task.agent("a") / "activity.jsonl").exists()
+
+
+def test_a_report_of_somebody_elses_task_is_not_taken_for_ours(root: Path) -> None:
+    new_task()
+    refused = run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "../t1"}, check=False)
+    assert refused.code == 2
+    assert run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "nobody"}, check=False).code == 1

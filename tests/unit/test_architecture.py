@@ -1,0 +1,97 @@
+"""The shape that the code promises: a pure domain, imports that point down, functions and modules that fit a page."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentctl
+
+PACKAGE = Path(agentctl.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST_BODY, LONGEST_MODULE = 40, 350
+#: From the top down; a layer knows those below it.
+LAYERS = ("cli", "operations", "shim", "supervision", "adapters", "domain", "errors")
+#: What has an effect, or another result tomorrow.
+IMPURE = {
+    "os", "io", "sys", "subprocess", "signal", "socket", "time", "datetime", "random", "secrets", "uuid", "pathlib",
+    "shutil", "tempfile", "threading", "asyncio", "fcntl", "select", "ctypes", "psutil", "filelock", "yaml", "typer", "rich",
+}  # fmt: skip
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def imported_by(path: Path) -> set[str]:
+    """Full names of the modules that a file imports, those inside of functions too."""
+    found: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{named(path)}: a relative import"
+            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def body_length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from the first statement that is no docstring to the last."""
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    return 0 if not body else int(body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_fits_a_few_screens_and_each_of_its_functions_one(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert body_length(node) <= LONGEST_BODY, f"{named(path)}:{node.lineno} {node.name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_says_what_it_owns(path: Path) -> None:
+    assert ast.get_docstring(tree_of(path))
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parent.name == "domain"], ids=named)
+def test_the_domain_is_pure(path: Path) -> None:
+    roots = {name.partition(".")[0] for name in imported_by(path)}
+    assert not roots & IMPURE
+    assert roots <= sys.stdlib_module_names | {"agentctl"}
+    calls = {node.func.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not calls & {"open", "print", "input", "exec", "eval"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_imports_point_down(path: Path) -> None:
+    layer = named(path).split("/")[0].removesuffix(".py")
+    if layer not in LAYERS:
+        return  # __init__ and __main__ stand beside the layers
+    above = LAYERS[: LAYERS.index(layer)]
+    wrong = [name for name in imported_by(path) for up in above if (name + ".").startswith(f"agentctl.{up}.")]
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if "cli" not in path.parts], ids=named)
+def test_only_the_command_line_prints(path: Path) -> None:
+    calls = {node.func.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert "print" not in calls
+    assert not {name.partition(".")[0] for name in imported_by(path)} & {"typer", "rich"}
+
+
+def test_the_rules_can_be_broken(tmp_path: Path) -> None:
+    """A rule that accepts everything would pass above."""
+    file = tmp_path / "domain" / "bad.py"
+    file.parent.mkdir()
+    file.write_text("import os.path\ndef f():\n    '''Doc.'''\n" + "    f()\n" * 41, encoding="utf-8")
+    (function,) = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef)]
+    assert body_length(function) == 41
+    assert imported_by(file) == {"os.path"}
