@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -25,7 +26,7 @@ from agentctl.operations.vigil import Vigil
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import poke, wake_stopped
 from agentctl.supervision.endings import Ending, decide, publish
-from agentctl.supervision.judging import Condition, judge, settle
+from agentctl.supervision.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.slots import is_being_started
 from agentctl.supervision.spec import grace_of, read_spec
 from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
@@ -97,7 +98,7 @@ def _on_its_way(name: str) -> Cancelled:
 def _request(agent: AgentDir, worker: WorkerView, grace_s: float | None) -> Cancelled | None:
     """Do what the worker's condition asks for; None where its end is to be waited for."""
     for _ in range(100):  # It may move from the queue to a shim between the look and the act.
-        condition = judge(agent)
+        condition = judge_surely(agent)
         match condition:
             case Condition.ENDED | Condition.LOST:
                 settle(agent, condition)
@@ -106,21 +107,27 @@ def _request(agent: AgentDir, worker: WorkerView, grace_s: float | None) -> Canc
                 note = "it is on another machine or in another pid namespace: cancel it there"
                 return Cancelled(agent_instance=agent.instance, cancelled=False, status=worker.status, note=note)
             case Condition.QUEUED:
-                if _withdraw(agent):
+                found = _withdraw(agent)
+                if found is _Withdrawal.DONE:
                     return _told(agent)
-                if is_being_started(root_of_tree(agent.task), agent.task.id, agent.instance):
+                if found is _Withdrawal.STARTING:
                     _put_request(agent, grace_s)  # The shim looks for it before it forks, and when it watches.
                     return None
             case Condition.SUPERVISED:
                 _put_request(agent, grace_s)
-                wake_stopped(agent)
-                if poke(agent) or judge(agent) is Condition.SUPERVISED:
+                if _wake(agent):
                     return None
             case Condition.UNSUPERVISED:
                 _put_request(agent, grace_s)
                 begin_burial(agent)
                 return None
     raise AgentctlError(f"{agent.instance} does not hold still: its state changed 100 times", hint="try again")
+
+
+def _wake(agent: AgentDir) -> bool:
+    """Make the shim look at the request; False where it has gone meanwhile."""
+    wake_stopped(agent)
+    return poke(agent) or judge(agent) is Condition.SUPERVISED
 
 
 def _put_request(agent: AgentDir, grace_s: float | None) -> None:
@@ -137,13 +144,26 @@ def _put_request(agent: AgentDir, grace_s: float | None) -> None:
     failpoints.reached("cancel.after-request")
 
 
-def _withdraw(agent: AgentDir) -> bool:
-    """Take a worker out of the queue and end it; False where its start is under way."""
+class _Withdrawal(Enum):
+    """What came of taking a worker out of the queue."""
+
+    #: It is out and has ended.
+    DONE = "done"
+    #: A shim has been given its ticket and is about to take it.
+    STARTING = "starting"
+    #: It had left the queue before.
+    TOO_LATE = "too late"
+
+
+def _withdraw(agent: AgentDir) -> _Withdrawal:
+    """Take a worker out of the queue and end it, unless its start is under way."""
     root = root_of_tree(agent.task)
     with locked(root.queue_lock):
         mine = [t for t in read_queue(root) if (t.task_id, t.instance) == (agent.task.id, agent.instance)]
-        if not mine or is_being_started(root, agent.task.id, agent.instance):
-            return False
+        if not mine:
+            return _Withdrawal.TOO_LATE
+        if is_being_started(root, agent.task.id, agent.instance):
+            return _Withdrawal.STARTING
         decide(agent, Ending(status=Status.CANCELLED, by=who(), message="it was waiting in the queue"))
         for ticket in mine:
             remove_ticket(root, ticket)
@@ -151,7 +171,7 @@ def _withdraw(agent: AgentDir) -> bool:
     publish(agent)
     with contextlib.suppress(AgentctlError):
         update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})
-    return True
+    return _Withdrawal.DONE
 
 
 def _told(agent: AgentDir) -> Cancelled:

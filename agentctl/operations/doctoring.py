@@ -26,7 +26,7 @@ from agentctl.supervision import environment
 from agentctl.supervision.endings import read_decision
 from agentctl.supervision.judging import Condition, judge, queued_instances
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import read_queue
+from agentctl.supervision.tickets import UNSEEN, read_queue
 from agentctl.supervision.tree import AGENT_DIR, COOKIE
 
 Finding = dict[str, Any]
@@ -156,6 +156,11 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
             if fix:
                 path.unlink(missing_ok=True)
             yield _finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
+    for path in sorted(Path(task.queue).glob(f"*{UNSEEN}")):
+        if fix:
+            with locked(task.queue_lock):  # Its spawn, if it lives, holds this until the name counts.
+                path.unlink(missing_ok=True)
+        yield _finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
     for path in sorted(Path(task.cursors).glob("*.claim")):
         if not is_alive_held(path):
             yield _finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")

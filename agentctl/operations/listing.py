@@ -16,7 +16,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
 from agentctl.supervision import questions
 from agentctl.supervision.endings import read_decision
-from agentctl.supervision.judging import Condition, judge, lost_ending, queued_instances, settle
+from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 
 
 def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
@@ -31,7 +31,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     for worker in list(view.workers.values()):
         if not worker.is_terminal:
             agent = task.agent(worker.instance)
-            conditions[worker.instance] = judge(agent, tickets_for(worker, queued))
+            conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, conditions[worker.instance])
     view.apply(reader.read_new())

@@ -84,6 +84,8 @@ def _start_of_tail(path: str, lines: int) -> int:
         return 0
     try:
         end = os.fstat(fd).st_size
+        if lines == 0:
+            return end
         wanted = lines + (1 if end and os.pread(fd, 1, end - 1) == b"\n" else 0)
         while end > 0:
             start = max(0, end - _CHUNK)

@@ -49,11 +49,13 @@ def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any
 def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     path = agent.stdout
     size, digest, tail = _read_tail(path, max_bytes)
+    whole = tail.decode(errors="replace").encode()  # What is no UTF-8 takes three bytes as text.
+    shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     return {
         "source": "stdout" if size else "none",
         "summary": None,
-        "text": tail.decode(errors="replace"),
-        "truncated": size > len(tail),
+        "text": shown,
+        "truncated": size > len(tail) or len(whole) > max_bytes,
         "size": size,
         "sha256": digest,
         "path": str(path) if size else None,

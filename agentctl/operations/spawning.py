@@ -22,26 +22,28 @@ from agentctl.operations.configuring import read_config
 from agentctl.operations.locating import TASK_VARIABLE, Caller, caller, current_task, find_root, find_task, who
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, check_requests, told_by_line
+from agentctl.operations.sandboxes import refuse_in_sandbox
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.dispatch import (
     Dispatched,
     answers,
+    carry_out,
     check_free,
     dispatch,
     dispatch_locked,
     give_orders,
-    tell_refused,
 )
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
-    add_ticket,
     forget_environment,
     make_ticket,
     next_age,
     read_queue,
     remove_ticket,
+    show_ticket,
+    write_ticket,
 )
 
 _COMMAND_SHOWN = 200
@@ -75,6 +77,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     depth = _depth(task, parent, limits)
     check_requests(task, requests)
     root = root_of_tree(task)
+    refuse_in_sandbox(root, parent)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     try:
@@ -119,14 +122,17 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
     make_durable([item.agent.spec for item in prepared], task.agents)
     if queue:
         _keep_environments(prepared, blobs)
-    with locked(root.queue_lock):
-        if not queue:
-            check_free(root, len(prepared))
-        _line_up(root, task, prepared)
-        failpoints.reached("spawn.after-queued")
-        done = _start(root, blobs)
+    before = Dispatched()
+    try:
+        with locked(root.queue_lock):
+            if not queue:
+                before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
+                check_free(root, len(prepared))
+            _line_up(root, task, prepared)
+            done = _start(root, blobs)
+    finally:
+        carry_out(root, before)
     give_orders(root, done, blobs)
-    tell_refused(done)
     return done
 
 
@@ -138,10 +144,14 @@ def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
     ]
     try:
         for item, ticket in zip(prepared, tickets, strict=True):
-            add_ticket(root, ticket, item.spec.after, item.spec.after_any)
-        sync_folder(root.queue)
+            write_ticket(root, ticket, item.spec.after, item.spec.after_any)
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
+        failpoints.reached("spawn.after-queued")
+        # Names that count only now: a worker that starts is in the log, whoever is killed when.
+        for ticket in tickets:
+            show_ticket(root, ticket)
+        sync_folder(root.queue)
     except BaseException:
         for ticket in tickets:
             remove_ticket(root, ticket)

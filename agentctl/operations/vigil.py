@@ -25,7 +25,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import heal, tickets_for
 from agentctl.supervision.dispatch import Lender, dispatch
-from agentctl.supervision.judging import Condition, judge, queued_instances, settle
+from agentctl.supervision.judging import Condition, judge_surely, queued_instances, settle
 
 #: What reading the log, judging and starting a worker or two take.
 _SPARE_FDS = 16
@@ -65,7 +65,7 @@ class Vigil:
         queued = queued_instances(self.task)
         for worker in workers:
             agent = self.task.agent(worker.instance)
-            condition = self.conditions[worker.instance] = judge(agent, tickets_for(worker, queued))
+            condition = self.conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, condition, self._exits.get(worker.instance))
         self.view.apply(self._reader.read_new())

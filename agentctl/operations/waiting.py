@@ -22,7 +22,7 @@ from agentctl.operations.listing import row_of
 from agentctl.operations.locating import caller, find_agent
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision import failpoints
-from agentctl.supervision.dispatch import Lender, dispatch_locked, give_orders
+from agentctl.supervision.dispatch import Lender, carry_out, dispatch_locked
 from agentctl.supervision.slots import loan_lock, place_of
 
 DEFAULT_CONSUMER = "default"
@@ -215,7 +215,7 @@ def _lending(vigil: Vigil) -> Iterator[Lender | None]:
         return
     vigil.watch.add(root.slots)  # A guest's end is told before its place is free: that wakes once more.
     try:
-        yield Lender(me.task.id, me.instance, place)
+        yield Lender(me.task.id, me.instance)
     finally:
         os.close(loan)
 
@@ -225,6 +225,4 @@ def _take_back(vigil: Vigil, lender: Lender | None) -> None:
     if lender is not None:
         with locked(vigil.root.queue_lock):
             done = dispatch_locked(vigil.root)
-        give_orders(vigil.root, done)
-        for launched in done.launches:
-            os.close(launched.answer_fd)
+        carry_out(vigil.root, done)

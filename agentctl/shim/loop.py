@@ -20,7 +20,7 @@ from agentctl.errors import AgentctlError
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.dispatch import Dispatched, dispatch_locked, give_orders
+from agentctl.supervision.dispatch import Dispatched, carry_out, dispatch_locked
 from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
 from agentctl.supervision.slots import Place
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket
@@ -114,11 +114,9 @@ class _Shim:
                     done = self._dispatch(me, takes_more)
         except (AgentctlError, OSError):
             return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
-        give_orders(self.root, done, folder=self.folder)
-        for launched in done.launches:
-            os.close(launched.answer_fd)
-        for agent in done.refused:
-            self.debt.add_ended(agent)
+        carry_out(self.root, done, folder=self.folder)
+        for ticket in done.removed:
+            self.debt.add_ended(self.root.sibling(ticket.task_id).agent(ticket.instance))
         if done.mine is None:
             return None
         self.ticket, self.place = done.mine

@@ -23,7 +23,7 @@ from agentctl.shim.timelimit import TimeLimit
 from agentctl.supervision import failpoints, questions
 from agentctl.supervision.endings import from_wait_status
 from agentctl.supervision.spec import WorkerSpec
-from agentctl.supervision.tree import below_me
+from agentctl.supervision.tree import below_me, without_shim
 
 if TYPE_CHECKING:
     from agentctl.shim.guard import Wakeups
@@ -68,7 +68,9 @@ class Attempt:
     def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
         self.agent, self.spec, self.pid, cookie = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
-        self.tree = below_me(cookie)
+        leader = processes.identify(self.pid)
+        # Without child subreapers (macOS) the tree is found as far as it can be.
+        self.tree = below_me(cookie) if processes.LINUX or leader is None else without_shim(leader, cookie)
         self.began = monotonic()
         self.limit = TimeLimit(self.spec.timeout_s, self.began)
         self.next_tick = self.began

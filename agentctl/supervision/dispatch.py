@@ -5,44 +5,34 @@ It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `sh
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from agentctl.adapters import eventlog, processes
+from agentctl.adapters import processes
 from agentctl.adapters.config import known_limits
-from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.roster import Row, update
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.domain import events as ev
-from agentctl.domain.states import Reason, Status
-from agentctl.errors import AgentctlError, Damaged, NoFreeSlot
+from agentctl.adapters.roster import mark_stale
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.errors import AgentctlError, NoFreeSlot
 from agentctl.supervision import environment
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.slots import (
     Occupant,
     Place,
-    Survey,
     describe_taken,
     guest_place,
     guests_of,
     move_guests,
+    place_of,
+    starting_of,
     survey,
 )
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import (
-    NO_ENVIRONMENT,
-    Ticket,
-    dependencies_of,
-    forget_environment,
-    read_queue,
-    remove_ticket,
-)
+from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, forget_environment, read_queue
 
 Blobs = Mapping[tuple[str, str], bytes]
 
@@ -52,7 +42,6 @@ class Lender(NamedTuple):
 
     task_id: str
     instance: str
-    place: str
 
 
 class Dispatched:
@@ -62,9 +51,8 @@ class Dispatched:
         self.launches: list[Launch] = []
         #: What the calling shim takes itself.
         self.mine: tuple[Ticket, Place] | None = None
-        #: Workers that ended because one they were to start after did not complete, and their tickets.
-        self.refused: list[AgentDir] = []
-        self.hopeless: set[Ticket] = set()
+        #: Tickets of workers that were ended because they can never start.
+        self.removed: list[Ticket] = []
         #: Why no more could be started: a full disk, no process left.
         self.problem: str | None = None
 
@@ -75,19 +63,17 @@ def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None
         return Dispatched()
     with locked(root.queue_lock):
         done = dispatch_locked(root, given=given, lender=lender)
-    give_orders(root, done, given)
-    for launched in done.launches:
-        os.close(launched.answer_fd)
-    tell_refused(done)
+    carry_out(root, done, given)
     return done
 
 
-def tell_refused(done: Dispatched) -> None:
-    """Put the workers that a dispatch ended into the roster; the queue's lock must be free again."""
-    for agent in done.refused:
-        with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it.
-            row = Row(read_spec(agent.spec).agent, Status.FAILED, Reason.DEPENDENCY)
-            update(agent.task, {agent.instance: row})
+def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+    """Do what a dispatch has left for after the queue's lock, without waiting for the shims' answers."""
+    give_orders(root, done, given, folder)
+    for launched in done.launches:
+        os.close(launched.answer_fd)
+    for ticket in done.removed:
+        mark_stale(root.sibling(ticket.task_id))
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
@@ -126,7 +112,7 @@ def dispatch_locked(
     try:
         move_guests(root, found)
         folder = folder or environment.store_folder()
-        for ticket in _ready(root, queue, found, done):
+        for ticket in ready_tickets(root, queue, starting_of(found), given or (), done.removed):
             if not _has_environment(ticket, folder, given):
                 continue
             place = found.free.pop(0) if found.free else _lent(root, ticket, lender)
@@ -140,16 +126,14 @@ def dispatch_locked(
                 place.let_go()
                 done.problem = f"it could not be started: {error.strerror}"
                 break
-        for ticket in done.hopeless:
+        for ticket in done.removed:
             forget_environment(root, ticket.environment, folder)
     finally:
         found.release()
     return done
 
 
-def _give_place(
-    root: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
-) -> None:
+def _give_place(root: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched) -> None:
     if shim is not None and done.mine is None:
         place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
         done.mine = (ticket, place)
@@ -165,10 +149,8 @@ def check_free(root: TaskDir, wanted: int) -> None:
     try:
         move_guests(root, found)
         folder = environment.store_folder()
-        ready = (
-            ticket for ticket in _ready(root, queue, found, Dispatched())
-            if _has_environment(ticket, folder, None)
-        )  # fmt: skip
+        tickets = ready_tickets(root, queue, starting_of(found), (), [])
+        ready = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
         spoken_for = sum(1 for _ in islice(ready, len(found.free)))
         if len(found.free) - spoken_for < wanted:
             names = describe_taken(found.taken)
@@ -182,88 +164,6 @@ def check_free(root: TaskDir, wanted: int) -> None:
         found.release()
 
 
-def _ready(root: TaskDir, queue: list[Ticket], found: Survey, done: Dispatched) -> Iterator[Ticket]:
-    """Yield the tickets that may start, in order, looking no further than is asked for.
-
-    Those whose dependencies failed are ended first, and those behind them too.
-    """
-    starting = {(occupant.task_id, occupant.instance) for occupant in found.taken}
-    held_back = _end_hopeless(root, [ticket for ticket in queue if ticket.waits], done)
-    for ticket in queue:
-        if ticket in held_back or (ticket.task_id, ticket.instance) in starting:
-            continue
-        agent = root.sibling(ticket.task_id).agent(ticket.instance)
-        if agent.worker.exists() and _is_over(agent):
-            remove_ticket(root, ticket)
-        else:
-            yield ticket
-
-
-def _end_hopeless(root: TaskDir, waiting: list[Ticket], done: Dispatched) -> set[Ticket]:
-    """End the workers whose dependencies did not complete; return the tickets that may not start now."""
-    held_back: set[Ticket] = set()
-    again = bool(waiting)
-    while again:
-        again = False
-        for ticket in [ticket for ticket in waiting if ticket not in done.hopeless]:
-            failed, is_met = _look_at_dependencies(root, ticket)
-            if failed:
-                agent = root.sibling(ticket.task_id).agent(ticket.instance)
-                _refuse(root, ticket, agent, failed)
-                done.refused.append(agent)
-                done.hopeless.add(ticket)
-                again = True
-            if failed or not is_met:
-                held_back.add(ticket)
-            else:
-                held_back.discard(ticket)
-    return held_back
-
-
-def _is_over(agent: AgentDir) -> bool:
-    """Tell whether a ticket came back from the dead: its worker was started, or has ended.
-
-    A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
-    """
-    if agent.has_ended:
-        return True
-    rows = eventlog.LogReader(agent.task.events).read_new()
-    return any(
-        not isinstance(row, ev.BadLine)
-        and row[1]["type"] == ev.STARTED
-        and row[1].get("agentInstance") == agent.instance
-        for row in rows
-    )
-
-
-def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
-    """Return (the worker that did not complete, whether all have ended as wished)."""
-    try:
-        names, any_end = dependencies_of(root, ticket)
-    except Damaged as error:
-        return error.message, False
-    is_met = True
-    for name in names:
-        agent = root.sibling(ticket.task_id).agent(name)
-        try:
-            decision = read_json(agent.exit)
-        except Damaged:
-            decision = {}
-        if decision is None and not agent.path.exists():
-            decision = {"status": "is gone: its folder was removed"}
-        if decision is None:
-            is_met = False
-        elif decision.get("status") != Status.COMPLETED and not any_end:
-            return f"{name} {decision.get('status', 'failed')}", False
-    return None, is_met
-
-
-def _refuse(root: TaskDir, ticket: Ticket, agent: AgentDir, why: str) -> None:
-    decide(agent, Ending(status=Status.FAILED, reason=Reason.DEPENDENCY, message=f"it was to start after {why}"))
-    remove_ticket(root, ticket)
-    publish(agent)
-
-
 def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:
     if given and (ticket.task_id, ticket.instance) in given:
         return True
@@ -274,7 +174,8 @@ def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
     """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
     if lender is None or not _descends(root, ticket, lender):
         return None
-    return guest_place(root, lender.place)
+    place = place_of(root, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    return guest_place(root, place) if place is not None else None
 
 
 def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:

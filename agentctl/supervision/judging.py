@@ -8,7 +8,7 @@ from enum import Enum
 from agentctl.adapters import processes, roster
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
@@ -75,6 +75,19 @@ def _judge_without_identity(agent: AgentDir) -> Condition:
         if shim is not None and processes.life_of(shim) is Life.ALIVE:
             return Condition.SUPERVISED
     return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else Condition.LOST
+
+
+def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
+    """Judge a worker as `judge` does; one that seems lost without ever having had a shim is looked at once more.
+
+    Its spawn may be about to put its ticket into the queue, and holds the queue's lock until it has. So this must not
+    be called under that lock.
+    """
+    condition = judge(agent, queued)
+    if condition is Condition.LOST and not agent.shim.exists():
+        with locked(root_of_tree(agent.task).queue_lock):
+            return judge(agent)
+    return condition
 
 
 def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:

@@ -66,11 +66,6 @@ class Place(NamedTuple):
         with contextlib.suppress(OSError):
             os.close(self.fd)
 
-    def is_slot(self, root: TaskDir) -> bool:
-        """Tell whether it is a slot of its own by now, and no guest place."""
-        mine = os.fstat(self.fd)
-        return any(name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)) for name in _names(root))
-
 
 def read_occupant(path: FilePath) -> Occupant | None:
     """Return who a place names; None where it names nobody."""
@@ -170,24 +165,37 @@ def guests_of(root: TaskDir) -> list[str]:
 def move_guests(root: TaskDir, found: Survey) -> None:
     """Give free slots to guests before anybody else, so that lenders get theirs back.
 
-    The lock is on the file, so a rename moves the guest: its shim need not know.
+    The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
     """
-    for name in sorted(guests_of(root), key=len):
-        if not found.free:
-            return
-        path = root.slots / name
-        fd = try_lock(path)
-        if fd is not None:
-            occupant = read_occupant(path)
-            is_alive = occupant is not None and is_still_there(root, occupant)
-            os.close(fd)
-            if not is_alive:
-                continue  # Nobody's place. A guest whose shim is gone is still at work.
-        place = found.free.pop(0)
+    for place in list(found.free):
         slot = _path_of(root, place)
-        os.rename(path, slot)
+        guests = [name for name in guests_of(root) if _is_taken(root, name)]
+        if not guests:
+            return
+        # The slot's own guest first: another one's guest would take that one's name.
+        name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
+        found.free.remove(place)
+        os.rename(root.slots / name, slot)
         os.close(place.fd)
+        for below in [other for other in _names(root) if other.startswith(name + ".")]:
+            os.rename(root.slots / below, root.slots / (slot.name + below[len(name) :]))
         found.taken.append(read_occupant(slot) or Occupant("", "?"))
+
+
+def _is_taken(root: TaskDir, name: str) -> bool:
+    """Tell whether somebody is in a place: who holds its lock, or an occupant without a shim who may be alive."""
+    fd = try_lock(root.slots / name)
+    if fd is None:
+        return True
+    occupant = read_occupant(root.slots / name)
+    is_alive = occupant is not None and is_still_there(root, occupant)
+    os.close(fd)
+    return is_alive
+
+
+def starting_of(found: Survey) -> set[tuple[str, str]]:
+    """Return the workers that the taken places name."""
+    return {(occupant.task_id, occupant.instance) for occupant in found.taken}
 
 
 def _path_of(root: TaskDir, place: Place) -> FilePath:

@@ -17,6 +17,8 @@ from agentctl.supervision import environment
 
 LOWEST, HIGHEST = -4000, 4000
 NO_ENVIRONMENT = "0"
+#: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is no ticket.
+UNSEEN = ".new"
 _DOTS = 5
 
 
@@ -80,9 +82,9 @@ def make_ticket(task_id: str, instance: str, priority: int, age: int, environmen
     return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
 
 
-def add_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
-    """Put a ticket into the queue (the caller holds the queue's lock and makes the folder durable)."""
-    path = root.queue / ticket
+def write_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
+    """Put a ticket on disk under a name that does not count yet (the caller holds the queue's lock)."""
+    path = root.queue / (ticket + UNSEEN)
     if ticket.waits:
         write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
     else:
@@ -90,13 +92,21 @@ def add_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: b
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
+def show_ticket(root: TaskDir, ticket: Ticket) -> None:
+    """Put a written ticket into the queue (the caller makes the folder durable)."""
+    with storage_errors(root.queue, "write to"):
+        os.rename(root.queue / (ticket + UNSEEN), root.queue / ticket)
+
+
 def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
     """Take a ticket out; tell whether it was there."""
-    try:
-        os.unlink(root.queue / ticket)
-    except FileNotFoundError:
-        return False
-    return True
+    for name in (ticket, ticket + UNSEEN):
+        try:
+            os.unlink(root.queue / name)
+        except FileNotFoundError:
+            continue
+        return True
+    return False
 
 
 def forget_environment(root: TaskDir, token: str, folder: FilePath) -> None:

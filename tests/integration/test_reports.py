@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 
 from tests.steps import new_task, row, spawn
@@ -12,7 +13,7 @@ from tests.support import run, worker
 
 def test_progress_shows_in_list_while_the_worker_lives(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    report = " ".join(worker("reports", "--progress", "40", "half-way", "--message", "found it"))
+    report = shlex.join(worker("reports", "--progress", "40", "half-way", "--message", "found it"))
     spawn(["sh", "-c", f"{report}; touch {tmp_path / 'said'}; while [ ! -e {tmp_path / 'gate'} ]; do sleep 0.01; done"], name="a")
     spawn(["sh", "-c", f"while [ ! -e {tmp_path / 'said'} ]; do sleep 0.01; done"], name="b")
     task.ended("b")
@@ -37,14 +38,14 @@ def test_a_declared_result_is_told_by_result_show_and_events(root: Path, tmp_pat
     assert told["files"] == [{"path": str(notes), "size": len(notes.read_bytes()), "sha256": digest}]
     plain = run("result", "a")
     assert plain.out == "three bugs\n"
-    assert f"file: {notes} (16 bytes)" in plain.err
+    assert f"file: {notes} (15 bytes)" in plain.err
     assert [event["payload"]["summary"] for event in task.events("result.declared")] == ["three bugs"]
     assert run("show", "a", "--json").json["result"]["summary"] == "three bugs"
 
 
 def test_a_later_result_replaces_the_one_before(root: Path) -> None:
     new_task()
-    again = " && ".join(" ".join(worker("reports", "--summary", text)) for text in ("first", "second"))
+    again = " && ".join(shlex.join(worker("reports", "--summary", text)) for text in ("first", "second"))
     spawn(["sh", "-c", again], name="a")
     run("wait", "a")
     assert run("result", "a").out == "second\n"

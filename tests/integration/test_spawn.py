@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -34,8 +35,6 @@ def looked(task: Task, *options: str, env: dict[str, str | None] | None = None) 
     """Run a worker that looks at itself; return what it saw."""
     argv = [sys.executable, "-c", LOOKS, "an argument", ""]
     run("spawn", "--name", "looks", "--wait", *options, "--", *argv, env=env)
-    import json
-
     seen: dict[str, object] = json.loads(output(task, "looks"))
     return seen
 

@@ -1,0 +1,257 @@
+"""At stake: whoever is killed at whatever moment, the truth is told, nothing runs twice, and the queue goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready
+from tests.steps import Task, new_task, row, spawn, statuses
+from tests.support import Completed, run, start, wait_until, worker
+
+VARIABLE = "AGENTCTL_FAILPOINT"
+
+#: Where a spawn into the queue is killed -> (its end, how often its program was executed).
+STARTS = {
+    # Nobody was told of it: as if it had not been asked for.
+    "spawn.after-mkdir": (None, 0),
+    "spawn.after-spec": (None, 0),
+    # On disk with its environment: the next dispatch starts it.
+    "spawn.after-ticket": ("completed", 1),
+    "spawn.after-queued": ("completed", 1),
+    "dispatch.after-launch": ("completed", 1),
+    "shim.locked": ("completed", 1),
+    "shim.after-fork": ("completed", 1),
+    "shim.after-identity": ("completed", 1),
+    # Told as started: never started again. The child at the gate went unexecuted.
+    "shim.after-started": ("failed", 0),
+    "shim.after-ticket": ("failed", 0),
+    # Executed, and nobody saw the exit.
+    "shim.after-gate": ("failed", 1),
+    "shim.after-leader": ("failed", 1),
+    "shim.after-sweep": ("failed", 1),
+    # The decision is on disk: it is copied, not made again.
+    "shim.after-exit-file": ("completed", 1),
+    "shim.after-end-event": ("completed", 1),
+    "shim.before-release": ("completed", 1),
+}
+
+
+def marks(file: Path) -> list[str]:
+    """Return how the program of each worker `says` that it was executed."""
+    file.touch()
+
+    return ["/bin/sh", "-c", f'echo "$AGENTCTL_INSTANCE" >> {file}']
+
+
+def killed_spawn(failpoint: str, argv: list[str], *options: str) -> Completed:
+    """Spawn `a` with a failpoint; what it is to kill is dead when this returns."""
+    done = run("spawn", *options, "--name", "a", "--", *argv, env={VARIABLE: failpoint}, check=False)
+    assert (done.code == -signal.SIGKILL) == (not failpoint.startswith("shim.")), done
+    return done
+
+
+def read_all(task: Task) -> dict[str, dict[str, Any]]:
+    """Run the commands that only read, all at once; return the rows of `list`."""
+    commands = {"list": ["list", "--json"], "show": ["show", "a"], "doctor": ["doctor"], "result": ["result", "a"]}
+    running = {name: start(*argv) for name, argv in commands.items()}
+    said = {name: (*process.communicate(timeout=30), process.returncode) for name, process in running.items()}
+    for name, (_, err, code) in said.items():
+        assert code in (0, 1, 7), (name, said[name])
+        assert "bug in agentctl" not in err, (name, err)
+    rows = {one["agentInstance"]: one for one in json.loads(said["list"][0])}
+    for one in rows.values():  # What is said to run does run, or its guardian lives.
+        assert one["status"] != "running" or one["health"] in ("supervised", "unsupervised"), one
+    return rows
+
+
+def drain() -> dict[str, str]:
+    """Take every end from `wait-any`; none may come twice."""
+    given: dict[str, str] = {}
+    while (told := run("wait-any", "--json", "--timeout-seconds", "20", check=False)).code == 0:
+        assert told.json["agentInstance"] not in given, told
+        given[told.json["agentInstance"]] = told.json["status"]
+    assert told.code == 6, told
+    return given
+
+
+@pytest.mark.parametrize("failpoint", STARTS)
+def test_a_spawn_into_the_queue_killed_at_any_turn(root: Path, tmp_path: Path, failpoint: str) -> None:
+    task = new_task(cap=1)
+    ran = tmp_path / "ran"
+    killed_spawn(failpoint, marks(ran), "--queue")
+    wait_for_the_killed(task, failpoint)
+    read_all(task)
+    run("spawn", "--queue", "--wait", "--name", "b", "--", *marks(ran), timeout=40)
+    status, times = STARTS[failpoint]
+    assert drain() == {"b": "completed"} | ({"a": status} if status else {})
+    assert ran.read_text(encoding="ascii").split().count("a") == times
+    if status:
+        assert is_settled(task, "a")["status"] == status
+        assert len(task.events("agent.started", of="a")) == 1
+        assert run("cancel", "a", "--json").json["cancelled"] is False
+    else:
+        assert "a" not in statuses()
+        assert run("doctor", "--fix", check=False).code in (0, 1)
+        run("spawn", "--wait", "--name", "a", "--", "true")  # its name is free again
+    assert task.tickets() == []
+
+
+def wait_for_the_killed(task: Task, failpoint: str) -> None:
+    """Wait until the shim that is to die at an end has done so."""
+    if failpoint.startswith("shim."):
+        wait_until(lambda: not _shim_lives(task), what="the shim to die")
+
+
+def _shim_lives(task: Task) -> bool:
+    path = Path(f"/proc/{task.shim_of('a')}/cmdline")
+    return path.exists() and b"shim/__main__.py" in path.read_bytes()
+
+
+@pytest.mark.parametrize("failpoint", ["spawn.after-ticket", "spawn.after-queued", "dispatch.after-launch"])
+def test_a_spawn_killed_with_its_environment_keeps_nobody_from_starting(root: Path, tmp_path: Path, failpoint: str) -> None:
+    """Its environment was in memory of the killed command alone: it waits for another one, or for its cancel."""
+    task = new_task(cap=1)
+    ran = tmp_path / "ran"
+    killed_spawn(failpoint, marks(ran))
+    read_all(task)
+    spawn(marks(ran), "--wait", name="b")
+    assert task.tickets() == ["a"]
+    assert "environment is gone" in run("doctor", check=False).out
+    if failpoint == "spawn.after-queued":
+        assert run("cancel", "a", "--json").json["status"] == "cancelled"
+    else:
+        assert run("spawn", "--resume-queue", "--json").json == ["a"]
+    run("wait", "a", check=False)
+    expected = ("cancelled", 0) if failpoint == "spawn.after-queued" else ("completed", 1)
+    assert (is_settled(task, "a")["status"], ran.read_text(encoding="ascii").split().count("a")) == expected
+
+
+@pytest.mark.parametrize("failpoint", ["shim.locked", "shim.after-fork", "shim.after-identity"])
+def test_a_shim_killed_before_the_start_is_told_by_spawn(root: Path, tmp_path: Path, failpoint: str) -> None:
+    task = new_task(cap=1)
+    ran = tmp_path / "ran"
+    refused = killed_spawn(failpoint, marks(ran))
+    assert refused.code == 1
+    assert "a could not be started: its shim died" in refused.err
+    assert read_all(task)["a"]["reason"] == "not_started"
+    assert is_settled(task, "a")["reason"] == "not_started"
+    spawn(["true"], "--wait", name="b")
+    assert ran.read_text(encoding="ascii") == ""
+    assert drain() == {"a": "failed", "b": "completed"}
+
+
+@pytest.mark.parametrize("failpoint", ["shim.after-started", "shim.after-ticket"])
+def test_spawn_does_not_say_running_of_what_was_never_executed(root: Path, tmp_path: Path, failpoint: str) -> None:
+    task = new_task(cap=1)
+    said = killed_spawn(failpoint, marks(tmp_path / "ran"))
+    assert said.code != 0 or "running" not in said.out, said
+    assert read_all(task)["a"]["status"] == "failed"
+    spawn(["true"], "--wait", name="b")
+    assert (tmp_path / "ran").read_text(encoding="ascii") == ""
+
+
+def test_a_spawn_with_a_key_killed_before_it_told_anybody_burns_no_key(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    ran = tmp_path / "ran"
+    for failpoint in ("spawn.after-mkdir", "spawn.after-spec"):
+        killed_spawn(failpoint, marks(ran), "--key", failpoint)
+        again = spawn(marks(ran), "--key", failpoint, "--wait").json
+        assert again["reused"] is False
+        assert again["status"] == "completed"
+    assert len(ran.read_text(encoding="ascii").split()) == 2
+    assert task.tickets() == []
+
+
+def test_a_shim_killed_at_the_gate_with_a_tree_to_come_leaves_nothing_alive(root: Path, tmp_path: Path) -> None:
+    """An orphan at the gate never executes its program."""
+    task = new_task()
+    killed_spawn("shim.after-ticket", worker("stubborn", tmp_path / "pids"), "--queue")
+    pid = task.events("agent.started", of="a")[0]["payload"]["pid"]
+    wait_until(lambda: Path(f"/proc/{pid}/cmdline"), accept=lambda path: not path.exists() or not path.read_bytes(), what="its exit")
+    assert read_all(task)["a"]["status"] == "failed"
+    assert not (tmp_path / "pids").exists()
+
+
+@pytest.mark.parametrize("supervised", [True, False], ids=["supervised", "unsupervised"])
+def test_a_cancel_killed_after_its_request_takes_effect_or_can_be_said_again(
+    root: Path, tmp_path: Path, supervised: bool
+) -> None:
+    task = new_task(cap=1, grace=0.1)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), name="a")
+    spawn(["true"], "--queue", name="b")
+    tree = members(pids)
+    if not supervised:
+        kill_shims(task, "a")
+    assert run("cancel", "a", env={VARIABLE: "cancel.after-request"}, check=False).code == -signal.SIGKILL
+    assert (task.agent("a") / "cancel.json").exists()
+    if not supervised:
+        assert row("a")["health"] == "unsupervised"
+        assert run("cancel", "a", "--json").json["cancelled"] is True
+    task.ended("a")
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+    run("wait", "b")
+
+
+def test_a_guardian_killed_in_the_middle_of_an_escalation_is_replaced(root: Path, tmp_path: Path) -> None:
+    """First the shim, then who went on in its place: each cancel takes up what is left."""
+    task = new_task(grace=0.3)
+    pids = tmp_path / "pids"
+    spawn(worker("stubborn", pids), "--grace-seconds", "60", name="a")
+    tree = members(pids)
+    run("cancel", "a", "--no-wait")
+    kill_shims(task, "a")
+    run("cancel", "a", "--no-wait")
+    undertaker = task.shim_of("a")
+    assert row("a")["health"] == "supervised"
+    os.kill(undertaker, signal.SIGKILL)
+    wait_until(lambda: row("a")["health"], accept=lambda health: health == "unsupervised", what="it to be alone")
+    assert run("cancel", "a", "--grace-seconds", "0.05", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_a_responder_killed_after_its_answer_has_answered(root: Path) -> None:
+    task = new_task()
+    spawn(worker("asks", "--kind", "input", "What?"), name="a")
+    task.has("agent.blocked", "a")
+    killed = run("interact", "respond", "a", "this", env={VARIABLE: "respond.after-answer"}, check=False)
+    assert killed.code == -signal.SIGKILL
+    assert run("interact", "respond", "a", "that", check=False).code != 0
+    run("wait", "a")
+    assert (task.agent("a") / "stdout.log").read_text(encoding="utf-8") == "answer: this\n"
+    assert [event["type"] for event in task.events(of="a")][-1] == "agent.completed"
+    assert run("interact", "list", "--json").json == []
+
+
+@pytest.mark.parametrize("failpoint", ["wait.after-claim", "wait.after-print"])
+def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoint: str) -> None:
+    new_task()
+    spawn(["true"], "--wait", name="a")
+    killed = run("wait-any", "--json", env={VARIABLE: failpoint}, check=False)
+    assert killed.code == -signal.SIGKILL
+    assert ("completed" in killed.out) == (failpoint == "wait.after-print")
+    again = run("wait-any", "--json").json
+    assert (again["agentInstance"], again["redelivered"]) == ("a", True)
+    assert run("wait-any", check=False).code == 6
+
+
+def test_a_killed_shim_of_a_worker_that_goes_on_loses_nothing_of_its_files(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
+    says_ready(task, "a")
+    leader = leader_of(task, "a")
+    kill_shims(task, "a")
+    (tmp_path / "gate").touch()
+    wait_until(lambda: lives(leader), accept=lambda alive: not alive, what="its own end")
+    assert statuses() == {"a": "failed"}
+    assert is_settled(task, "a")["reason"] == "lost"
+    assert (task.agent("a") / "stdout.log").read_bytes() == b"ready\ndone\n"
+    assert "done" in run("result", "a", check=False).out

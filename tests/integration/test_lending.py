@@ -1,0 +1,145 @@
+"""At stake: a lent slot goes to descendants alone, one at a time, and the loan ends with the wait that made it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
+from tests.support import run, wait_for_json, wait_until, worker
+
+AGENTCTL = f"{sys.executable} -m agentctl"
+
+
+def gated(gate: Path) -> str:
+    """Return the shell's words for a worker that completes once `gate` is there."""
+    return shlex.join(worker("exits", 0, "--after-file", gate))
+
+
+def parent_of_two(tmp_path: Path, then: str) -> list[str]:
+    """Return a worker that queues `one` and `two`, writes the pid of its wait down, waits, and does `then`."""
+    queue = [f"{AGENTCTL} spawn --queue --name {name} -- {gated(tmp_path / name)} || exit 1" for name in ("one", "two")]
+    wait = f"{AGENTCTL} wait one two & echo $! > {tmp_path / 'wait.part'}; mv {tmp_path / 'wait.part'} {tmp_path / 'wait'}"
+    return ["bash", "-c", "; ".join([*queue, wait, "wait $!", then])]
+
+
+def started(task: Task) -> list[str]:
+    """Return who has started."""
+    return task.order("agent.started")
+
+
+def open_gates(tmp_path: Path, *names: str) -> None:
+    """Let workers end."""
+    for name in names:
+        (tmp_path / name).touch()
+
+
+def test_a_stranger_gets_no_lent_slot_whatever_its_priority(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn(parent_of_two(tmp_path, "true"), name="top")
+    task.has("agent.started", "one")
+    spawn(["true"], "--queue", "--priority", "100", name="stranger")
+    open_gates(tmp_path, "one")
+    task.has("agent.started", "two")
+    open_gates(tmp_path, "two")
+    task.ended("top", "stranger")
+    assert started(task) == ["top", "one", "two", "stranger"]
+
+
+def test_the_loan_ends_with_a_killed_wait(root: Path, tmp_path: Path) -> None:
+    """The one stated exception: the guest that is at work goes on beside its lender. Nobody new joins them."""
+    task = new_task(cap=1)
+    spawn(parent_of_two(tmp_path, f"touch {tmp_path / 'killed'}; {gated(tmp_path / 'top')}"), name="top")
+    task.has("agent.started", "one")
+    os.kill(int((tmp_path / "wait").read_text()), signal.SIGKILL)
+    wait_until((tmp_path / "killed").exists)
+    assert statuses() == {"top": "running", "one": "running", "two": "queued"}
+
+    open_gates(tmp_path, "one")
+    task.ended("one")
+    run("wait-any", "two", "--timeout-seconds", "0.05", check=False)
+    assert spawn(["true"], name="x", check=False).code == 5
+    assert started(task) == ["top", "one"], "no new child in a slot whose loan is over"
+
+    open_gates(tmp_path, "top")
+    task.has("agent.started", "two")
+    open_gates(tmp_path, "two")
+    task.ended("top", "two")
+
+
+def test_a_guest_whose_lender_goes_on_gets_the_next_free_slot_before_the_queue(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=2)
+    spawn_batch([held(tmp_path / "other", "other")])
+    spawn(parent_of_two(tmp_path, gated(tmp_path / "top")), name="top")
+    task.has("agent.started", "one")
+    os.kill(int((tmp_path / "wait").read_text()), signal.SIGKILL)
+    spawn(["true"], "--queue", "--priority", "100", name="stranger")
+    open_gates(tmp_path, "other")
+    task.ended("other")
+    run("wait-any", "stranger", "--timeout-seconds", "0.05", check=False)
+    assert statuses() == {"other": "completed", "top": "running", "one": "running", "two": "queued", "stranger": "queued"}
+    open_gates(tmp_path, "one")
+    task.ended("stranger")
+    task.has("agent.started", "two")
+    open_gates(tmp_path, "two", "top")
+    task.ended("one", "two", "top")
+
+
+def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn(worker("nests", 1, 1, "--leaf-waits-for", tmp_path / "gate", "--file", tmp_path / "children"), name="top")
+    (child,) = wait_for_json(tmp_path / "children")
+    task.has("agent.started", child)
+    kill(task.shim_of(child))
+    os.kill(row("top")["pid"], signal.SIGKILL)
+    task.ended("top")
+    assert row(child)["health"] == "unsupervised"
+    assert spawn(["true"], name="x", check=False).code == 5
+    (tmp_path / "gate").touch()
+    wait_until(lambda: spawn(["true"], name="x", check=False).code, accept=lambda code: code == 0)
+    run("wait", "x")
+
+
+def test_a_wait_with_a_time_limit_takes_the_slot_back(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    script = (
+        f"{AGENTCTL} spawn --queue --name one -- {gated(tmp_path / 'one')};"
+        f"{AGENTCTL} spawn --queue --name two -- true; {AGENTCTL} wait one --timeout-seconds 1; echo code $?;"
+        f"touch {tmp_path / 'back'}; {gated(tmp_path / 'top')}"
+    )
+    spawn(["sh", "-c", script], name="top")
+    wait_until((tmp_path / "back").exists)
+    assert "code 4" in (task.agent("top") / "stdout.log").read_text()
+    assert "one" in started(task)
+    open_gates(tmp_path, "one")
+    task.ended("one")
+    run("wait-any", "two", "--timeout-seconds", "0.05", check=False)
+    assert "two" not in started(task)
+    open_gates(tmp_path, "top")
+    task.ended("top", "two")
+
+
+def test_a_grandchild_is_a_guest_of_the_guest(root: Path, tmp_path: Path) -> None:
+    """At a cap of one, three levels deep: cancelling the middle one gives its place back to the top's child."""
+    task = new_task(cap=1, depth=2)
+    spawn(worker("nests", 2, 1, "--leaf-waits-for", tmp_path / "gate"), name="top")
+    wait_until(lambda: started(task), accept=lambda names: len(names) == 3, what="three levels")
+    top, middle, leaf = started(task)
+    assert top == "top"
+    run("cancel", middle)
+    task.ended("top", middle, leaf)
+    assert statuses() == {"top": "failed", middle: "cancelled", leaf: "cancelled"}
+    assert spawn(["true"], name="next").json["status"] == "running"
+    task.ended("next")
+
+
+def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Path, tmp_path: Path) -> None:
+    """The child queues one of its own and ends; only the top still waits for everything below it."""
+    task = new_task(cap=1, depth=2)
+    inner = f"{AGENTCTL} spawn --queue --name leaf -- true"
+    spawn(["sh", "-c", f"{AGENTCTL} spawn --queue --name child -- sh -c {shlex.quote(inner)}; {AGENTCTL} wait-all"], name="top")
+    task.ended("top", "child", "leaf")
+    assert set(statuses().values()) == {"completed"}
