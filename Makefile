@@ -13,6 +13,9 @@ PYTHONS := $(PYTHON)
 endif
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
+# The tests mostly wait for processes of theirs: more of them at once than there are cores.
+PYTEST_JOBS ?= --numprocesses 4
+
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
 .PHONY: help demo test soak test-all lint format bench clean
@@ -24,13 +27,13 @@ demo: $(VENV)/.run ## run the shipped survey on this repository, from start to r
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## the tests, without the long ones
-	@$(PY) -m pytest -m "not slow and not soak"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak"
 
 soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
-	@$(PY) -m pytest -m "slow or soak"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "slow or soak"
 
 test-all: $(VENV)/.dev ## every test
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(PYTEST_JOBS)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .

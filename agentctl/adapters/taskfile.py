@@ -95,7 +95,8 @@ def parse(path: Path, data: bytes) -> Document:
         line = data[: getattr(error, "position", 0)].count(b"\n") + 1
         raise UsageError(f"{path}:{line}: {' '.join(str(error).split())[:300]}", hint="is it YAML in UTF-8?") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{path}:1: it must be a mapping (key: value), not {type(value).__name__}")
+        problem = f"it must be a mapping (key: value), not {type(value).__name__}"
+        raise UsageError(f"{path}:1: {problem}", hint="mend that line; nothing was changed")
     return Document(path, value, dict(_lines_of(node, ())))
 
 

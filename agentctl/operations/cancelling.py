@@ -17,7 +17,7 @@ from agentctl.adapters.roster import Row, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import whole_limit_s
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.listing import read_task
@@ -74,21 +74,34 @@ def cancel_workers(
         find_agent(task, name)
     view, _ = read_task(task)
     named = [worker.instance for worker in view.workers.values() if not worker.is_terminal] if all_ else list(instances)
-    chosen = list(dict.fromkeys([*named, *(child for name in named for child in view.descendants(name))]))
-    done: dict[str, Cancelled] = {}
-    pending: list[str] = []
-    workers = [view.workers.get(name) or WorkerView(name) for name in chosen]
-    # The queued ones first: the end of a running one would start them.
-    for worker in sorted(workers, key=lambda worker: worker.status is not Status.QUEUED):
-        name = worker.instance
-        found = _request(task.agent(name), worker, grace_s)
-        if found is None:
-            pending.append(name)
-        elif name in named or found.cancelled:
-            done[name] = found
+    found = _request_all(task, view, named, grace_s)
+    pending = [name for name, one in found.items() if one is None]
+    done = {name: one for name, one in found.items() if one is not None and (name in named or one.cancelled)}
     done |= _await_ends(task, pending) if wait else {name: _on_its_way(name) for name in pending}
     _run_queue(task)
-    return [done[name] for name in chosen if name in done]
+    return [done[name] for name in dict.fromkeys([*named, *found]) if name in done]
+
+
+def _request_all(
+    task: TaskDir, view: TaskView, named: Sequence[str], grace_s: float | None
+) -> dict[str, Cancelled | None]:
+    """Ask for the ends of workers and of all below them; None for each whose end is to be waited for."""
+    found: dict[str, Cancelled | None] = {}
+    while left := [worker for worker in _with_descendants(view, named) if worker.instance not in found]:
+        # The queued ones first: the end of a running one would start them.
+        for worker in sorted(left, key=lambda worker: worker.status is not Status.QUEUED):
+            found[worker.instance] = _request(task.agent(worker.instance), worker, grace_s)
+        if None not in found.values():
+            break  # None of them ran, so none of them had a spawn under way.
+        with locked(root_of_tree(task).queue_lock):
+            pass  # A child whose spawn was under way is in the log by now; later ones are refused.
+        view, _ = read_task(task)
+    return found
+
+
+def _with_descendants(view: TaskView, named: Sequence[str]) -> list[WorkerView]:
+    names = dict.fromkeys([*named, *(child for name in named for child in view.descendants(name))])
+    return [view.workers.get(name) or WorkerView(name) for name in names]
 
 
 def _on_its_way(name: str) -> Cancelled:

@@ -38,6 +38,9 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     for instance, condition in conditions.items():
         heal(view.workers[instance], condition, task.agent(instance))
     if task.stale_roster.exists():
+        from agentctl.operations.configuring import usable_config  # Only now: it may have to load YAML.
+
+        usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
         with contextlib.suppress(AgentctlError, OSError):
             roster.mend(task, roster_rows(view))
     return view, conditions

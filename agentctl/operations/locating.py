@@ -12,7 +12,7 @@ from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
 from agentctl.domain.events import BadLine
-from agentctl.domain.names import check_name
+from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused
 
 ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
@@ -105,9 +105,10 @@ def find_task(explicit: str | None, *, root: str | None = None, force: bool = Fa
 def current_task(root: Root) -> str | None:
     """Return the id of the root's current task; None where there is none."""
     try:
-        return root.current.read_text(encoding="utf-8").strip() or None
+        name = root.current.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
+    return name if is_name(name) else None
 
 
 def find_agent(task: TaskDir, instance: str) -> AgentDir:

@@ -104,8 +104,7 @@ def _depth(task: TaskDir, parent: Caller | None, limits: Limits) -> int:
     agent = parent.agent if parent is not None and parent.task.path == task.path else None
     if parent is None or agent is None or not agent.spec.exists():
         return 0
-    if agent.has_ended or agent.cancel.exists():
-        raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
+    _refuse_if_ending(agent)
     depth = read_spec(agent.spec).depth + 1
     if depth > limits.max_depth:
         raise Refused(
@@ -114,6 +113,11 @@ def _depth(task: TaskDir, parent: Caller | None, limits: Limits) -> int:
             hint=f"raise maxDepth in {task.task_file}",
         )
     return depth
+
+
+def _refuse_if_ending(parent: AgentDir) -> None:
+    if parent.has_ended or parent.cancel.exists():
+        raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
 
 
 def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: bool) -> Dispatched:
@@ -128,6 +132,8 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
             if not queue:
                 before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
                 check_free(root, len(prepared))
+            for parent in {item.spec.parent for item in prepared if item.spec.parent}:
+                _refuse_if_ending(task.agent(parent))  # Again: a cancel looks for children behind this lock.
             _line_up(root, task, prepared)
             done = _start(root, blobs)
     finally:

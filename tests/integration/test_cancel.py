@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -204,3 +205,36 @@ def test_cancel_of_nobody_is_told_by_exit_code(root: Path) -> None:
     assert run("cancel", "../x", check=False).code == 2
     assert run("cancel", check=False).code == 2
     assert run("cancel", "--all", "a", check=False).code == 2
+
+
+#: Ignores SIGINT (its children too) and says when it has begun to spawn.
+SPAWNS = """
+import os, signal, subprocess, sys, time
+signal.alarm(60)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+child = subprocess.Popen([sys.executable, "-m", "agentctl", "spawn", "--queue", "--name", "child", "--", "sleep", "50"])
+print("ready", flush=True)
+child.wait()
+print("spawned", child.returncode, flush=True)
+while True: signal.pause()
+"""
+
+
+def test_a_worker_that_is_being_cancelled_starts_nobody_any_more(root: Path, tmp_path: Path) -> None:
+    """Its spawn had begun before the request: it is held at the queue's lock, and looks again behind that."""
+    task = new_task(cap=2, grace=30)
+    lock = os.open(task.path / "queue.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    spawn([sys.executable, "-c", SPAWNS, str(tmp_path / "gate")], name="a")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (tmp_path / "gate").touch()
+    wait_until((task.agent("child") / "spec.json").exists, what="the spawn to be under way")
+    cancelling = start("cancel", "a", "--no-wait")  # it waits for the lock too
+    wait_until((task.agent("a") / "cancel.json").exists, what="the request")
+    os.close(lock)
+    assert cancelling.wait(timeout=20) == 0
+    wait_until(lambda: b"spawned" in (task.agent("a") / "stdout.log").read_bytes(), what="the spawn to end")
+    assert (task.agent("a") / "stdout.log").read_text(encoding="ascii") == "ready\nspawned 1\n"
+    assert "starts nothing new" in (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
+    assert statuses() == {"a": "running"}
+    run("cancel", "a", "--grace-seconds", "0.05")

@@ -65,7 +65,9 @@ def test_a_failure_fails_all_that_wait_for_it_and_those_behind_them(root: Path, 
 
 def test_a_cancelled_dependency_is_no_completed_one(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
-    spawn_batch([held(tmp_path / "x", "x"), {"name": "a", "argv": ["true"]}, {"name": "b", "argv": ["true"], "after": ["a"]}])
+    spawn_batch(
+        [held(tmp_path / "x", "x"), {"name": "a", "argv": ["true"]}, {"name": "b", "argv": ["true"], "after": ["a"]}]
+    )
     run("cancel", "a")
     task.ended("b")
     assert (task.exit("b") or {})["reason"] == "dependency"
@@ -79,7 +81,10 @@ def test_a_lost_dependency_fails_who_waits_for_it(root: Path, tmp_path: Path) ->
     spawn_batch([held(tmp_path / "a", "a"), {"name": "b", "argv": ["true"], "after": ["a"]}])
     kill(task.shim_of("a"), row("a")["pid"])
     assert run("wait", "b", check=False).code == 7
-    assert [(row(name)["status"], row(name)["reason"]) for name in "ab"] == [("failed", "lost"), ("failed", "dependency")]
+    assert [(row(name)["status"], row(name)["reason"]) for name in "ab"] == [
+        ("failed", "lost"),
+        ("failed", "dependency"),
+    ]
 
 
 def test_after_any_starts_after_every_end(root: Path, tmp_path: Path) -> None:
@@ -115,7 +120,9 @@ def test_after_one_that_has_ended_already(root: Path) -> None:
 
 def test_after_one_whose_folder_was_removed_ends_too(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
-    spawn_batch([held(tmp_path / "x", "x"), {"name": "a", "argv": ["true"]}, {"name": "b", "argv": ["true"], "after": ["a"]}])
+    spawn_batch(
+        [held(tmp_path / "x", "x"), {"name": "a", "argv": ["true"]}, {"name": "b", "argv": ["true"], "after": ["a"]}]
+    )
     shutil.rmtree(task.agent("a"))
     (tmp_path / "x").touch()
     assert run("wait", "b", "--timeout-seconds", "20", check=False).code == 7
@@ -130,7 +137,9 @@ def test_after_one_whose_folder_was_removed_ends_too(root: Path, tmp_path: Path)
         ([("a", ["c"]), ("b", ["a"]), ("c", ["b"])], "a -> c -> b -> a"),
     ],
 )
-def test_a_cycle_is_refused_and_named_and_nothing_is_burnt(root: Path, rows: list[tuple[str, list[str]]], said: str) -> None:
+def test_a_cycle_is_refused_and_named_and_nothing_is_burnt(
+    root: Path, rows: list[tuple[str, list[str]]], said: str
+) -> None:
     task = new_task()
     lines = "".join(json.dumps({"name": name, "argv": ["true"], "after": after}) + "\n" for name, after in rows)
     refused = run("spawn", "--batch", "-", stdin=lines, check=False)
@@ -158,7 +167,11 @@ def test_a_graph_of_a_hundred_workers_runs_in_its_order(root: Path) -> None:
     spawn_batch([{"name": name, "argv": ["true"], "after": names} for name, names in after.items()])
     task.ended(*after)
     assert set(statuses().values()) == {"completed"}
-    place = {(event["type"], event["agentInstance"]): seq for seq, event in enumerate(task.events()) if "agentInstance" in event}
+    place = {
+        (event["type"], event["agentInstance"]): seq
+        for seq, event in enumerate(task.events())
+        if "agentInstance" in event
+    }
     for name, names in after.items():
         for other in names:
             assert place["agent.completed", other] < place["agent.started", name], f"{name} ran before {other}"

@@ -22,7 +22,9 @@ def gated(gate: Path) -> str:
 def parent_of_two(tmp_path: Path, then: str) -> list[str]:
     """Return a worker that queues `one` and `two`, writes the pid of its wait down, waits, and does `then`."""
     queue = [f"{AGENTCTL} spawn --queue --name {name} -- {gated(tmp_path / name)} || exit 1" for name in ("one", "two")]
-    wait = f"{AGENTCTL} wait one two & echo $! > {tmp_path / 'wait.part'}; mv {tmp_path / 'wait.part'} {tmp_path / 'wait'}"
+    wait = (
+        f"{AGENTCTL} wait one two & echo $! > {tmp_path / 'wait.part'}; mv {tmp_path / 'wait.part'} {tmp_path / 'wait'}"
+    )
     return ["bash", "-c", "; ".join([*queue, wait, "wait $!", then])]
 
 
@@ -80,7 +82,13 @@ def test_a_guest_whose_lender_goes_on_gets_the_next_free_slot_before_the_queue(r
     open_gates(tmp_path, "other")
     task.ended("other")
     run("wait-any", "stranger", "--timeout-seconds", "0.05", check=False)
-    assert statuses() == {"other": "completed", "top": "running", "one": "running", "two": "queued", "stranger": "queued"}
+    assert statuses() == {
+        "other": "completed",
+        "top": "running",
+        "one": "running",
+        "two": "queued",
+        "stranger": "queued",
+    }
     open_gates(tmp_path, "one")
     task.ended("stranger")
     task.has("agent.started", "two")
@@ -140,6 +148,9 @@ def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Pat
     """The child queues one of its own and ends; only the top still waits for everything below it."""
     task = new_task(cap=1, depth=2)
     inner = f"{AGENTCTL} spawn --queue --name leaf -- true"
-    spawn(["sh", "-c", f"{AGENTCTL} spawn --queue --name child -- sh -c {shlex.quote(inner)}; {AGENTCTL} wait-all"], name="top")
+    spawn(
+        ["sh", "-c", f"{AGENTCTL} spawn --queue --name child -- sh -c {shlex.quote(inner)}; {AGENTCTL} wait-all"],
+        name="top",
+    )
     task.ended("top", "child", "leaf")
     assert set(statuses().values()) == {"completed"}

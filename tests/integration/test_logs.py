@@ -24,7 +24,10 @@ def waits_for(gate: Path) -> str:
 
 def test_follow_gives_what_comes_and_ends_with_the_worker(root: Path, tmp_path: Path) -> None:
     new_task()
-    spawn(["sh", "-c", f"echo one; {waits_for(tmp_path / 'g1')}; echo two; {waits_for(tmp_path / 'g2')}; printf three"], name="a")
+    spawn(
+        ["sh", "-c", f"echo one; {waits_for(tmp_path / 'g1')}; echo two; {waits_for(tmp_path / 'g2')}; printf three"],
+        name="a",
+    )
     follower = start("logs", "-f", "a")
     assert line_of(follower) == "one\n"
     (tmp_path / "g1").touch()

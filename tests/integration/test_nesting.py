@@ -21,7 +21,9 @@ def by_parent() -> dict[str, str | None]:
 
 def test_depth_beyond_the_limit_is_refused_and_burns_nothing(root: Path) -> None:
     task = new_task(cap=5)
-    spawn(["sh", "-c", f"{AGENTCTL} spawn --name b -- {AGENTCTL} spawn --name c -- true && {AGENTCTL} wait b"], name="a")
+    spawn(
+        ["sh", "-c", f"{AGENTCTL} spawn --name b -- {AGENTCTL} spawn --name c -- true && {AGENTCTL} wait b"], name="a"
+    )
     assert run("wait", "a", check=False).code == 7
     assert by_parent() == {"a": None, "b": "a"}
     said = (task.agent("b") / "stderr.log").read_text()
@@ -83,7 +85,10 @@ def test_wait_any_in_a_worker_is_about_its_own_and_its_consumer(root: Path) -> N
     task = new_task(cap=3)
     spawn(["true"], name="stranger")
     task.ended("stranger")
-    spawn(["sh", "-c", f"{AGENTCTL} spawn --name child -- true; {AGENTCTL} wait-any; {AGENTCTL} wait-any; echo $?"], name="a")
+    spawn(
+        ["sh", "-c", f"{AGENTCTL} spawn --name child -- true; {AGENTCTL} wait-any; {AGENTCTL} wait-any; echo $?"],
+        name="a",
+    )
     task.ended("a")
     lines = (task.agent("a") / "stdout.log").read_text().splitlines()
     assert lines[1:] == ["child completed", "6"]
@@ -186,9 +191,11 @@ def test_a_nested_worker_and_its_shim_outlive_the_end_of_the_outer(root: Path, t
 
 def test_a_child_is_not_started_by_a_parent_that_is_being_cancelled(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
-    trap = f"trap '{AGENTCTL} spawn --name late -- true; exit 9' INT; touch {tmp_path / 'ready'}; while :; do sleep 0.02; done"
+    ready = tmp_path / "ready"
+    spawns = f"{AGENTCTL} spawn --name late -- true; exit 9"
+    trap = f"trap '{spawns}' INT; touch {ready}; while :; do sleep 0.02; done"
     spawn(["bash", "-c", trap], "--grace-seconds", "20", name="a")
-    wait_until((tmp_path / "ready").exists)
+    wait_until(ready.exists)
     run("cancel", "a")
     assert "is being cancelled: it starts nothing new" in (task.agent("a") / "stderr.log").read_text()
     assert statuses() == {"a": "cancelled"}

@@ -26,10 +26,15 @@ def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_pat
     assert run("pause", "a", "--json").json["paused"] is True
     assert run("unpause", "a", "--json").json["paused"] is False
     wait_until(
-        lambda: {state_of(process.pid) for process in tree.values()}, accept=lambda states: states == {"S"}, what="all to go on"
+        lambda: {state_of(process.pid) for process in tree.values()},
+        accept=lambda states: states == {"S"},
+        what="all to go on",
     )
     assert row("a")["paused"] is False
-    assert [event["type"] for event in task.events("agent.paused", "agent.unpaused")] == ["agent.paused", "agent.unpaused"]
+    assert [event["type"] for event in task.events("agent.paused", "agent.unpaused")] == [
+        "agent.paused",
+        "agent.unpaused",
+    ]
     run("cancel", "a", "--grace-seconds", "0.1")
 
 

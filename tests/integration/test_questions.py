@@ -1,4 +1,4 @@
-"""At stake: a question survives whoever dies, the first valid answer wins, and a blocked worker's clock stands still."""
+"""At stake: a question survives whoever dies, the first valid answer wins, a blocked worker's clock stands still."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> Non
 
 def test_of_twenty_that_answer_at_once_exactly_one_wins(root: Path) -> None:
     task = asking("--kind", "input")
-    racers = [start("interact", "respond", "a", "--task", "t1", "--id", "q1", f"answer-{number}") for number in range(20)]
+    racers = [
+        start("interact", "respond", "a", "--task", "t1", "--id", "q1", f"answer-{number}") for number in range(20)
+    ]
     codes = [racer.wait(timeout=60) for racer in racers]
     assert sorted(codes) == [0] + [1] * 19
     assert answer_of(task) == f"answer: answer-{codes.index(0)}\n"

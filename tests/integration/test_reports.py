@@ -14,7 +14,10 @@ from tests.support import run, worker
 def test_progress_shows_in_list_while_the_worker_lives(root: Path, tmp_path: Path) -> None:
     task = new_task()
     report = shlex.join(worker("reports", "--progress", "40", "half-way", "--message", "found it"))
-    spawn(["sh", "-c", f"{report}; touch {tmp_path / 'said'}; while [ ! -e {tmp_path / 'gate'} ]; do sleep 0.01; done"], name="a")
+    spawn(
+        ["sh", "-c", f"{report}; touch {tmp_path / 'said'}; while [ ! -e {tmp_path / 'gate'} ]; do sleep 0.01; done"],
+        name="a",
+    )
     spawn(["sh", "-c", f"while [ ! -e {tmp_path / 'said'} ]; do sleep 0.01; done"], name="b")
     task.ended("b")
     told = row("a")["progress"]
@@ -34,7 +37,12 @@ def test_a_declared_result_is_told_by_result_show_and_events(root: Path, tmp_pat
     run("wait", "a")
     told = run("result", "a", "--json").json
     digest = hashlib.sha256(notes.read_bytes()).hexdigest()
-    assert (told["source"], told["summary"], told["status"], told["truncated"]) == ("declared", "three bugs", "completed", False)
+    assert (told["source"], told["summary"], told["status"], told["truncated"]) == (
+        "declared",
+        "three bugs",
+        "completed",
+        False,
+    )
     assert told["files"] == [{"path": str(notes), "size": len(notes.read_bytes()), "sha256": digest}]
     plain = run("result", "a")
     assert plain.out == "three bugs\n"
@@ -89,4 +97,6 @@ def test_a_report_of_somebody_elses_task_is_not_taken_for_ours(root: Path) -> No
     new_task()
     refused = run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "../t1"}, check=False)
     assert refused.code == 2
-    assert run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "nobody"}, check=False).code == 1
+    assert (
+        run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "nobody"}, check=False).code == 1
+    )

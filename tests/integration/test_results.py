@@ -28,7 +28,9 @@ def test_the_tail_of_stdout_stands_in_for_a_result_and_the_cut_is_marked(root: P
     assert run("result", "a", "--max-bytes", "0", "--json").json["text"] == ""
 
 
-@pytest.mark.parametrize(("printed", "limit"), [(r"\377" * 3, 2), (r"\303\251" * 30, 31), (r"\360\237\220\215" * 30, 30)])
+@pytest.mark.parametrize(
+    ("printed", "limit"), [(r"\377" * 3, 2), (r"\303\251" * 30, 31), (r"\360\237\220\215" * 30, 30)]
+)
 def test_binary_and_cut_characters_stay_within_the_bound(root: Path, printed: str, limit: int) -> None:
     new_task()
     spawn(["sh", "-c", f"printf '{printed}'"], name="a")

@@ -19,7 +19,10 @@ def test_a_worker_that_fails_is_tried_again_until_it_completes(root: Path, tmp_p
     kinds = [event["type"] for event in task.events(of="a")]
     assert kinds == ["agent.queued", "agent.started", "agent.retrying", "agent.retrying", "agent.completed"]
     retrying = [event["payload"] for event in task.events("agent.retrying")]
-    assert [(one["attempt"], one["reason"], one["exitCode"]) for one in retrying] == [(2, "exit_code", 1), (3, "exit_code", 1)]
+    assert [(one["attempt"], one["reason"], one["exitCode"]) for one in retrying] == [
+        (2, "exit_code", 1),
+        (3, "exit_code", 1),
+    ]
     kept = [json.loads((task.agent("a") / f"exit.{number}.json").read_bytes()) for number in (1, 2)]
     assert [(one["status"], one["exitCode"], one["attempt"]) for one in kept] == [("failed", 1, 1), ("failed", 1, 2)]
     assert (task.exit("a") or {})["attempt"] == 3
@@ -67,7 +70,9 @@ def test_a_cancel_of_a_later_attempt_is_no_failure_to_be_tried_again(root: Path,
     task = new_task()
     script = f"echo run >> {tmp_path / 'runs'}; test $(wc -l < {tmp_path / 'runs'}) -lt 2 && exit 1; exec sleep 60"
     spawn(["sh", "-c", script], "--retries", "5", "--retry-delay-seconds", "0.01", name="a")
-    wait_until(lambda: (tmp_path / "runs").exists() and len((tmp_path / "runs").read_text().split()), accept=lambda n: n == 2)
+    wait_until(
+        lambda: (tmp_path / "runs").exists() and len((tmp_path / "runs").read_text().split()), accept=lambda n: n == 2
+    )
     identity = json.loads((task.agent("a") / "worker.json").read_bytes())
     assert (row("a")["pid"], row("a")["attempt"]) == (identity["pid"], 2)
     assert run("cancel", "a", "--json").json["status"] == "cancelled"

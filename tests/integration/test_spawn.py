@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def output(task: Task, instance: str) -> str:
     return (task.agent(instance) / "stdout.log").read_text(encoding="utf-8")
 
 
-def looked(task: Task, *options: str, env: dict[str, str | None] | None = None) -> dict[str, object]:
+def looked(task: Task, *options: str, env: Mapping[str, str | None] | None = None) -> dict[str, object]:
     """Run a worker that looks at itself; return what it saw."""
     argv = [sys.executable, "-c", LOOKS, "an argument", ""]
     run("spawn", "--name", "looks", "--wait", *options, "--", *argv, env=env)
@@ -80,7 +81,7 @@ def test_what_cannot_be_executed_fails_as_not_started(root: Path, tmp_path: Path
 
 def test_spawn_in_a_deleted_folder_says_so(root: Path, tmp_path: Path) -> None:
     new_task()
-    script = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; exec \"$@\""
+    script = f'mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; exec "$@"'
     said = subprocess.run(
         ["/bin/sh", "-c", script, "sh", *PROGRAM, "spawn", "--", "true"],
         env=environment({"PYTHONPATH": str(Path(__file__).parents[2])}), capture_output=True, text=True, check=False,
@@ -163,7 +164,15 @@ def test_no_value_of_the_environment_is_in_any_file(root: Path, tmp_path: Path) 
     check = ["/bin/sh", "-c", f'echo "$TOKEN $KEY" > {seen}']
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
     told = run(
-        "spawn", "--queue", "--name", "b", "--env", f"TOKEN={secrets['TOKEN']}", "--", *check, env={"KEY": secrets["KEY"]}
+        "spawn",
+        "--queue",
+        "--name",
+        "b",
+        "--env",
+        f"TOKEN={secrets['TOKEN']}",
+        "--",
+        *check,
+        env={"KEY": secrets["KEY"]},
     )
     store = Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl"
     waiting = list(store.iterdir())

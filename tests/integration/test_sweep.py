@@ -90,7 +90,9 @@ def test_keep_children_lets_them_live_and_lists_them(root: Path, tmp_path: Path)
     assert [one["pid"] for one in decision["kept"]] == [daemon.pid]
     assert "swept" not in decision
     # Its slot is free, and the sweep of the next worker does not meet it.
-    wait_until(lambda: spawn(worker("exits", 0), name="b", check=False).code, accept=lambda code: code == 0, what="a slot")
+    wait_until(
+        lambda: spawn(worker("exits", 0), name="b", check=False).code, accept=lambda code: code == 0, what="a slot"
+    )
     run("wait", "b")
     assert daemon.is_running()
     strays = [one for one in run("doctor", "--json", check=False).json if "alive" in one["what"]]
@@ -147,7 +149,9 @@ def frozen(pid: int) -> Iterator[None]:
         yield
     finally:
         state.write_text("THAWED", encoding="ascii")
-        wait_until(lambda: (group / "cgroup.procs").read_text(encoding="ascii"), accept=lambda text: not text, what="the end")
+        wait_until(
+            lambda: (group / "cgroup.procs").read_text(encoding="ascii"), accept=lambda text: not text, what="the end"
+        )
         group.rmdir()
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters import roster, taskfile
@@ -98,13 +98,16 @@ def test_a_bomb_is_refused_before_it_goes_off(bomb: str) -> None:
         limits_of(bomb)
 
 
-@given(st.text(max_size=200) | st.binary(max_size=200))
-def test_nothing_that_can_be_saved_is_a_bug(content: str | bytes) -> None:
-    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+def read_or_refuse(data: bytes) -> None:
     try:
         limits_of(data)
     except UsageError as error:
         assert error.message.startswith("/t/task.yaml")
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200))
+def test_nothing_that_can_be_saved_is_a_bug(content: str | bytes) -> None:
+    read_or_refuse(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
 
 
 YAML_WORDS = st.sampled_from(
@@ -113,10 +116,9 @@ YAML_WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(YAML_WORDS, max_size=25).map("".join))
 def test_nothing_that_looks_like_yaml_is_a_bug(text: str) -> None:
-    test_nothing_that_can_be_saved_is_a_bug.hypothesis.inner_test(text)  # type: ignore[attr-defined]
+    read_or_refuse(text.encode())
 
 
 @pytest.mark.parametrize("missing", ["maxConcurrentAgents", "timeoutSeconds", "graceSeconds", "maxDepth", "maxOutputBytes"])

@@ -98,7 +98,14 @@ def test_a_wait_also_for_workers_that_come_later(root: Path, tmp_path: Path) -> 
 def test_a_wait_tells_the_end_that_a_killed_shim_could_not(root: Path, tmp_path: Path, point: str) -> None:
     """Decided and not told, or seen and not decided: the wait finds what is proven, writes it down and returns."""
     task = new_task()
-    run("spawn", "--name", "a", "--", *worker("exits", 0, "--after-file", tmp_path / "gate"), env={"AGENTCTL_FAILPOINT": point})
+    run(
+        "spawn",
+        "--name",
+        "a",
+        "--",
+        *worker("exits", 0, "--after-file", tmp_path / "gate"),
+        env={"AGENTCTL_FAILPOINT": point},
+    )
     waiter = start("wait", "a", "--json")
     (tmp_path / "gate").touch()
     told = json.loads(waiter.communicate(timeout=30)[0])
@@ -110,7 +117,9 @@ def test_a_wait_tells_the_end_that_a_killed_shim_could_not(root: Path, tmp_path:
 
 def test_the_queue_goes_on_under_a_wait_though_all_shims_die(root: Path, tmp_path: Path) -> None:
     new = new_task(cap=2)
-    spawn_batch([held(tmp_path / "never", name) for name in "ab"] + [{"name": name, "argv": ["true"]} for name in "cdef"])
+    spawn_batch(
+        [held(tmp_path / "never", name) for name in "ab"] + [{"name": name, "argv": ["true"]} for name in "cdef"]
+    )
     waiter = start("wait-all", "--json")
     kill(new.shim_of("a"), new.shim_of("b"), row("a")["pid"], row("b")["pid"])
     ends = {end["agentInstance"]: end["status"] for end in json.loads(waiter.communicate(timeout=30)[0])}

@@ -110,7 +110,9 @@ def test_who_is_slow_to_print_takes_nothing_back_from_those_who_were_faster(root
     spawn_batch([{"name": "a", "argv": ["true"]}, held(tmp_path / "gate", "b")])
     task.ended("a")
     slow = subprocess.Popen(
-        [*PROGRAM[:1], "-c", SLOW, str(tmp_path / "printing"), str(tmp_path / "go-on")], stdout=subprocess.PIPE, text=True
+        [*PROGRAM[:1], "-c", SLOW, str(tmp_path / "printing"), str(tmp_path / "go-on")],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     wait_until((tmp_path / "printing").exists)
     (tmp_path / "gate").touch()

@@ -1,0 +1,214 @@
+"""Whatever is typed, piped in or left behind as a surrounding: it is taken as it is meant or refused in plain words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ready import ENDED, ended_task
+from tests.steps import Task, new_task, row, spawn, statuses
+from tests.support import PROGRAM, environment, run, start, worker
+from tests.terminal import on_a_terminal
+
+BAD_NAMES = ["../x", "-x", "x" * 65, "é", "a b", "", "a/b", "\x1b[31m", ".", "a\n", "１"]
+PRINT_ARGV = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(os.fsencode(a) for a in sys.argv[1:]))"
+
+
+@pytest.fixture
+def task(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Task:
+    return ended_task(tmp_path_factory)
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+# -- names -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BAD_NAMES[:5] + BAD_NAMES[-1:])
+def test_a_bad_name_is_refused_wherever_one_is_given_and_makes_no_file(task: Task, tmp_path: Path, name: str) -> None:
+    before = snapshot(tmp_path)
+    commands = [
+        ["spawn", f"--name={name}", "--", "true"],
+        ["spawn", "--after", name, "--", "true"],
+        ["list", f"--task={name}"],
+        ["wait-any", f"--consumer={name}"],
+        ["cancel", "--", name],
+        ["interact", "respond", f"--id={name}", "--", "a1", "yes"],
+        ["new", "x", f"--id={name}"],
+        ["new", f"--template={name}"],
+        ["logs", "--", name],
+    ]
+    processes = [start(*args) for args in commands]
+    for args, process in zip(commands, processes, strict=True):
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 2, (args, err)
+        assert "is not a name" in err, (args, err)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_bad_name_in_a_batch_names_its_line_and_starts_nothing(task: Task, name: str) -> None:
+    lines = json.dumps({"name": "good", "argv": ["true"]}) + "\n" + json.dumps({"name": name, "argv": ["true"]}) + "\n"
+    refused = run("spawn", "--batch", "-", stdin=lines, check=False)
+    assert (refused.code, "stdin:2: " in refused.err) == (2, True), str(refused)
+    assert "\x1b" not in refused.err
+    assert statuses() == ENDED
+
+
+def test_a_key_may_be_any_bytes_and_still_starts_one_worker(root: Path) -> None:
+    task = new_task()
+    keys = ["../../x", "a\nb", "\x1b[2J", "é", "\udcff\udc80", "k" * 5000]
+    for key in keys:
+        first = run("spawn", "--key", key, "--json", "--", "true").json
+        again = run("spawn", "--key", key, "--json", "--", "true").json
+        assert (again["agentInstance"], again["reused"]) == (first["agentInstance"], True)
+    assert len(list((task.path / "keys").iterdir())) == len(keys)
+    run("wait-all")
+
+
+# -- commands ----------------------------------------------------------------------------------------------------
+
+
+def test_arguments_reach_the_worker_byte_for_byte(root: Path) -> None:
+    task = new_task()
+    argv = ["two words", "", "a\nb", "\udcff\udc80", "é", "$HOME `id` ; *", "--", "-x", "\x1b[31m", "'\"\\"]
+    spawn([sys.executable, "-c", PRINT_ARGV, *argv], "--wait", name="a1")
+    assert (task.agent("a1") / "stdout.log").read_bytes() == b"\0".join(map(os.fsencode, argv))
+    assert json.loads((task.agent("a1") / "spec.json").read_bytes())["argv"][3:] == argv
+    assert run("show", "a1", "--json").json["spec"]["argv"][3:] == argv
+
+
+def test_a_megabyte_of_arguments_and_of_environment_is_handed_over(root: Path) -> None:
+    task = new_task()
+    big = {f"BIG_{number}": "x" * 100_000 for number in range(10)}
+    words = ["y" * 100_000] * 10
+    code = "import os, sys; print(sum(map(len, sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k[:4] == 'BIG_'))"
+    run("spawn", "--wait", "--name", "a1", "--", sys.executable, "-c", code, *words)
+    run("spawn", "--wait", "--name", "a2", "--", sys.executable, "-c", code, env=big)
+    assert (task.agent("a1") / "stdout.log").read_text() == "1000000 0\n"
+    assert (task.agent("a2") / "stdout.log").read_text() == "0 1000000\n"
+    assert all(b"xxxx" not in path.read_bytes() for path in (task.agent("a2")).iterdir() if path.is_file())
+
+
+def test_an_argument_that_the_kernel_refuses_is_told_and_no_worker_runs(root: Path) -> None:
+    new_task()
+    line = json.dumps({"name": "a1", "argv": ["true", "x" * 200_000]})
+    told = run("spawn", "--batch", "-", stdin=line, check=False)
+    assert told.code == 1
+    assert "too long" in told.err + told.out
+    assert (row("a1")["status"], row("a1")["reason"]) == ("failed", "not_started")
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        {"argv": ["echo", "a\0b"]}, {"argv": ["echo", "\ud800"]}, {"argv": ["true"], "env": {"A": "1\0B=2"}},
+        {"argv": ["true"], "env": {"A=B": "1"}}, {"argv": ["true"], "env": {"": "1"}}, {"argv": ["true"], "env": {"\ud800": ""}},
+        {"argv": ["true"], "key": "\ud800"}, {"argv": ["true"], "cwd": "\0"}, {"argv": ["\0"]}, {"argv": [""]}, {"argv": []},
+        {"argv": "true"}, {"argv": ["true"], "env": {"A": 1}}, {"argv": ["true"], "priority": 9999}, {"argv": ["true"], "x": 1},
+        {"argv": ["true"], "timeout_seconds": -1}, {"argv": ["true"], "retries": 1.5}, {"argv": ["true"], "after": ["../x"]},
+    ],
+    ids=lambda line: json.dumps(line)[:40],
+)  # fmt: skip
+def test_a_request_that_cannot_be_meant_is_refused_by_its_line(task: Task, request_line: dict[str, object]) -> None:
+    refused = run("spawn", "--batch", "-", stdin="# a comment\n" + json.dumps(request_line) + "\n", check=False)
+    assert (refused.code, "stdin:2: " in refused.err) == (2, True), str(refused)
+    assert sorted(path.name for path in (task.path / "agents").iterdir()) == sorted(ENDED)
+
+
+# -- output ------------------------------------------------------------------------------------------------------
+
+
+def test_binary_output_goes_through_a_pipe_unchanged_and_into_every_command(root: Path) -> None:
+    task = new_task()
+    spawn(worker("floods", "--bytes", 70_000), "--wait", name="a1")
+    whole = (task.agent("a1") / "stdout.log").read_bytes()
+    assert whole == bytes(range(256)) * 273 + bytes(range(112))
+    logs = subprocess.run([*PROGRAM, "logs", "a1"], capture_output=True, env=environment(), check=True)
+    assert logs.stdout == whole
+    told = run("result", "a1", "--json").json
+    assert (told["size"], told["truncated"]) == (70_000, True)
+
+
+def test_no_escape_of_a_worker_a_question_or_a_message_reaches_a_terminal(root: Path) -> None:
+    new_task()
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
+    quote = evil.replace("'", "")
+    script = f'{sys.executable} -m agentctl report progress "{quote}" && {sys.executable} -m agentctl interact ask "{quote}"'
+    spawn(["/bin/sh", "-c", script + f" # {evil}"], name="a1")
+    spawn(worker("escapes"), "--wait", name="a2")
+    assert run("wait-any", "a1", "--for", "blocked").code == 0
+    commands = [
+        ["list"], ["show", "a1"], ["interact", "list"], ["events"], ["logs", "a2"], ["result", "a2"], ["tasks"],
+        ["interact", "list", "--json"], ["list", "--json"], ["spawn", "--", evil], ["use", evil], ["show", evil],
+    ]  # fmt: skip
+    for args in commands:
+        _, sent = on_a_terminal([*PROGRAM, *args], env={"NO_COLOR": "1"})
+        text = sent.decode(errors="replace")
+        for raw in ("\x1b]", "\x07", "\x1b[2J", "\u202e", "\x9b", "\x00", "\x1b[31m", "\x1bP"):
+            assert raw not in text, (args, raw)
+    run("cancel", "--all")
+
+
+# -- surroundings ------------------------------------------------------------------------------------------------
+
+ALL = [
+    ["list"], ["show", "a1"], ["wait-any"], ["wait", "a1"], ["wait-all"], ["cancel", "a1"], ["result", "a1"], ["logs", "a1"],
+    ["events"], ["tasks"], ["use", "t1"], ["doctor"], ["templates"], ["interact", "list"], ["new", "x"], ["pause", "a1"],
+    ["new", "--template", "survey"], ["spawn", "--", "true"], ["report", "message", "x"], ["send", "a1", "x"], ["inbox"],
+    ["spawn", "--cwd", "/", "--", "true"],
+]  # fmt: skip
+
+
+def test_a_removed_working_folder_is_no_bug_for_any_command(task: Task, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    for root in (None, "relative", ""):
+        for args in ALL if root is None else ALL[:1] + ALL[-6:-4]:
+            gone.mkdir()
+            code = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])"
+            env = environment({"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+            env |= {} if root is None else {"AGENTCTL_ROOT": root}
+            argv = [sys.executable, "-c", code, str(gone), *PROGRAM, *args]
+            done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False, stdin=subprocess.DEVNULL)
+            assert "bug" not in done.stderr, (root, args, done.stderr)
+            assert done.returncode in (0, 1, 2, 3, 6, 7), (root, args, done.stderr)
+    run("wait-all", check=False)
+
+
+@pytest.mark.parametrize("home", [None, "", "/nonexistent", "/dev/null"])
+def test_a_missing_home_is_no_bug(root: Path, home: str | None) -> None:
+    env = {"HOME": home, "XDG_RUNTIME_DIR": None}
+    run("new", "x", "--id", "t1", env=env)
+    run("spawn", "--wait", "--queue", "--name", "a1", "--", "true", env=env)
+    assert run("list", "--json", env=env).json[0]["status"] == "completed"
+    assert run("templates", env=env).code == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_a_root_of_somebody_else_is_refused_unless_forced(task: Task, root: Path) -> None:
+    os.chown(root, 12345, 12345)
+    for args in (["list"], ["spawn", "--", "true"], ["cancel", "--all"], ["doctor"]):
+        refused = run(*args, check=False)
+        assert refused.code == 1
+        assert f"{root} belongs to somebody else (uid 12345)" in refused.err
+        assert "--force" in refused.err
+    assert {one["agentInstance"]: one["status"] for one in run("list", "--json", "--force").json} == ENDED
+
+
+def test_a_chosen_task_that_is_no_name_leads_nowhere(task: Task, root: Path, tmp_path: Path) -> None:
+    shutil.copytree(task.path, tmp_path / "outside", ignore=shutil.ignore_patterns("control"))
+    for content in (b"../../outside", os.fsencode(tmp_path / "outside"), b"\xff\xfe", b"a\0b", b"", b"gone"):
+        (root / "current").write_bytes(content)
+        for args in (["list"], ["spawn", "--", "true"]):
+            ended = run(*args, check=False)
+            assert "bug" not in ended.err, (content, str(ended))
+    run("wait-all", check=False)
+    assert not (tmp_path / "outside" / "agents" / "true-1").exists()

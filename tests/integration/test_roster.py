@@ -1,0 +1,202 @@
+"""The roster is a cache in a person's file: their bytes stay, ours are YAML, and at rest they say what the log says."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.adapters import roster
+from agentctl.adapters.config import TaskConfig, store
+from agentctl.adapters.roster import MARKER, Row
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.limits import Limits
+from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from tests.steps import Task, new_task, spawn_batch, statuses
+from tests.support import run, wait_until, worker
+
+NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", fullmatch=True)
+#: What YAML takes for something else than text, as far as it can be a name.
+AMBIGUOUS = [
+    "1", "0", "007", "0x1F", "1_000", "0b1", "1e5", "true", "True", "TRUE", "false", "null", "Null", "NULL", "yes", "No",
+    "on", "OFF", "y", "N", "2026-11-21", "_", "__", "1-2", "e1", "nan", "inf", "12e03",
+]  # fmt: skip
+STATUSES = st.sampled_from(Status)
+ROWS = st.dictionaries(st.sampled_from(["a1", "a11", "a", "1", "true", "b-1"]), STATUSES, min_size=1, max_size=4)
+
+
+def loaded(data: bytes) -> dict[str, Any]:
+    value: dict[str, Any] = yaml.safe_load(data)
+    return value
+
+
+def row_of(status: Status, agent: str = "command") -> Row:
+    return Row(agent, status, Reason.EXIT_CODE if status is Status.FAILED else None)
+
+
+# -- a line ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(NAMES | st.sampled_from(AMBIGUOUS), min_size=1, max_size=30), NAMES)
+def test_every_name_reads_back_as_the_text_that_it_is(names: list[str], agent: str) -> None:
+    lines = b"".join(row_of(Status.RUNNING, agent).line(name) for name in names)
+    rows = loaded(b"roster:\n" + lines)["roster"]
+    assert [row["instance"] for row in rows] == names
+    assert {row["agent"] for row in rows} == {agent}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_a_name_that_yaml_would_take_for_something_else_is_text(name: str) -> None:
+    (row,) = loaded(row_of(Status.COMPLETED, name).line(name))
+    assert row == {"instance": name, "agent": name, "state": "completed"}
+
+
+def test_a_reason_that_could_not_stand_there_is_left_out() -> None:
+    (row,) = loaded(Row("command", Status.FAILED, "x}\n  - {instance: evil").line("a1"))
+    assert row == {"instance": "a1", "agent": "command", "state": "failed"}
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
+def task_with(folder: Path, head: bytes, tail: bytes | None = None) -> TaskDir:
+    """A task whose head was parsed, as if by a command."""
+    task = TaskDir(str(folder))
+    (folder / "task.yaml").write_bytes(roster.initial(head) if tail is None else head + MARKER + tail)
+    store(task, head, TaskConfig(limits=Limits()))
+    return task
+
+
+HEADS = st.lists(
+    st.sampled_from(["id: t", "# a comment", "", "  # - {instance: a1, agent: x}", "title: é \u2028 x", "\r", "roster: mine",
+                     "x: '" + MARKER.decode().strip() + "'"]),
+    max_size=6,
+).map(lambda lines: "".join(line + "\n" for line in lines).encode())  # fmt: skip
+
+
+@given(HEADS, st.lists(ROWS, max_size=8))
+def test_updates_of_any_order_say_the_last_of_each_and_keep_every_byte_above(
+    tmp_path_factory: pytest.TempPathFactory, head: bytes, updates: list[dict[str, Status]]
+) -> None:
+    folder = tmp_path_factory.mktemp("task")
+    task = task_with(folder, head)
+    known: dict[str, Status] = {}
+    for update in updates:
+        assert roster.update(task, {name: row_of(status) for name, status in update.items()})
+        known.update(update)
+    data = (folder / "task.yaml").read_bytes()
+    assert data.startswith(head + MARKER)
+    ours = loaded(data[len(head) :])
+    assert ours["state"] == task_state(known.values())
+    assert {row["instance"]: row["state"] for row in ours["roster"]} == {k: ROSTER_STATE[v] for k, v in known.items()}
+    assert roster.read_head(task) == head
+
+
+@pytest.mark.parametrize("last", [b"", b"\n", b"\n\n"], ids=["no newline", "newline", "two"])
+def test_a_file_that_was_saved_without_its_last_newline_is_still_a_roster(tmp_path: Path, last: bytes) -> None:
+    rows = row_of(Status.RUNNING).line("a1") + row_of(Status.RUNNING).line("a2")
+    task = task_with(tmp_path, b"id: t\n", b"state: working\nroster:\n" + rows.rstrip(b"\n") + last)
+    assert roster.update(task, {"a2": row_of(Status.COMPLETED), "a3": row_of(Status.QUEUED)})
+    ours = loaded((tmp_path / "task.yaml").read_bytes())["roster"]
+    assert [(row["instance"], row["state"]) for row in ours] == [("a1", "active"), ("a2", "completed"), ("a3", "pending")]
+
+
+@pytest.mark.parametrize("tail", [b"", b"state: x\n", b"roster: []\n", b"state: working\nroster:\n", b"rubbish\n{{{\n"])
+def test_a_damaged_lower_half_is_made_anew(tmp_path: Path, tail: bytes) -> None:
+    task = task_with(tmp_path, b"id: t\n", tail)
+    assert roster.update(task, {"a1": row_of(Status.RUNNING)})
+    assert loaded((tmp_path / "task.yaml").read_bytes())["roster"][0]["instance"] == "a1"
+
+
+def test_what_is_not_the_parsed_head_is_left_alone(tmp_path: Path) -> None:
+    task = task_with(tmp_path, b"id: t\n")
+    saved = b"id: t\nconfig: {maxDepth: [\n" + MARKER + b"state: created\nroster: []\n"
+    (tmp_path / "task.yaml").write_bytes(saved)
+    assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
+    assert (tmp_path / "task.yaml").read_bytes() == saved
+    assert task.stale_roster.exists()
+
+
+@pytest.mark.parametrize("title", [MARKER.decode(), "x\n" + MARKER.decode() + "y", "'\"\n: {", "\x1b[31m", "# no", ""])
+def test_no_title_can_break_the_file(root: Path, title: str) -> None:
+    task = Task(Path(run("new", title, "--id", "t1", "--json").json["path"]))
+    assert loaded((task.path / "task.yaml").read_bytes())["title"] == title
+    run("spawn", "--wait", "--name", "a1", "--", "true")
+    assert task.roster() == {"a1": "completed"}
+
+
+# -- with workers ------------------------------------------------------------------------------------------------
+
+WORDS = {"completed": "completed", "failed": "failed", "cancelled": "failed", "queued": "pending", "running": "active"}
+
+
+def at_rest(task: Task) -> None:
+    """Wait until the roster says what the log says; who reads the log mends what a shim had to leave."""
+
+    def both() -> tuple[dict[str, str], dict[str, str]]:
+        return {name: WORDS[status] for name, status in statuses().items()}, task.roster()
+
+    wait_until(both, accept=lambda pair: pair[0] == pair[1], what="the roster to be the fold of the log")
+
+
+def test_a_persons_bytes_stay_through_fifty_ends(root: Path) -> None:
+    task = new_task(cap=8)
+    file = task.path / "task.yaml"
+    head, _, tail = file.read_bytes().partition(MARKER)
+    words = b"# caf\xc3\xa9: keep   \t\r\n\n   # {instance: a1, agent: command, state: mine}\n" + head
+    file.write_bytes(words + MARKER + tail)
+    spawn_batch({"name": f"a{number}", "argv": ["true"]} for number in range(50))
+    run("wait-all")
+    at_rest(task)
+    assert file.read_bytes().startswith(words + MARKER)
+    assert len(task.roster()) == 50
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_comment_written_meanwhile_stays_and_nothing_is_missing_afterwards(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=4)
+    file = task.path / "task.yaml"
+    gate = tmp_path / "gate"
+    spawn_batch({"name": f"a{number}", "argv": worker("exits", number % 2, "--after-file", gate)} for number in range(8))
+    draft = tmp_path / "draft"
+    draft.write_bytes(b"# my note\n" + file.read_bytes())
+    draft.rename(file)
+    gate.touch()
+    task.ended(*(f"a{number}" for number in range(8)))
+    at_rest(task)
+    assert file.read_bytes().startswith(b"# my note\nid:")
+
+
+def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    (tmp_path / "no-interpreter").write_text("#!/no/such/program\n", encoding="utf-8")
+    os.chmod(tmp_path / "no-interpreter", 0o755)
+    never = worker("waits_for_file", tmp_path / "never")
+    rows: list[dict[str, Any]] = [
+        {"name": "true", "argv": ["true"]},
+        {"name": "1", "argv": ["false"]},
+        {"name": "2026-11-21", "argv": worker("dies_by_signal", "KILL")},
+        {"name": "null", "argv": [str(tmp_path / "no-interpreter")]},
+        {"name": "a1", "argv": never},
+        {"name": "a2", "argv": never, "timeout_seconds": 0.1},
+        {"name": "after", "argv": ["true"], "after": ["1"]},
+        {"name": "again", "argv": ["false"], "retries": 1, "retry_delay_seconds": 0.01},
+    ]
+    spawn_batch(rows)
+    wait_until(statuses, accept=lambda told: {told[name] for name in told if name != "a1"} <= {"completed", "failed"})
+    run("cancel", "a1")
+    run("wait-all", check=False)
+    at_rest(task)
+    ours = loaded((task.path / "task.yaml").read_bytes())
+    assert ours["state"] == "failed"
+    reasons = {row["instance"]: row.get("reason") for row in ours["roster"]}
+    listed = {row["agentInstance"]: row for row in json.loads(run("list", "--json").out)}
+    for name, row in listed.items():
+        assert reasons[name] == (row["reason"] or ("cancelled" if row["status"] == "cancelled" else None))
+    assert all(isinstance(row["instance"], str) for row in ours["roster"])

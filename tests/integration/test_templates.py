@@ -1,0 +1,144 @@
+"""A template makes a whole task or none: every mistake in it is told by file and line before anything is made."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.steps import Task, statuses
+from tests.support import run
+
+GOOD = """\
+name: mine
+description: two workers
+title: "Look at {place}"
+parameters:
+  place: {description: where to look, default: .}
+  word: {description: what to say}
+config: {maxConcurrentAgents: 2, graceSeconds: 0.2}
+roster:
+  - name: first
+    argv: ["/bin/sh", "-c", "echo '{word}' {{braces}}; cat {template}/note.txt"]
+    env: {PLACE: "{place}"}
+  - name: second
+    argv: ["{python}", "-c", "import os; print(os.environ['PLACE'], os.getcwd(), '{task}')"]
+    env: {PLACE: "in {place}"}
+    after: [first]
+"""
+#: A change to the good one, the line that is named, what is said.
+MISTAKES = [
+    ("name: mine", "nam: mine", 1, "unknown key 'nam'"),
+    ("{place}\"\nparam", "{plcae}\"\nparam", 3, "unknown {plcae}"),
+    ("{place}\"\nparam", "{place!r}\"\nparam", 3, "unknown {place}"),
+    ("{place}\"\nparam", "{place.__class__}\"\nparam", 3, "unknown {place.__class__}"),
+    ("{place}\"\nparam", "{0}\"\nparam", 3, "unknown {0}"),
+    ("{place}\"\nparam", "{place\"\nparam", 3, "a literal brace is {{ or }}"),
+    ("config: {max", "config: {Max", 7, "unknown key 'Maxn"[:13]),
+    ("graceSeconds: 0.2", "graceSeconds: -2", 7, "graceSeconds must be"),
+    ("    after: [first]", "    afterr: [first]", 12, "unknown key 'afterr'"),
+    ("    after: [first]", "    priority: high", 12, "priority must be a whole number"),
+    ("PLACE: \"in {place}\"", "PLACE: \"in {nowhere}\"", 14, "unknown {nowhere}"),
+    ("  - name: second\n    argv", "  - name: second\n    arg", 12, "unknown key 'arg'"),
+    ("roster:\n", "roster: 5\nold:\n", 8, "roster must be a list"),
+    ("parameters:\n", "parameters: [a]\nold:\n", 4, "parameters must be a mapping"),
+    ("  word: {", "  place: {", 6, "stands twice"),
+    ("roster:\n", "\troster:\n", 8, "\\t"),
+]
+
+
+@pytest.fixture
+def template(root: Path) -> Path:
+    folder = root / "templates" / "mine"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "task.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "note.txt").write_text("a note\n", encoding="utf-8")
+    return folder
+
+
+def made(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "tasks").glob("*"))
+
+
+def test_placeholders_are_filled_and_the_files_are_the_tasks_own(template: Path, root: Path) -> None:
+    told = run("new", "--template", "mine", "--set", "word=it's {place} \\ \"x\"".replace("'", "’"), "--start", "--json").json
+    task = Task(Path(told["path"]))
+    run("wait-all")
+    assert statuses() == {"first": "completed", "second": "completed"}
+    first = (task.agent("first") / "stdout.log").read_text(encoding="utf-8")
+    assert first == "it’s {place} \\ \"x\" {braces}\na note\n", "a value is put in as it is, and not read again"
+    second = (task.agent("second") / "stdout.log").read_text(encoding="utf-8")
+    assert second == f"in . {os.getcwd()} {task.path}\n"
+    assert run("tasks", "--json").json[0]["title"] == "Look at ."
+    assert "maxConcurrentAgents: 2" in (task.path / "task.yaml").read_text(encoding="utf-8")
+    (template / "note.txt").unlink()
+    assert (task.path / "template" / "note.txt").exists()
+
+
+@pytest.mark.parametrize(("old", "new", "line", "problem"), MISTAKES, ids=[new[:24] for _, new, _, _ in MISTAKES])
+def test_a_mistake_is_told_by_file_and_line_and_makes_no_task(
+    template: Path, root: Path, old: str, new: str, line: int, problem: str
+) -> None:
+    assert GOOD.count(old) == 1
+    (template / "task.yaml").write_text(GOOD.replace(old, new), encoding="utf-8")
+    refused = run("new", "--template", "mine", "--set", "word=x", check=False)
+    assert refused.code == 2, str(refused)
+    assert f"{template}/task.yaml:{line}: " in refused.err
+    assert problem in refused.err
+    assert made(root) == []
+
+
+def test_parameters_that_are_unknown_missing_or_malformed_are_told(template: Path, root: Path) -> None:
+    for values, problem in (
+        ([], "the parameter 'word' has no value"),
+        (["word=x", "wrod=y"], "the template has no parameter 'wrod'"),
+        (["word"], "is not of the form K=V"),
+        (["=x"], "is not of the form K=V"),
+    ):
+        refused = run("new", "--template", "mine", *(f"--set={value}" for value in values), check=False)
+        assert refused.code == 2
+        assert problem in refused.err
+        assert "hint:" in refused.err or "form K=V" in problem
+    assert made(root) == []
+
+
+def test_an_empty_value_is_a_value(template: Path) -> None:
+    task = Task(Path(run("new", "--template", "mine", "--set", "word=", "--json").json["path"]))
+    requests = json.loads((task.path / "template" / "roster.json").read_bytes())["requests"]
+    assert requests[0]["argv"][2].startswith("echo '' {braces}")
+
+
+def test_a_default_that_says_nothing_is_nothing(template: Path) -> None:
+    (template / "task.yaml").write_text(GOOD.replace("default: .", "default:"), encoding="utf-8")
+    assert run("new", "--template", "mine", "--set", "word=x", "--json").code == 0
+    assert run("tasks", "--json").json[0]["title"] == "Look at "
+
+
+def test_nothing_is_started_until_it_is_said_and_then_once(template: Path) -> None:
+    run("new", "--template", "mine", "--set", "word=x")
+    assert statuses() == {}
+    run("spawn", "--roster")
+    run("wait-all")
+    again = run("spawn", "--roster", check=False)
+    assert again.code == 1
+    assert "were started already: first, second" in again.err
+    run("new", "plain")
+    assert "was made from no template" in run("spawn", "--roster", check=False).err
+
+
+def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped_one(template: Path, root: Path) -> None:
+    unknown = run("new", "--template", "mien", check=False)
+    assert unknown.code == 3
+    assert "mine" in unknown.err
+    assert "survey" in unknown.err
+    template.rename(template.with_name("survey"))
+    rows = run("templates", "--json").json
+    assert [row["source"] for row in rows if row["name"] == "survey"] == [str(root / "templates" / "survey")]
+
+
+@pytest.mark.parametrize("option", [["--max-concurrent", "3"], ["--grace-seconds", "1"]])
+def test_limits_beside_a_template_are_refused_rather_than_forgotten(template: Path, root: Path, option: list[str]) -> None:
+    assert "brings its own limits" in run("new", "--template", "mine", *option, check=False).err
+    assert made(root) == []
