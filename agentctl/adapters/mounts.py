@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 
 from agentctl.adapters.files import AnyPath
 
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"}
 )
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
 
 
-def network_file_system(path: AnyPath) -> str | None:
-    """Return the kind of network file system that `path` lies on; None for a local one or where it cannot be told."""
+def network_file_system(path: AnyPath, mounts: str = "/proc/self/mountinfo") -> str | None:
+    """Return the kind of network file system that `path` lies on; None for a local one or where it cannot be told.
+
+    The mount nearest above it counts, and of several at one place the last.
+    """
     real = os.path.realpath(path)
     best, kind = "", ""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as rows:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as rows:
             for row in rows:
                 left, _, right = row.partition(" - ")
-                point = left.split()[4].replace("\\040", " ")
+                point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), left.split()[4])
                 if len(point) >= len(best) and (real + "/").startswith(point.rstrip("/") + "/"):
                     best, kind = point, right.split()[0]
     except (OSError, IndexError):

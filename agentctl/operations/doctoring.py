@@ -19,11 +19,12 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.projection import TaskView
+from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
 from agentctl.operations.listing import read_task, roster_rows
 from agentctl.supervision import environment
-from agentctl.supervision.endings import read_decision
+from agentctl.supervision.endings import Ending, decide, read_decision
 from agentctl.supervision.judging import Condition, judge, queued_instances
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import UNSEEN, read_queue
@@ -119,6 +120,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     except AgentctlError as error:
         yield _finding("error", error.message, task.path, error.hint or "")
         return
+    yield from _missing_decisions(task, view, fix)
     yield from _conditions(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
@@ -174,6 +176,22 @@ def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
             if fix:
                 os.rename(path, f"{path}.damaged")
             yield _finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
+
+
+def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
+    """Ends that the log tells and whose file is gone: without it, others would read the worker as lost."""
+    for worker in view.workers.values():
+        agent = task.agent(worker.instance)
+        if not worker.is_terminal or agent.has_ended or not agent.path.exists():
+            continue
+        if fix:
+            reason = Reason(worker.reason) if worker.reason in set(Reason) else None
+            ending = Ending(
+                status=worker.status, reason=reason, exit_code=worker.exit_code, signal=worker.signal,
+                started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
+            )  # fmt: skip
+            decide(agent, ending)
+        yield _finding("warning", "its end is in the log alone", agent.exit, "agentctl doctor --fix", fixed=fix)
 
 
 def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import yaml
@@ -98,7 +97,6 @@ def test_what_is_given_on_the_line_stands_in_the_file_and_bad_values_make_no_tas
 
 
 def test_everything_that_is_made_is_private(root: Path) -> None:
-    os.umask(0o022)
     run("new", "x")
     run("spawn", "--wait", "--", "true")
     for path in (root / "tasks", *(root / "tasks").rglob("*")):

@@ -42,8 +42,8 @@ MISTAKES = [
     ("    after: [first]", "    priority: high", 12, "priority must be a whole number"),
     ("PLACE: \"in {place}\"", "PLACE: \"in {nowhere}\"", 14, "unknown {nowhere}"),
     ("  - name: second\n    argv", "  - name: second\n    arg", 12, "unknown key 'arg'"),
-    ("roster:\n", "roster: 5\nold:\n", 8, "roster must be a list"),
-    ("parameters:\n", "parameters: [a]\nold:\n", 4, "parameters must be a mapping"),
+    ("roster:\n", "roster:\n  x: 1\n  y:\n", 8, "roster must be a list"),
+    ("place: {description: where to look, default: .}", "place: where", 4, "parameters must be a mapping"),
     ("  word: {", "  place: {", 6, "stands twice"),
     ("roster:\n", "\troster:\n", 8, "\\t"),
 ]

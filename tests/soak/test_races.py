@@ -29,14 +29,13 @@ def rounds(short: int, long: int) -> pytest.MarkDecorator:
 
 # -- cancel and start ----------------------------------------------------------------------------------------------
 
-#: Cancels each worker of a list, a moment after its ticket or its shim was seen; no two moments are alike.
+#: Cancels each worker that it is told of, a moment after its ticket or its shim was seen; no two moments are alike.
 CANCELLER = """
 import os, random, sys, time
 from agentctl.operations.cancelling import cancel_workers
 from agentctl.operations.locating import find_task
 task, chance = find_task(None), random.Random(int(sys.argv[1]))
-print("ready", flush=True)
-for name in sys.argv[2:]:
+for name in map(str.strip, sys.stdin):
     agent = task.agent(name)
     while not (agent.shim.exists() or any(ticket.endswith("." + name) for ticket in os.listdir(task.queue))):
         pass
@@ -44,25 +43,29 @@ for name in sys.argv[2:]:
     while time.monotonic() < until:
         pass
     cancel_workers(task, [name], grace_s=0.05)
+    print(name, flush=True)
 """
 
 
 @rounds(25, 1000)
 def test_of_a_cancel_and_a_start_one_comes_first(root: Path, tmp_path: Path, count: int) -> None:
-    """Two workers a round at a cap of one: the first is started by the spawn, the second by a shim or never."""
+    """Two workers a round at a cap of one: one is started by the spawn, the other by a shim, or neither is."""
     task = new_task(cap=1, grace=0.05)
     notes = tmp_path / "notes"
-    names = [f"{which}{number}" for number in range(count) for which in "ab"]
-    canceller = start_argv([sys.executable, "-c", CANCELLER, str(count), *names])
+    canceller = start_argv([sys.executable, "-c", CANCELLER, str(count)], stdin=subprocess.PIPE)
+    assert canceller.stdin is not None
     assert canceller.stdout is not None
-    assert canceller.stdout.readline() == "ready\n"
     place, script = find_task(None), f"echo $AGENTCTL_INSTANCE >> {notes}; exec sleep 0.01"
-    for number in range(count):
-        pair = [SpawnRequest(name=f"{which}{number}", argv=["sh", "-c", script]) for which in "ab"]
-        spawn_workers(place, pair, queue=True)
-        task.ended(f"a{number}", f"b{number}")
+    pairs = [(f"a{number}", f"b{number}") for number in range(count)]
+    for number, pair in enumerate(pairs):
+        order = pair if number % 2 else pair[::-1]
+        canceller.stdin.write("".join(f"{name}\n" for name in order))
+        canceller.stdin.flush()
+        spawn_workers(place, [SpawnRequest(name=name, argv=["sh", "-c", script]) for name in pair], queue=True)
+        assert tuple(canceller.stdout.readline().strip() for _ in pair) == order
     _, err = canceller.communicate(timeout=60)
     assert (canceller.returncode, err) == (0, "")
+    names = [name for pair in pairs for name in pair]
     check_lives(task, names, Counter(notes.read_text().split()) if notes.exists() else Counter())
 
 
