@@ -36,7 +36,7 @@ _WORLD = {
 def run() -> NoReturn:
     """Run the program with the arguments of this process, and leave."""
     # Modules and rows stay to the end: to look for garbage among them is a tenth of a short command's time.
-    gc.set_threshold(100_000)
+    gc.set_threshold(1_000_000)
     code = main(sys.argv[1:])
     # So is what an interpreter tidies up while it ends.
     _flush()

@@ -25,10 +25,10 @@ from agentctl.operations.configuring import personal_defaults, read_config
 from agentctl.operations.listing import read_task, roster_rows
 from agentctl.supervision import environment
 from agentctl.supervision.endings import Ending, decide, read_decision
+from agentctl.supervision.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.judging import Condition, judge, queued_instances
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import UNSEEN, read_queue
-from agentctl.supervision.tree import AGENT_DIR, COOKIE
 
 Finding = dict[str, Any]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import sys
@@ -141,6 +140,8 @@ def _first_free(task: TaskDir, base: str) -> int:
 
 def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spawned:
     """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
+    import hashlib  # 6 ms, with OpenSSL: only for keys.
+
     make_folder(task.keys)
     path = task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     with locked(task.keys):

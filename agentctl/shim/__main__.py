@@ -6,12 +6,17 @@ lets a sweep verify that it is a shim.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 if __name__ == "__main__":
     # -I -S: no site-packages, no script folder; only the standard library and this package are wanted.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    gc.disable()
     from agentctl.shim.loop import main
 
+    # What is loaded stays: never looked at again, and not written to (copied, that is) in every forked child.
+    gc.freeze()
+    gc.enable()
     main()

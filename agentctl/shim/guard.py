@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
@@ -23,13 +23,15 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.shim.watching import Attempt, Charge, Outcome
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
+from agentctl.supervision.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import Ticket, remove_ticket
-from agentctl.supervision.tree import AGENT_DIR, COOKIE
+
+if TYPE_CHECKING:
+    from agentctl.shim.watching import Outcome
 
 _STORAGE_RETRY_S = 1.0
 _LONGEST_BACK_OFF_S = 60.0
@@ -168,6 +170,9 @@ class Guard:
             os.waitpid(unborn.pid, 0)
             return self._unstarted(problem, number), False
         self.answer({"status": Status.RUNNING, "pid": unborn.pid})
+        # Only now: the worker runs while this is loaded.
+        from agentctl.shim.watching import Attempt, Charge
+
         charge = Charge(self.agent, self.spec, unborn.pid, self.cookie)
         outcome = Attempt(charge, self.wakeups, control, self.debt, self._event).watch()
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)

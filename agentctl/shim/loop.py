@@ -7,7 +7,7 @@ import ctypes
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
@@ -20,10 +20,12 @@ from agentctl.errors import AgentctlError
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.dispatch import Dispatched, carry_out, dispatch_locked
-from agentctl.supervision.launching import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
-from agentctl.supervision.slots import Place
+from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
+from agentctl.supervision.places import Place
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket
+
+if TYPE_CHECKING:
+    from agentctl.supervision.dispatch import Dispatched
 
 #: Others hold it for milliseconds; one of them may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
@@ -99,6 +101,8 @@ class _Shim:
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
+        from agentctl.supervision.dispatch import Dispatched, carry_out  # Loaded while the worker runs already.
+
         failpoints.reached("shim.before-release")
         me = processes.identify(os.getpid())
         try:
@@ -123,6 +127,8 @@ class _Shim:
         return self.ticket
 
     def _dispatch(self, me: processes.Identity | None, takes_more: bool) -> Dispatched:
+        from agentctl.supervision.dispatch import dispatch_locked
+
         takes_more = takes_more and not self.wakeups.is_told_to_end
         return dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
 

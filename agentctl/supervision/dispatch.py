@@ -20,9 +20,8 @@ from agentctl.errors import AgentctlError, NoFreeSlot
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
+from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
-    Occupant,
-    Place,
     describe_taken,
     guest_place,
     guests_of,

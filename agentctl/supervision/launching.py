@@ -1,8 +1,6 @@
 """Starting a shim: detached, with a held place, an empty environment and a clean interpreter.
 
-Descriptors of the shim: 3 the order (one line of JSON, then the worker's environment, end of file), 4 its answer (one
-line: started, or the error), 5 the place. The order is written after the queue's lock is given back; end of file
-before a whole order means that the launcher died, and nothing is started.
+The order (see `handshake`) is written after the queue's lock is given back.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision import failpoints
-from agentctl.supervision.slots import Occupant, Place
+from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD
+from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.tickets import Ticket
 from agentctl.supervision.tree import SHIM_SCRIPT
 
-ORDER_FD, ANSWER_FD, PLACE_FD = 3, 4, 5
 #: Above these three, so that none of them is overwritten while it is still to be copied.
 _SPARE_FD = 10
 
@@ -94,15 +92,6 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
     with contextlib.suppress(BrokenPipeError):  # The shim died: its missing answer tells.
         write_all(launched.order_fd, json.dumps(order).encode() + b"\n" + (blob or b""))
     os.close(launched.order_fd)
-
-
-def read_order(fd: int) -> tuple[dict[str, Any], bytes] | None:
-    """Return the order and the environment that a launcher wrote; None where it died before it was done."""
-    data = b""
-    while chunk := os.read(fd, 1 << 16):
-        data += chunk
-    head, mark, blob = data.partition(b"\n")
-    return (json.loads(head), blob) if mark else None
 
 
 def await_answer(launched: Launch) -> dict[str, Any]:

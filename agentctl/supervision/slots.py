@@ -7,75 +7,22 @@ All taking and giving back happens under the queue's lock, so that trying a lock
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json, read_quietly, to_json, write_all
+from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
-from agentctl.errors import Damaged
 from agentctl.supervision.judging import Condition, judge, settle
+from agentctl.supervision.places import Occupant, Place, read_occupant
 from agentctl.supervision.tree import is_live_shim
 
 GUEST = ".guest"
 LOAN = ".loan"
-
-
-class Occupant(NamedTuple):
-    """Who a place was given to."""
-
-    task_id: str
-    instance: str
-    shim: Identity | None = None
-
-
-class Place(NamedTuple):
-    """A held slot or guest place: the lock is on the file, whatever its name is by now."""
-
-    fd: int
-
-    def occupy(self, occupant: Occupant) -> None:
-        """Write down who has it. Overwritten in place: a rename would leave the lock on the old file."""
-        shim = occupant.shim.to_json() if occupant.shim else None
-        data = to_json({"taskId": occupant.task_id, "instance": occupant.instance, "shim": shim})
-        os.lseek(self.fd, 0, os.SEEK_SET)
-        write_all(self.fd, data)
-        os.ftruncate(self.fd, len(data))
-
-    def vacate(self, shim: Identity | None) -> None:
-        """Give the place back.
-
-        It goes on naming the shim, which may be about to take another worker: a sweep above it that met it unnamed
-        would take it for a process of its own worker.
-        """
-        with contextlib.suppress(OSError):
-            data = to_json({"shim": shim.to_json()}) if shim else b""
-            os.lseek(self.fd, 0, os.SEEK_SET)
-            write_all(self.fd, data)
-            os.ftruncate(self.fd, len(data))
-        os.close(self.fd)
-
-    def let_go(self) -> None:
-        """Unlock a place that was not given away after all; what was to have it may have closed it already."""
-        with contextlib.suppress(OSError):
-            os.close(self.fd)
-
-
-def read_occupant(path: FilePath) -> Occupant | None:
-    """Return who a place names; None where it names nobody."""
-    try:
-        value = read_json(path)
-    except (Damaged, OSError):
-        return None
-    if not value or not value.get("instance"):
-        return None
-    return Occupant(str(value.get("taskId")), str(value.get("instance")), processes.identity_from(value.get("shim")))
 
 
 def _names(root: TaskDir) -> list[str]:

@@ -18,9 +18,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Damaged
+from agentctl.supervision.environment import AGENT_DIR, COOKIE
 
-COOKIE = "AGENTCTL_COOKIE"
-AGENT_DIR = "AGENTCTL_AGENT_DIR"
 #: The script that a shim's command line names, followed by the root task's directory.
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__main__.py")

@@ -27,6 +27,7 @@ from agentctl.supervision.tree import Tree, without_shim
 
 #: There is no SIGCHLD of a stranger's child to wait for.
 _LOOK_S = 0.02
+_SURVIVOR_LOOK_S = 1.0
 
 
 def begin_burial(agent: AgentDir) -> None:
@@ -84,7 +85,7 @@ def _stop(agent: AgentDir, tree: Tree) -> None:
     step = begin(monotonic(), grace_s)
     _act(agent, step.stage, tree)
     while tree.living():
-        time.sleep(_LOOK_S)
+        time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
         shorter = _asked_grace(agent, grace_s)
         if shorter < grace_s:  # A later request hurries it.
             grace_s = shorter

@@ -38,6 +38,9 @@ while True: signal.pause()
 """
 
 
+KINDS = ("agent.cancelled", "agent.cancel_requested")
+
+
 def test_a_queued_worker_is_cancelled_without_ever_running(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
@@ -197,6 +200,9 @@ def test_cancel_all_takes_queued_running_and_stopped_alike(root: Path) -> None:
     assert living(leaders) == []
     assert statuses() == dict.fromkeys("abcd", "cancelled")
     assert task.events("agent.started", of="d") == []
+    # The queued ones first: the end of a running one would start them.
+    order = [(event["type"], event["agentInstance"]) for event in task.events(*KINDS)]
+    assert max(order.index(("agent.cancelled", name)) for name in "cd") < order.index(("agent.cancel_requested", "a"))
 
 
 def test_cancel_of_nobody_is_told_by_exit_code(root: Path) -> None:

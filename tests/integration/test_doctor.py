@@ -45,8 +45,11 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
     assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\x00", b'"x"'], ids=repr)
-@pytest.mark.parametrize("name", ["spec.json", "exit.json", "worker.json"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("spec.json", b""), ("exit.json", b"{"), ("exit.json", b"\xff\x00"), ("worker.json", b"[]"), ("shim.json", b'"x"')],
+    ids=repr,
+)
 def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Task, name: str, content: bytes) -> None:
     file = task.agent("a2") / name
     file.write_bytes(content)

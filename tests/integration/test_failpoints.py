@@ -42,6 +42,9 @@ STARTS = {
     "shim.before-release": ("completed", 1),
 }
 
+#: Each much like its neighbour: these are tried by `make soak` only.
+ALIKE = ("spawn.after-mkdir", "shim.after-fork", "shim.after-sweep", "shim.after-end-event")
+
 
 def marks(file: Path) -> list[str]:
     """Return how the program of each worker `says` that it was executed."""
@@ -81,7 +84,9 @@ def drain() -> dict[str, str]:
     return given
 
 
-@pytest.mark.parametrize("failpoint", STARTS)
+@pytest.mark.parametrize(
+    "failpoint", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in STARTS]
+)
 def test_a_spawn_into_the_queue_killed_at_any_turn(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     ran = tmp_path / "ran"
@@ -153,6 +158,18 @@ def test_spawn_does_not_say_running_of_what_was_never_executed(root: Path, tmp_p
     assert read_all(task)["a"]["status"] == "failed"
     spawn(["true"], "--wait", name="b")
     assert (tmp_path / "ran").read_text(encoding="ascii") == ""
+
+
+def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: Path) -> None:
+    """Its ticket is still there, and nobody has looked at it before the queue goes on."""
+    task = new_task(cap=1)
+    ran = tmp_path / "ran"
+    killed_spawn("shim.after-started", marks(ran), "--queue")
+    run("spawn", "--queue", "--wait", "--name", "b", "--", *marks(ran))
+    assert ran.read_text(encoding="ascii").split() == ["b"]
+    assert len(task.events("agent.started", of="a")) == 1
+    assert statuses() == {"a": "failed", "b": "completed"}
+    assert task.tickets() == []
 
 
 def test_a_spawn_with_a_key_killed_before_it_told_anybody_burns_no_key(root: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import new_task, spawn
-from tests.support import REPOSITORY, run, start_argv, wait_until, worker
+from tests.support import REPOSITORY, is_alive, run, start_argv, wait_until, worker
 from tests.terminal import on_a_terminal
 
 SLOW = {"yaml", "pydantic", "asyncio", "filelock", "psutil", "concurrent", "logging", "http", "email"}
@@ -96,7 +96,7 @@ def test_a_shim_leaves_when_the_queue_is_empty(root: Path) -> None:
     spawn(worker("exits", 0), name="a1")
     pid = task.shim_of("a1")
     task.ended("a1")
-    wait_until(lambda: not Path("/proc", str(pid)).exists(), what="the shim to leave")
+    wait_until(lambda: not is_alive(pid), what="the shim to leave")
 
 
 def test_the_program_starts_without_its_site_packages_folder_writable(root: Path) -> None:

@@ -188,7 +188,8 @@ def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: P
         {"name": "after", "argv": ["true"], "after": ["1"]},
         {"name": "again", "argv": ["false"], "retries": 1, "retry_delay_seconds": 0.01},
     ]
-    spawn_batch(rows)
+    told = run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows), check=False)
+    assert "null failed" in told.out
     wait_until(statuses, accept=lambda told: {told[name] for name in told if name != "a1"} <= {"completed", "failed"})
     run("cancel", "a1")
     run("wait-all", check=False)

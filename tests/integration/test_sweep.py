@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.life import Known, is_settled, leader_of, lives, living, members, read, says_ready
+from tests.life import Known, is_settled, kill_shims, leader_of, lives, living, members, read, says_ready
 from tests.steps import new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
@@ -156,11 +156,14 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not FREEZER.is_dir(), reason="needs root and the freezer of cgroup v1")
-def test_survivors_of_sigkill_are_listed_and_keep_the_slot(root: Path) -> None:
+@pytest.mark.parametrize("supervised", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_survivors_of_sigkill_are_listed_and_keep_the_slot(root: Path, supervised: bool) -> None:
     task = new_task(cap=1, grace=0.1)
     spawn(worker("ignores_term", "--int"), name="a")
     says_ready(task, "a")
     leader = leader_of(task, "a")
+    if not supervised:
+        kill_shims(task, "a")
     with frozen(leader.pid):
         told = run("cancel", "a", "--json", check=False)
         assert told.code == 1

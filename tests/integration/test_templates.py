@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import UsageError
+from agentctl.operations.templates import create_from_template
 from tests.steps import Task, statuses
 from tests.support import run
 
@@ -83,10 +86,10 @@ def test_a_mistake_is_told_by_file_and_line_and_makes_no_task(
 ) -> None:
     assert GOOD.count(old) == 1
     (template / "task.yaml").write_text(GOOD.replace(old, new), encoding="utf-8")
-    refused = run("new", "--template", "mine", "--set", "word=x", check=False)
-    assert refused.code == 2, str(refused)
-    assert f"{template}/task.yaml:{line}: " in refused.err
-    assert problem in refused.err
+    with pytest.raises(UsageError) as caught:
+        create_from_template(Root(str(root)), "mine", {"word": "x"})
+    assert caught.value.message.startswith(f"{template}/task.yaml:{line}: ")
+    assert problem in caught.value.message
     assert made(root) == []
 
 
