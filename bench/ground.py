@@ -166,3 +166,21 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
         if time.monotonic() > deadline:
             raise BenchError(f"waited {limit_s:g} s in vain")
         time.sleep(_LOOK_S)
+
+
+def busy_percent(seconds: float = 0.5) -> float:
+    """Return how busy the processors are while this process sleeps (proc_stat(5)); 0 where that cannot be seen."""
+    before = _ticks()
+    time.sleep(seconds)
+    total, idle = (now - then for now, then in zip(_ticks(), before, strict=True))
+    return 100 * (total - idle) / total if total else 0
+
+
+def _ticks() -> tuple[int, int]:
+    """Return the clock ticks of all processors since boot, and those in which they were idle or waited for a disk."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            ticks = list(map(int, file.readline().split()[1:9]))
+    except OSError:
+        return 0, 0
+    return sum(ticks), ticks[3] + ticks[4]

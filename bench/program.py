@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import batches, cancelling, guarding, listing, starting, waiting
-from bench.ground import Ground
+from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
 from bench.table import draw
 
@@ -37,6 +37,8 @@ ROUNDS = {
     "quick": Rounds(usual=5, waits=20, batches=2),
     "full": Rounds(batches=15, waits=300),
 }
+#: With more than this, what runs on one processor is held up otherwise than what runs on all.
+_QUIET_PERCENT = 15
 
 
 def main() -> int:
@@ -74,6 +76,9 @@ def _options() -> argparse.Namespace:
 
 def _measure(number: int, ground: Ground, rounds: Rounds, found: Found) -> list[str]:
     """Take one figure; return why it could not be taken."""
+    busy = busy_percent()
+    if busy > _QUIET_PERCENT:
+        found.notes.append(f"{number}: the machine was {busy:.0f} % busy with other work when this began: try again")
     began = time.monotonic()
     print(f"figure {number} ...", end=" ", file=sys.stderr, flush=True)
     try:
@@ -86,9 +91,8 @@ def _measure(number: int, ground: Ground, rounds: Rounds, found: Found) -> list[
 
 
 def _conditions(ground: Ground) -> str:
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
-        f"{platform.system()} {platform.release()}, {os.cpu_count()} processors, load {load}; "
+        f"{platform.system()} {platform.release()}, {os.cpu_count()} processors; "
         f"Python {platform.python_version()}; {' '.join(ground.program)}"
     )
 

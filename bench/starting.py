@@ -36,9 +36,7 @@ def measure_spawn(ground: Ground, rounds: Rounds) -> Found:
             ratio(1, "spawn, until the worker runs", runs, typer, goal=1.8),
             ratio(1, "spawn, until the command has returned", returns, typer, goal=1.8),
         ],
-        notes=[
-            f"1: the worker is `{' '.join(clock)[:60]}`: its time is compared with that before the spawn"
-        ],
+        notes=[f"1: the worker is `{' '.join(clock)[:60]}`: its time is compared with that before the spawn"],
     )
 
 

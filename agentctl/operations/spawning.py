@@ -33,7 +33,7 @@ from agentctl.supervision.dispatch import (
     dispatch_locked,
     give_orders,
 )
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.endings import Ending, decide, is_over, publish
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
@@ -284,6 +284,9 @@ def resume_queue(task: TaskDir) -> list[str]:
     with locked(root.queue_lock):
         for ticket in read_queue(root):
             if (folder / ticket.environment).exists():
+                continue
+            if is_over(root.sibling(ticket.task_id).agent(ticket.instance)):
+                remove_ticket(root, ticket)
                 continue
             token = token or environment.put(blob)
             os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))

@@ -186,13 +186,7 @@ class Guard:
         failpoints.reached("shim.after-identity")
         if number == 1:
             self.since = log_size(self.agent)
-            payload = {
-                "pid": unborn.pid,
-                "shimPid": os.getpid(),
-                "boot": known.get("boot"),
-                "start": known.get("start"),
-            }
-            self._event(ev.STARTED, payload)
+            self._event(ev.STARTED, {"pid": unborn.pid, "shimPid": os.getpid()})
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         failpoints.reached("shim.after-started")
         # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.

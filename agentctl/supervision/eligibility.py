@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_json
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.endings import Ending, decide, is_over, publish
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     Ticket,
@@ -45,7 +43,7 @@ def ready_tickets(
         if why is not None:
             _refuse(root, ticket, agent, Reason.NOT_STARTED, why)
             removed.append(ticket)
-        elif agent.worker.exists() and _is_over(agent):
+        elif agent.worker.exists() and is_over(agent):
             remove_ticket(root, ticket)
             removed.append(ticket)
         else:
@@ -109,19 +107,3 @@ def _refuse(root: TaskDir, ticket: Ticket, agent: AgentDir, reason: Reason, why:
     decide(agent, Ending(status=Status.FAILED, reason=reason, message=why))
     remove_ticket(root, ticket)
     publish(agent)
-
-
-def _is_over(agent: AgentDir) -> bool:
-    """Tell whether a ticket came back from the dead: its worker was started, or has ended.
-
-    A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
-    """
-    if agent.has_ended:
-        return True
-    rows = eventlog.LogReader(agent.task.events).read_new()
-    return any(
-        not isinstance(row, ev.BadLine)
-        and row[1]["type"] == ev.STARTED
-        and row[1].get("agentInstance") == agent.instance
-        for row in rows
-    )

@@ -123,6 +123,24 @@ def _is_end_of(line: bytes, instance: str) -> bool:
     return ev.is_event(event) and event["type"] in ev.END_STATUS and event.get("agentInstance") == instance
 
 
+def is_over(agent: AgentDir) -> bool:
+    """Tell whether a worker in the queue has been started or has ended: its ticket came back from the dead.
+
+    A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
+    """
+    return agent.has_ended or was_started(agent)
+
+
+def was_started(agent: AgentDir) -> bool:
+    """Tell whether the log says that a worker was started."""
+    return any(
+        not isinstance(row, ev.BadLine)
+        and row[1]["type"] == ev.STARTED
+        and row[1].get("agentInstance") == agent.instance
+        for row in eventlog.LogReader(agent.task.events).read_new()
+    )
+
+
 def log_size(agent: AgentDir) -> int:
     """Return the size of the log now: no end that comes later stands before it."""
     try:

@@ -13,7 +13,7 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import tree
-from agentctl.supervision.endings import Ending, decide, from_wait_status, publish
+from agentctl.supervision.endings import Ending, decide, from_wait_status, publish, was_started
 from agentctl.supervision.tickets import read_queue
 
 
@@ -126,7 +126,7 @@ def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
 def lost_ending(agent: AgentDir) -> Ending:
     """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended."""
     worker = read_quietly(agent.worker)
-    if processes.identity_from(worker) is None:
+    if processes.identity_from(worker) is None and not was_started(agent):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"

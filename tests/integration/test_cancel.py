@@ -244,3 +244,14 @@ def test_a_worker_that_is_being_cancelled_starts_nobody_any_more(root: Path, tmp
     assert "starts nothing new" in (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
     assert statuses() == {"a": "running"}
     run("cancel", "a", "--grace-seconds", "0.05")
+
+
+def test_a_stopped_shim_is_continued_by_a_cancel(root: Path) -> None:
+    task = new_task(grace=5)
+    spawn(worker("sleeps", 60), name="a")
+    says_ready(task, "a")
+    shim = task.shim_of("a")
+    os.kill(shim, signal.SIGSTOP)
+    wait_until(lambda: state_of(shim), accept=lambda state: state == "T", what="the shim to stand")
+    assert run("cancel", "a", "--json").json["cancelled"] is True
+    assert is_settled(task, "a")["exitCode"] == 130

@@ -149,7 +149,9 @@ def test_a_shim_on_a_full_disk_keeps_result_and_slot_and_ends_truly_later(disk: 
 
 def test_a_retry_that_a_full_disk_forbids_leaves_the_attempts_own_end(disk: Disk, tmp_path: Path) -> None:
     task = new_task(cap=1)
-    spawn(worker("exits", 3, "--after-file", tmp_path / "gate"), "--retries", "5", "--retry-delay-seconds", "0", name="a1")
+    spawn(
+        worker("exits", 3, "--after-file", tmp_path / "gate"), "--retries", "5", "--retry-delay-seconds", "0", name="a1"
+    )
     pid = int(json.loads((task.agent("a1") / "worker.json").read_bytes())["pid"])
     fill_last_page_of(task.path / "events.jsonl")
     disk.fill()

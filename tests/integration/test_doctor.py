@@ -1,4 +1,4 @@
-"""`doctor` names each damage it knows with the way out, `--fix` repairs what is safe, and neither makes things worse."""
+"""`doctor` names each damage with the way out, `--fix` repairs what is safe, and neither makes things worse."""
 
 from __future__ import annotations
 
@@ -47,7 +47,13 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("spec.json", b""), ("exit.json", b"{"), ("exit.json", b"\xff\x00"), ("worker.json", b"[]"), ("shim.json", b'"x"')],
+    [
+        ("spec.json", b""),
+        ("exit.json", b"{"),
+        ("exit.json", b"\xff\x00"),
+        ("worker.json", b"[]"),
+        ("shim.json", b'"x"'),
+    ],
     ids=repr,
 )
 def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Task, name: str, content: bytes) -> None:

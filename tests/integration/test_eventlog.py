@@ -18,7 +18,8 @@ from tests.support import REPOSITORY, run, start_argv, worker
 
 #: Lines that are none of ours, as a full disk, an editor or a stranger leaves them.
 GARBAGE = [
-    b"", b"not json", b"{}", b"[1,2]", b"null", b"\xff\xfe\x00", b"\x00" * 64, b"[" * 50_000, b'{"type":"agent.started"',
+    b"", b"not json", b"{}", b"[1,2]", b"null", b"\xff\xfe\x00", b"\x00" * 64, b"[" * 50_000,
+    b'{"type":"agent.started"',
     b'{"type":"agent.failed","payload":{},"agentInstance":7}', b'{"type":"agent.failed","payload":[]}',
     b'[{"type":"agent.failed","agentInstance":"a1","payload":{}}]', b'{"type":"agent.failed","agentInstance":"a1"}',
 ]  # fmt: skip
@@ -78,7 +79,9 @@ def test_commands_work_on_a_cut_log_and_tell_the_ends_that_are_on_disk(task: Tas
         told = statuses()
         assert {**ENDED, **told} == ENDED, f"cut at {cut}"
         assert set(told) >= {name for name in ENDED if f'"{name}"'.encode() in data[:cut].rpartition(b"\n")[0]}
-        command = (["events"], ["wait-any", "--timeout-seconds", "0"], ["tasks"], ["show", "a2"], ["doctor"])[number % 5]
+        command = (["events"], ["wait-any", "--timeout-seconds", "0"], ["tasks"], ["show", "a2"], ["doctor"])[
+            number % 5
+        ]
         ended = run(*command, check=False)
         assert ended.code in (0, 6), f"cut at {cut}\n{ended}"
         assert not damage(eventlog.LogReader(str(log)).read_new())
@@ -135,7 +138,9 @@ def test_every_garbage_line_is_named_by_its_number_and_skipped(task: Task) -> No
     assert run("wait-any", "--json").json["agentInstance"] == "a1"
 
 
-@pytest.mark.parametrize("line", [b'{"type":"agent.completed","agentInstance":"a1"}', b'[{"agentInstance":"a1"}]', b'{"ts'])
+@pytest.mark.parametrize(
+    "line", [b'{"type":"agent.completed","agentInstance":"a1"}', b'[{"agentInstance":"a1"}]', b'{"ts']
+)
 def test_an_end_whose_line_was_damaged_is_told_again_and_given_out(task: Task, line: bytes) -> None:
     """What a reader skips must not pass for the end either: nobody would ever be told."""
     log = log_of(task)
@@ -150,7 +155,10 @@ def test_an_end_whose_line_was_damaged_is_told_again_and_given_out(task: Task, l
 
 def test_a_name_that_leads_out_of_the_task_is_damage_and_nothing_is_made_there(task: Task, tmp_path: Path) -> None:
     names = ["../../../evil", f"{tmp_path}/evil", "..", "a/b", "-x", "x" * 65, "\x1b[2J"]
-    add(task, *(make_event("t", kind, "t1", "x", {}, name) for name in names for kind in ("agent.queued", "agent.failed")))
+    add(
+        task,
+        *(make_event("t", kind, "t1", "x", {}, name) for name in names for kind in ("agent.queued", "agent.failed")),
+    )
     listed = run("list", "--json")
     assert {one["agentInstance"] for one in listed.json} == set(ENDED)
     assert listed.err.count("is no name of a worker") == 2 * len(names)
@@ -162,15 +170,24 @@ def test_a_name_that_leads_out_of_the_task_is_damage_and_nothing_is_made_there(t
 
 
 def test_values_of_a_wrong_kind_break_no_command(task: Task) -> None:
-    payloads = [
-        {"durationSeconds": "x"}, {"exitCode": [], "reason": {}}, {"survivors": 5}, {"command": {"a": 1}, "parent": [1]},
+    payloads: list[dict[str, Any]] = [
+        {"durationSeconds": "x"}, {"exitCode": [], "reason": {}}, {"survivors": 5},
+        {"command": {"a": 1}, "parent": [1]},
         {"agent": "x}\n  - evil", "depth": "deep"}, {"attempt": None, "pid": "1"},
     ]  # fmt: skip
     kinds = ("agent.queued", "agent.retrying", "agent.cancel_failed", "agent.failed")
     for number, payload in enumerate(payloads):
         for kind in kinds:
             add(task, {**make_event("t", kind, "t1", "x", payload, f"z{number}"), "ts": 5})
-    for args in (["list"], ["list", "--json"], ["show", "a1"], ["tasks"], ["doctor", "--fix"], ["wait-any"], ["events"]):
+    for args in (
+        ["list"],
+        ["list", "--json"],
+        ["show", "a1"],
+        ["tasks"],
+        ["doctor", "--fix"],
+        ["wait-any"],
+        ["events"],
+    ):
         ended = run(*args, check=False)
         assert "bug" not in ended.err, str(ended)
     assert statuses().items() >= ENDED.items()
@@ -187,7 +204,8 @@ from agentctl.domain.events import make_event
 log, name, count, most = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 os.fdatasync = lambda fd: None  # thousands of flushes would try the disk, not the log
 for number in range(count):
-    eventlog.append(log, [make_event("t", "n", "t1", name, {"number": number, "filler": "x" * (number * 37 % most)}, name)])
+    payload = {"number": number, "filler": "x" * (number * 37 % most)}
+    eventlog.append(log, [make_event("t", "n", "t1", name, payload, name)])
 """
 
 
@@ -198,7 +216,8 @@ def start_writer(log: Path, name: str, count: int, most: int) -> Any:
 def test_no_line_of_many_writers_is_lost_torn_or_out_of_its_writers_order(tmp_path: Path) -> None:
     log, count = tmp_path / "events.jsonl", 500
     writers = {f"w{number}": start_writer(log, f"w{number}", count, 700) for number in range(8)}
-    reader, rows = eventlog.LogReader(str(log)), []
+    reader = eventlog.LogReader(str(log))
+    rows: list[Any] = []
     while any(process.poll() is None for process in writers.values()):
         rows += reader.read_new()
     rows += reader.read_new()

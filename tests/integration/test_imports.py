@@ -29,7 +29,9 @@ def loaded_by(*args: str) -> set[str]:
     return {name.partition(".")[0] for name in names.split()}
 
 
-@pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("wait-any", "--json"), ("cancel", "b1"), ("show", "a1")])
+@pytest.mark.parametrize(
+    "args", [("list",), ("list", "--json"), ("wait-any", "--json"), ("cancel", "b1"), ("show", "a1")]
+)
 def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(
     root: Path, tmp_path: Path, args: tuple[str, ...]
 ) -> None:
@@ -60,7 +62,9 @@ def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
     loaded = set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
     roots = {name.partition(".")[0] for name in loaded}
     assert roots <= sys.stdlib_module_names | {"agentctl", "__main__"}
-    assert not roots & (SLOW | {"subprocess", "inspect", "pathlib", "tempfile", "random", "hashlib", "socket", "ssl", "threading"})
+    assert not roots & (
+        SLOW | {"subprocess", "inspect", "pathlib", "tempfile", "random", "hashlib", "socket", "ssl", "threading"}
+    )
     assert not {name for name in loaded if name.startswith(("agentctl.cli", "agentctl.operations"))}
     assert "agentctl.adapters.taskfile" not in loaded
     assert len(loaded) < 160
@@ -84,9 +88,10 @@ def test_a_live_shim_has_nothing_of_site_packages_in_memory(root: Path, tmp_path
 def test_a_queue_of_many_is_worked_off_by_one_shim(root: Path, tmp_path: Path) -> None:
     """Each worker that took an interpreter of its own would be seen as a pid of its own."""
     task = new_task(cap=1)
-    rows = [{"name": f"a{number}", "argv": ["true"]} for number in range(8)]
+    names = [f"a{number}" for number in range(8)]
+    rows = [{"name": name, "argv": ["true"]} for name in names]
     run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows))
-    task.ended(*(row["name"] for row in rows))
+    task.ended(*names)
     shims = {event["payload"]["shimPid"] for event in task.events("agent.started")}
     assert len(shims) == 1
 

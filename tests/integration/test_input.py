@@ -20,7 +20,7 @@ from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import PROGRAM, environment, run, worker
 from tests.terminal import on_a_terminal
 
-BAD_NAMES = ["../x", "-x", "x" * 65, "é", "a b", "", "a/b", "\x1b[31m", ".", "a\n", "１"]
+BAD_NAMES = ["../x", "-x", "x" * 65, "é", "a b", "", "a/b", "\x1b[31m", ".", "a\n", "\uff11"]
 #: Where a name is given.
 NAMING = [
     ["spawn", "--name=NAME", "--", "true"],
@@ -95,7 +95,8 @@ def test_a_megabyte_of_arguments_and_of_environment_is_handed_over(root: Path) -
     task = new_task()
     big = {f"BIG_{number}": "x" * 100_000 for number in range(10)}
     words = ["y" * 100_000] * 10
-    code = "import os, sys; print(sum(map(len, sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k[:4] == 'BIG_'))"
+    big_values = "sum(len(v) for k, v in os.environ.items() if k[:4] == 'BIG_')"
+    code = f"import os, sys; print(sum(map(len, sys.argv[1:])), {big_values})"
     run("spawn", "--wait", "--name", "a1", "--", sys.executable, "-c", code, *words)
     run("spawn", "--wait", "--name", "a2", "--", sys.executable, "-c", code, env=big)
     assert (task.agent("a1") / "stdout.log").read_text() == "1000000 0\n"
@@ -116,17 +117,22 @@ def test_an_argument_that_the_kernel_refuses_is_told_and_no_worker_runs(root: Pa
     "request_line",
     [
         {"argv": ["echo", "a\0b"]}, {"argv": ["echo", "\ud800"]}, {"argv": ["true"], "env": {"A": "1\0B=2"}},
-        {"argv": ["true"], "env": {"A=B": "1"}}, {"argv": ["true"], "env": {"": "1"}}, {"argv": ["true"], "env": {"\ud800": ""}},
-        {"argv": ["true"], "key": "\ud800"}, {"argv": ["true"], "cwd": "\0"}, {"argv": ["\0"]}, {"argv": [""]}, {"argv": []},
-        {"argv": "true"}, {"argv": ["true"], "env": {"A": 1}}, {"argv": ["true"], "priority": 9999}, {"argv": ["true"], "x": 1},
-        {"argv": ["true"], "timeout_seconds": -1}, {"argv": ["true"], "retries": 1.5}, {"argv": ["true"], "after": ["../x"]},
+        {"argv": ["true"], "env": {"A=B": "1"}}, {"argv": ["true"], "env": {"": "1"}},
+        {"argv": ["true"], "env": {"\ud800": ""}},
+        {"argv": ["true"], "key": "\ud800"}, {"argv": ["true"], "cwd": "\0"}, {"argv": ["\0"]}, {"argv": [""]},
+        {"argv": []},
+        {"argv": "true"}, {"argv": ["true"], "env": {"A": 1}}, {"argv": ["true"], "priority": 9999},
+        {"argv": ["true"], "x": 1},
+        {"argv": ["true"], "timeout_seconds": -1}, {"argv": ["true"], "retries": 1.5},
+        {"argv": ["true"], "after": ["../x"]},
     ],
     ids=lambda line: json.dumps(line)[:40],
 )  # fmt: skip
 def test_a_request_that_cannot_be_meant_is_refused_by_its_line(task: Task, request_line: dict[str, object]) -> None:
     lines = ["# a comment\n", json.dumps(request_line) + "\n"]
-    with pytest.raises(UsageError, match="^stdin:2: "):
+    with pytest.raises(UsageError) as caught:
         spawn_workers(TaskDir(str(task.path)), read_batch(lines, "stdin"), queue=True)
+    assert caught.value.message.startswith("stdin:2: ")
     assert sorted(path.name for path in (task.path / "agents").iterdir()) == sorted(ENDED)
 
 
@@ -148,7 +154,9 @@ def test_no_escape_of_a_worker_a_question_or_a_message_reaches_a_terminal(root: 
     new_task()
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
     quote = evil.replace("'", "")
-    script = f'{sys.executable} -m agentctl report progress "{quote}" && {sys.executable} -m agentctl interact ask "{quote}"'
+    script = (
+        f'{sys.executable} -m agentctl report progress "{quote}" && {sys.executable} -m agentctl interact ask "{quote}"'
+    )
     spawn(["/bin/sh", "-c", script + f" # {evil}"], name="a1")
     spawn(worker("escapes"), "--wait", name="a2")
     assert run("wait-any", "a1", "--for", "blocked").code == 0
@@ -167,9 +175,12 @@ def test_no_escape_of_a_worker_a_question_or_a_message_reaches_a_terminal(root: 
 # -- surroundings ------------------------------------------------------------------------------------------------
 
 ALL = [
-    ["list"], ["show", "a1"], ["wait-any"], ["wait", "a1"], ["wait-all"], ["cancel", "a1"], ["result", "a1"], ["logs", "a1"],
-    ["events"], ["tasks"], ["use", "t1"], ["doctor"], ["templates"], ["interact", "list"], ["new", "x"], ["pause", "a1"],
-    ["new", "--template", "survey"], ["spawn", "--", "true"], ["report", "message", "x"], ["send", "a1", "x"], ["inbox"],
+    ["list"], ["show", "a1"], ["wait-any"], ["wait", "a1"], ["wait-all"], ["cancel", "a1"], ["result", "a1"],
+    ["logs", "a1"],
+    ["events"], ["tasks"], ["use", "t1"], ["doctor"], ["templates"], ["interact", "list"], ["new", "x"],
+    ["pause", "a1"],
+    ["new", "--template", "survey"], ["spawn", "--", "true"], ["report", "message", "x"], ["send", "a1", "x"],
+    ["inbox"],
     ["spawn", "--cwd", "/", "--", "true"],
 ]  # fmt: skip
 

@@ -81,7 +81,10 @@ def test_the_nearest_folder_above_is_the_root(root: Path, tmp_path: Path) -> Non
     without = {"AGENTCTL_ROOT": None}
     run("new", "x", "--id", "mine", env=without, cwd=tmp_path / "project")
     assert run("tasks", "--json", env=without, cwd=deep).json[0]["path"] == f"{tmp_path}/project/.agentctl/tasks/mine"
-    assert run("tasks", "--json", "--root", f"{tmp_path}/project/.agentctl", env=without, cwd="/").json[0]["taskId"] == "mine"
+    assert (
+        run("tasks", "--json", "--root", f"{tmp_path}/project/.agentctl", env=without, cwd="/").json[0]["taskId"]
+        == "mine"
+    )
     nowhere = run("list", env=without, cwd="/", check=False)
     assert nowhere.code == 3
 
@@ -91,7 +94,12 @@ def test_what_is_given_on_the_line_stands_in_the_file_and_bad_values_make_no_tas
     head = yaml.safe_load((root / "tasks" / "mine" / "task.yaml").read_bytes())
     assert head["config"] == {"maxConcurrentAgents": 2, "timeoutSeconds": 7.5, "maxDepth": 0}
     assert (head["id"], head["title"], head["state"], head["roster"]) == ("mine", "x", "created", [])
-    for option in (["--max-concurrent", "0"], ["--timeout-seconds", "0"], ["--max-depth", "99"], ["--grace-seconds", "9999"]):
+    for option in (
+        ["--max-concurrent", "0"],
+        ["--timeout-seconds", "0"],
+        ["--max-depth", "99"],
+        ["--grace-seconds", "9999"],
+    ):
         assert run("new", "x", "--id", "bad", *option, check=False).code == 2
     assert names() == ["mine"]
 

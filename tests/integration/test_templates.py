@@ -34,16 +34,16 @@ roster:
 #: A change to the good one, the line that is named, what is said.
 MISTAKES = [
     ("name: mine", "nam: mine", 1, "unknown key 'nam'"),
-    ("{place}\"\nparam", "{plcae}\"\nparam", 3, "unknown {plcae}"),
-    ("{place}\"\nparam", "{place!r}\"\nparam", 3, "unknown {place}"),
-    ("{place}\"\nparam", "{place.__class__}\"\nparam", 3, "unknown {place.__class__}"),
-    ("{place}\"\nparam", "{0}\"\nparam", 3, "unknown {0}"),
-    ("{place}\"\nparam", "{place\"\nparam", 3, "a literal brace is {{ or }}"),
+    ('{place}"\nparam', '{plcae}"\nparam', 3, "unknown {plcae}"),
+    ('{place}"\nparam', '{place!r}"\nparam', 3, "unknown {place}"),
+    ('{place}"\nparam', '{place.__class__}"\nparam', 3, "unknown {place.__class__}"),
+    ('{place}"\nparam', '{0}"\nparam', 3, "unknown {0}"),
+    ('{place}"\nparam', '{place"\nparam', 3, "a literal brace is {{ or }}"),
     ("config: {max", "config: {Max", 7, "unknown key 'Maxn"[:13]),
     ("graceSeconds: 0.2", "graceSeconds: -2", 7, "graceSeconds must be"),
     ("    after: [first]", "    afterr: [first]", 12, "unknown key 'afterr'"),
     ("    after: [first]", "    priority: high", 12, "priority must be a whole number"),
-    ("PLACE: \"in {place}\"", "PLACE: \"in {nowhere}\"", 14, "unknown {nowhere}"),
+    ('PLACE: "in {place}"', 'PLACE: "in {nowhere}"', 14, "unknown {nowhere}"),
     ("  - name: second\n    argv", "  - name: second\n    arg", 12, "unknown key 'arg'"),
     ("roster:\n", "roster:\n  x: 1\n  y:\n", 8, "roster must be a list"),
     ("place: {description: where to look, default: .}", "place: where", 4, "parameters must be a mapping"),
@@ -66,12 +66,12 @@ def made(root: Path) -> list[str]:
 
 
 def test_placeholders_are_filled_and_the_files_are_the_tasks_own(template: Path, root: Path) -> None:
-    told = run("new", "--template", "mine", "--set", "word=it's {place} \\ \"x\"".replace("'", "’"), "--start", "--json").json
+    told = run("new", "--template", "mine", "--set", 'word=its {place} \\ "x"', "--start", "--json").json
     task = Task(Path(told["path"]))
     run("wait-all")
     assert statuses() == {"first": "completed", "second": "completed"}
     first = (task.agent("first") / "stdout.log").read_text(encoding="utf-8")
-    assert first == "it’s {place} \\ \"x\" {braces}\na note\n", "a value is put in as it is, and not read again"
+    assert first == 'its {place} \\ "x" {braces}\na note\n', "a value is put in as it is, and not read again"
     second = (task.agent("second") / "stdout.log").read_text(encoding="utf-8")
     assert second == f"in . {os.getcwd()} {task.path}\n"
     assert run("tasks", "--json").json[0]["title"] == "Look at ."
@@ -131,7 +131,9 @@ def test_nothing_is_started_until_it_is_said_and_then_once(template: Path) -> No
     assert "was made from no template" in run("spawn", "--roster", check=False).err
 
 
-def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped_one(template: Path, root: Path) -> None:
+def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped_one(
+    template: Path, root: Path
+) -> None:
     unknown = run("new", "--template", "mien", check=False)
     assert unknown.code == 3
     assert "mine" in unknown.err
@@ -142,6 +144,8 @@ def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped
 
 
 @pytest.mark.parametrize("option", [["--max-concurrent", "3"], ["--grace-seconds", "1"]])
-def test_limits_beside_a_template_are_refused_rather_than_forgotten(template: Path, root: Path, option: list[str]) -> None:
+def test_limits_beside_a_template_are_refused_rather_than_forgotten(
+    template: Path, root: Path, option: list[str]
+) -> None:
     assert "brings its own limits" in run("new", "--template", "mine", *option, check=False).err
     assert made(root) == []

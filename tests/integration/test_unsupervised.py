@@ -8,6 +8,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.life import (
     is_settled,
     kill_shims,
@@ -198,3 +200,34 @@ def test_a_shim_told_to_end_stays_with_its_worker_and_takes_no_other(root: Path,
     run("wait", "b")
     assert task.shim_of("b") != shim
     assert read(task.agent("a") / "exit.json")["status"] == "completed"
+
+
+def test_an_unsupervised_worker_can_cancel_itself(root: Path, tmp_path: Path) -> None:
+    """Who ends it comes from its own tree and carries its cookie, but must not end itself."""
+    task = new_task(grace=0.2)
+    gate = tmp_path / "gate"
+    cancel = " ".join([*PROGRAM, "cancel", "a", "--no-wait"])
+    script = f'trap "" INT; echo ready; until [ -e {gate} ]; do sleep 0.02; done; {cancel}; sleep 60'
+    spawn(["/bin/sh", "-c", script], name="a")
+    says_ready(task, "a")
+    leader = leader_of(task, "a")
+    kill_shims(task, "a")
+    gate.touch()
+    task.ended("a")
+    assert not lives(leader)
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the process that goes on with the escalation is swept with the worker that asked for it"
+)
+def test_a_cancel_that_a_worker_asked_for_goes_on_after_that_workers_end(root: Path) -> None:
+    task = new_task(grace=0.1)
+    spawn(worker("ignores_term", "--int"), "--grace-seconds", "1", name="a")
+    says_ready(task, "a")
+    kill_shims(task, "a")
+    run("spawn", "--wait", "--name", "b", "--", *PROGRAM, "cancel", "a", "--no-wait")
+    wait_until(lambda: row("a")["health"], accept=lambda health: health != "supervised", what="its guardian to end")
+    seen = row("a")["status"]
+    run("cancel", "a", "--grace-seconds", "0")
+    assert seen == "cancelled"

@@ -47,9 +47,9 @@ for name in map(str.strip, sys.stdin):
 """
 
 
-@rounds(25, 1000)
+@rounds(15, 500)
 def test_of_a_cancel_and_a_start_one_comes_first(root: Path, tmp_path: Path, count: int) -> None:
-    """Two workers a round at a cap of one: one is started by the spawn, the other by a shim, or neither is."""
+    """Two races a round at a cap of one: one worker is started by the spawn, the other by a shim, or neither is."""
     task = new_task(cap=1, grace=0.05)
     notes = tmp_path / "notes"
     canceller = start_argv([sys.executable, "-c", CANCELLER, str(count)], stdin=subprocess.PIPE)

@@ -44,7 +44,9 @@ def test_an_id_wins_over_a_label_and_a_label_that_two_options_have_names_neither
     assert "a (same), b (same)" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize(("told", "answer"), [("y", "yes"), (" YES\n", "yes"), ("1", "yes"), ("No", "no"), ("false", "no")])
+@pytest.mark.parametrize(
+    ("told", "answer"), [("y", "yes"), (" YES\n", "yes"), ("1", "yes"), ("No", "no"), ("false", "no")]
+)
 def test_a_confirm_is_answered_with_yes_or_no_however_it_is_said(told: str, answer: str) -> None:
     assert check_answer(question("confirm"), told) == answer
 
@@ -79,6 +81,8 @@ def test_an_input_takes_no_text_without_end() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_question_that_cannot_be_answered_is_not_asked(body: dict[str, Any], default: str | None, problem: str) -> None:
+def test_a_question_that_cannot_be_answered_is_not_asked(
+    body: dict[str, Any], default: str | None, problem: str
+) -> None:
     with pytest.raises(UsageError, match=problem):
         check_question(body, default)

@@ -18,7 +18,8 @@ LAYERS = ("cli", "operations", "shim", "supervision", "adapters", "domain", "err
 #: What has an effect, or another result tomorrow.
 IMPURE = {
     "os", "io", "sys", "subprocess", "signal", "socket", "time", "datetime", "random", "secrets", "uuid", "pathlib",
-    "shutil", "tempfile", "threading", "asyncio", "fcntl", "select", "ctypes", "psutil", "filelock", "yaml", "typer", "rich",
+    "shutil", "tempfile", "threading", "asyncio", "fcntl", "select", "ctypes", "psutil", "filelock", "yaml",
+    "typer", "rich",
 }  # fmt: skip
 
 
@@ -66,7 +67,11 @@ def test_the_domain_is_pure(path: Path) -> None:
     roots = {name.partition(".")[0] for name in imported_by(path)}
     assert not roots & IMPURE
     assert roots <= sys.stdlib_module_names | {"agentctl"}
-    calls = {node.func.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    calls = {
+        node.func.id
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
     assert not calls & {"open", "print", "input", "exec", "eval"}
 
 
@@ -82,7 +87,11 @@ def test_imports_point_down(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in MODULES if "cli" not in path.parts], ids=named)
 def test_only_the_command_line_prints(path: Path) -> None:
-    calls = {node.func.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    calls = {
+        node.func.id
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
     assert "print" not in calls
     assert not {name.partition(".")[0] for name in imported_by(path)} & {"typer", "rich"}
 

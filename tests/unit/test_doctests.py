@@ -10,7 +10,9 @@ import pytest
 
 import agentctl
 
-MODULES = [module.name for module in pkgutil.walk_packages(agentctl.__path__, "agentctl.") if "__main__" not in module.name]
+MODULES = [
+    module.name for module in pkgutil.walk_packages(agentctl.__path__, "agentctl.") if "__main__" not in module.name
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,7 @@ def test_a_graph_is_refused_exactly_when_somebody_waits_for_himself(graph: dict[
     path = caught.value.message.partition(": ")[2].split(" -> ")
     assert path[0] == path[-1]
     assert len(path) > 1
-    assert all(after in graph[name] for name, after in zip(path, path[1:], strict=False))
+    assert all(after in graph[name] for name, after in pairwise(path))
 
 
 def test_a_long_chain_costs_no_recursion() -> None:

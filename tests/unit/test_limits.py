@@ -43,7 +43,8 @@ def test_what_was_taken_is_told_under_the_same_keys(config: dict[str, Any]) -> N
     ("key", "value"),
     [
         ("maxConcurrentAgents", 0), ("maxConcurrentAgents", 10_001), ("maxConcurrentAgents", -1),
-        ("maxConcurrentAgents", 2.0), ("timeoutSeconds", 0), ("timeoutSeconds", -1), ("timeoutSeconds", 365 * 86_400 + 1),
+        ("maxConcurrentAgents", 2.0), ("timeoutSeconds", 0), ("timeoutSeconds", -1),
+        ("timeoutSeconds", 365 * 86_400 + 1),
         ("graceSeconds", -0.001), ("graceSeconds", 3600.5), ("maxDepth", -1), ("maxDepth", 65), ("maxDepth", 1.5),
         ("maxOutputBytes", 0), ("maxOutputBytes", (1 << 50) + 1),
     ],
@@ -55,7 +56,9 @@ def test_a_value_out_of_range_is_refused_with_key_range_and_value(key: str, valu
 
 
 @pytest.mark.parametrize("key", KEYS.values())
-@pytest.mark.parametrize("value", [True, False, None, "5", "", [], {}, math.nan, math.inf, -math.inf, 10**400], ids=repr)
+@pytest.mark.parametrize(
+    "value", [True, False, None, "5", "", [], {}, math.nan, math.inf, -math.inf, 10**400], ids=repr
+)
 def test_what_is_no_number_is_refused_for_every_key(key: str, value: object) -> None:
     with pytest.raises(BadLimit, match=key):
         check_limit(key, value)

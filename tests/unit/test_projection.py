@@ -45,7 +45,9 @@ def fold(*events: Event, first: int = 1) -> TaskView:
     return view
 
 
-TOLD = sorted(WorkerView.__annotations__ | {name: "" for name in ("agent", "command", "status", "depth", "attempt", "paused")})
+TOLD = sorted(
+    WorkerView.__annotations__ | dict.fromkeys(("agent", "command", "status", "depth", "attempt", "paused"), "")
+)
 
 
 def told(worker: WorkerView, without: tuple[str, ...] = ()) -> dict[str, Any]:
