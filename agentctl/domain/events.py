@@ -65,15 +65,14 @@ def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]
 
     One parse for all lines is 2 to 3 times as fast as one for each, so it is tried first.
     """
-    lines = data.split(b"\n")[:-1]
     try:
-        events = json.loads(b"[" + b",".join(lines) + b"]")
+        events = json.loads(b"[" + data[:-1].replace(b"\n", b",") + b"]")
     except (ValueError, RecursionError):
         events = []
-    if len(events) == len(lines) and all(map(is_event, events)):
+    if len(events) == data.count(b"\n") and all(map(is_event, events)):
         yield from enumerate(events, first_seq)
     else:
-        for seq, line in enumerate(lines, first_seq):
+        for seq, line in enumerate(data.split(b"\n")[:-1], first_seq):
             yield _decode_line(seq, line)
 
 

@@ -111,10 +111,14 @@ def _told(told: Mapping[str, Any], key: str, kind: type, default: Any = None) ->
     return value if isinstance(value, kind) else default
 
 
+def _text(value: object) -> str | None:
+    return value if type(value) is str else None
+
+
 def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
-    worker.queued_at = _told(event, "ts", str)
-    worker.command = _told(payload, "command", str, "")
+    worker.queued_at = _text(event.get("ts"))
+    worker.command = _text(payload.get("command")) or ""
     agent = payload.get("agent", worker.agent)
     if agent != worker.agent and isinstance(agent, str) and is_name(agent):
         worker.agent = agent
@@ -125,7 +129,7 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
     if worker.move(Status.RUNNING):
-        worker.started_at = _told(event, "ts", str)
+        worker.started_at = _text(event.get("ts"))
         worker.pid = _told(event["payload"], "pid", int)
         worker.shim_pid = _told(event["payload"], "shimPid", int)
 
@@ -159,7 +163,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.move(ev.END_STATUS[event["type"]]):
         return
     worker.end_seq = seq
-    worker.ended_at = _told(event, "ts", str)
+    worker.ended_at = _text(event.get("ts"))
     worker.paused = False
     worker.survivors = ()
     for key, value in event["payload"].items():

@@ -91,6 +91,8 @@ def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
     decision = read_decision(agent)
     status = Status(decision["status"])
     payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
+    if payload.get("attempt") == 1:
+        del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
     if decision.get("swept"):
         payload["swept"] = len(decision["swept"])
     event = ev.make_event(

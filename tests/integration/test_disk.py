@@ -15,7 +15,7 @@ from agentctl.adapters import eventlog
 from agentctl.domain.events import make_event
 from agentctl.errors import StorageError
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import is_alive, run, wait_until, worker
 
 PAGE = 4096
 
@@ -197,6 +197,8 @@ def frozen(root: Path) -> Iterator[Task]:
     task = new_task()
     spawn(worker("prints", "its output"), "--wait", name="a1")
     spawn(worker("exits", 3), "--wait", name="a2", check=False)
+    shims = [task.shim_of(name) for name in ("a1", "a2")]
+    wait_until(lambda: not any(map(is_alive, shims)), what="the shims to leave: they have files open for writing")
     log = task.path / "events.jsonl"
     log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b"agent.failed" not in line))
     mount("--bind", root, root)

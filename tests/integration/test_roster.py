@@ -137,6 +137,7 @@ def test_no_title_can_break_the_file(root: Path, title: str) -> None:
     task = Task(Path(run("new", title, "--id", "t1", "--json").json["path"]))
     assert loaded((task.path / "task.yaml").read_bytes())["title"] == title
     run("spawn", "--wait", "--name", "a1", "--", "true")
+    at_rest(task)
     assert task.roster() == {"a1": "completed"}
 
 
