@@ -99,9 +99,7 @@ def start(
     cwd: str | Path | None = None,
 ) -> subprocess.Popen[str]:
     """Start `agentctl ARGS` in the background; the test sees to it that it ends."""
-    return start_argv(
-        [*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd
-    )
+    return start_argv([*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
 
 
 def start_argv(

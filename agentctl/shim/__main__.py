@@ -1,4 +1,4 @@
-"""The shim's program: `python -I -S .../shim/__main__.py ROOT-TASK-DIRECTORY`.
+"""The shim's program: `python -I -S .../shim/__main__.py ROOT-TASK-DIRECTORY`, or `--bury AGENT-FOLDER`.
 
 Started by `supervision.launching` with an empty environment and three descriptors; the directory on its command line
 lets a sweep verify that it is a shim.
@@ -19,4 +19,9 @@ if __name__ == "__main__":
     # What is loaded stays: never looked at again, and not written to (copied, that is) in every forked child.
     gc.freeze()
     gc.enable()
-    main()
+    if "--bury" in sys.argv:
+        from agentctl.supervision.undertaker import main as bury
+
+        bury(sys.argv[-1])
+    else:
+        main()

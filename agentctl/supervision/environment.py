@@ -17,6 +17,8 @@ from agentctl.errors import Refused
 
 #: Variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
+#: What decides where the environments wait.
+FOLDER_VARIABLES = ("XDG_RUNTIME_DIR", "TMPDIR")
 #: A secret of each worker, by which its processes are known, and its folder.
 COOKIE, AGENT_DIR = "AGENTCTL_COOKIE", "AGENTCTL_AGENT_DIR"
 

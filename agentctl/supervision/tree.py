@@ -21,6 +21,8 @@ from agentctl.errors import Damaged
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 
 #: The script that a shim's command line names, followed by the root task's directory.
+#: Before the folder of the worker on the command line of an undertaker, which is the same program.
+BURY = "--bury"
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__main__.py")
 
@@ -34,19 +36,20 @@ def is_foreign(pid: int, cookie: str) -> bool:
 
 
 def is_live_shim(pid: int) -> bool:
-    """Tell whether a process is a shim that a slot names."""
+    """Tell whether a process is a shim that a slot names, or the undertaker that a worker's shim.json names."""
     arguments = processes.command_line(pid)
     # By its ending: another agentctl on this machine has its script elsewhere.
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
         return False
-    slots = TaskDir(arguments[-1]).slots
-    stat = processes.read_stat(pid)
-    return stat is not None and any(
-        shim.pid == pid and shim.start == stat.start and shim.boot == processes.boot_id() for shim in shims_of(slots)
-    )
+    if BURY in arguments:
+        named = [processes.identity_from(read_quietly(AgentDir(arguments[-1]).shim))]
+    else:
+        named = list(shims_of(TaskDir(arguments[-1]).slots))
+    me = processes.identify(pid)
+    return me is not None and me in named
 
 
-def shims_of(slots: FilePath) -> Iterable[Identity]:
+def shims_of(slots: FilePath) -> Iterable[Identity | None]:
     """Yield the identities of the shims that the slots of a task name."""
     try:
         names = os.listdir(slots)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 from agentctl.adapters import eventlog, processes
@@ -19,53 +20,56 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
+from agentctl.supervision import environment
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.spec import grace_of
-from agentctl.supervision.tree import Tree, without_shim
+from agentctl.supervision.tree import BURY, SHIM_SCRIPT, Tree, without_shim
 
 #: There is no SIGCHLD of a stranger's child to wait for.
 _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
+_READY_FD = 3
 
 
 def begin_burial(agent: AgentDir) -> None:
-    """Start the escalation in a process that outlives this one; returns once it guards the worker."""
+    """Start the escalation in a process that outlives this one; returns once it guards the worker.
+
+    A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
+    asked for this cancel must not take it for one of its processes.
+    """
     ready_read, ready_write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(ready_read)
-            os.setsid()
-            if os.fork() == 0:
-                _detach(ready_write)
-                _bury(agent, ready_write)
-        finally:
-            os._exit(0)
-    os.close(ready_write)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
+    copies = ((null, 0), (null, 1), (null, 2), (ready_write, _READY_FD))
+    child = os.posix_spawn(
+        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, BURY, agent.path], environ, setsid=True,
+        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
+        setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
+    )  # fmt: skip
+    for fd in (ready_write, null):
+        os.close(fd)
     os.waitpid(child, 0)
     os.read(ready_read, 1)
     os.close(ready_read)
 
 
-def _detach(keep: int) -> None:
-    """Let go of the command's terminal, folder and descriptors: a pipe of its caller must come to its end."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 1 << 16)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTSTP):
-        signal.signal(number, signal.SIG_IGN)
+def main(folder: str) -> None:
+    """Be that process: let go of what was inherited, and of the parent, then bury."""
+    os.closerange(_READY_FD + 1, 1 << 16)
+    os.set_inheritable(_READY_FD, False)
     os.chdir("/")
+    os.umask(0o077)
+    if os.fork() == 0:
+        _bury(AgentDir(folder), _READY_FD)
 
 
 def _bury(agent: AgentDir, ready: int) -> None:
     lock = hold_alive(agent.shim)
-    os.close(ready)
     if lock is not None:
         name_holder(lock)
+    os.close(ready)
     worker = read_quietly(agent.worker)
     leader = processes.identity_from(worker)
     if lock is None or leader is None or agent.has_ended:

@@ -67,9 +67,7 @@ def test_a_terminal_is_sent_no_control_characters(hostile: Path, args: tuple[str
 
     text = sent.decode("utf-8").replace("\r\n", "\n")
     assert code == 0
-    assert [
-        hex(ord(character)) for character in text if not character.isprintable() and character not in "\n\t"
-    ] == []
+    assert [hex(ord(character)) for character in text if not character.isprintable() and character not in "\n\t"] == []
     assert text.strip()
 
 
@@ -161,9 +159,7 @@ def test_what_is_cut_says_so_beside_the_data(root: Path) -> None:
 
 def test_one_worker_is_an_object_and_several_are_an_array(root: Path) -> None:
     one = run("spawn", "--json", "--name", "a1", "--", *worker("exits", 0)).json
-    many = run(
-        "spawn", "--json", "--batch", "-", stdin=json.dumps({"name": "a2", "argv": worker("exits", 0)})
-    ).json
+    many = run("spawn", "--json", "--batch", "-", stdin=json.dumps({"name": "a2", "argv": worker("exits", 0)})).json
 
     assert set(one) >= {"agentInstance", "status", "pid", "taskId"}
     assert [each["agentInstance"] for each in many] == ["a2"]

@@ -20,7 +20,8 @@ def functions(file: Path) -> set[str]:
 
 def test_every_test_that_is_named_exists() -> None:
     missing = [f"{file}::{name}" for file, name in named() if name not in functions(TESTS / file)]
-    assert named() and missing == []
+    assert named()
+    assert missing == []
 
 
 def test_every_promise_has_tests() -> None:

@@ -34,9 +34,7 @@ class Done:
 
 
 def environment(agent_dir: Path, **more: str) -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("AGENTCTL_TASK", "AGENTCTL_ROOT")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in ("AGENTCTL_TASK", "AGENTCTL_ROOT")}
     return {**kept, "AGENTCTL_AGENT_DIR": str(agent_dir), **more}
 
 
@@ -50,9 +48,7 @@ def survey(tmp_path: Path, name: str, tree: Path | str, *options: str, **more: s
     """Run one worker as a person would by hand, with a folder of its own beside those of the others."""
     folder = agent_folder(tmp_path, name)
     command = [sys.executable, str(TEMPLATE / "workers" / f"{name}.py"), str(tree), *options]
-    done = subprocess.run(
-        command, env=environment(folder, **more), capture_output=True, check=False, timeout=50
-    )
+    done = subprocess.run(command, env=environment(folder, **more), capture_output=True, check=False, timeout=50)
     found = folder / "findings.json"
     findings = json.loads(found.read_text()) if found.exists() else {}
     return Done(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode(), findings=findings)
@@ -87,9 +83,7 @@ def test_an_empty_tree_is_examined(tmp_path: Path, name: str) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
     done = survey(tmp_path, name, tmp_path / "nowhere")
     assert done.code == 1
-    assert (
-        done.err == f"error: {name}: cannot list the folder {tmp_path}/nowhere: No such file or directory\n"
-    )
+    assert done.err == f"error: {name}: cannot list the folder {tmp_path}/nowhere: No such file or directory\n"
 
 
 def hostile(root: Path) -> Path:
@@ -208,9 +202,7 @@ def git(tree: Path, *arguments: str, at: str = "2020-01-01T12:00:00Z", author: s
 
 
 def test_todos_have_the_age_of_their_line_in_git_oldest_first(tmp_path: Path) -> None:
-    tree = grow(
-        tmp_path / "tree", {"a.py": "x = 1\n# TODO: first | thing\n", "b.c": "int b; /* nothing */\n"}
-    )
+    tree = grow(tmp_path / "tree", {"a.py": "x = 1\n# TODO: first | thing\n", "b.c": "int b; /* nothing */\n"})
     git(tree, "init", "-q")
     git(tree, "add", ".")
     git(tree, "commit", "-qm", "1", at="2019-05-05T12:00:00Z")
@@ -221,8 +213,7 @@ def test_todos_have_the_age_of_their_line_in_git_oldest_first(tmp_path: Path) ->
     grow(tree, {"untracked.sh": "# TODO untracked\n"})
     findings = examined(tmp_path, "todos", tree)
     rows = [
-        (one["since"][:4], one["ageFrom"], one["author"], f"{one['path']}:{one['line']}")
-        for one in findings["todos"]
+        (one["since"][:4], one["ageFrom"], one["author"], f"{one['path']}:{one['line']}") for one in findings["todos"]
     ]
     assert rows[:3] == [
         ("2019", "git", "Ada", "a.py:3"),
@@ -564,9 +555,7 @@ def test_a_question_that_cannot_be_asked_costs_no_findings(tmp_path: Path) -> No
     assert done.code == 1
     assert "error: functions: the result could not be declared" in done.err
     assert done.findings["complete"] is True
-    assert re.fullmatch(
-        r"the question failed \(exit \d+\): the default was taken", done.findings["closer"]["how"]
-    )
+    assert re.fullmatch(r"the question failed \(exit \d+\): the default was taken", done.findings["closer"]["how"])
 
 
 # --- dependencies --------------------------------------------------------------------------------------
@@ -854,9 +843,7 @@ def test_as_a_task_the_survey_reports_without_a_cancelled_part(root: Path, tmp_p
     run("wait-all", check=False)
     report = (agents / "report" / "report.md").read_text()
     assert "Not whole: cancelled; what it had found until then is below." in report
-    assert [line for line in report.split("\n") if "not whole" in line] == [
-        "**This report is not whole**: Functions."
-    ]
+    assert [line for line in report.split("\n") if "not whole" in line] == ["**This report is not whole**: Functions."]
     assert (agents / "functions" / "stderr.log").read_text() == ""
 
 
@@ -883,9 +870,7 @@ def test_sigint_ends_a_worker_at_once_and_keeps_what_it_found(tmp_path: Path) ->
     tree = grow(tmp_path / "tree", {f"{n}.py": PYTHON * 20 + f"\nx = {n}\n" for n in range(40)})
     folder = agent_folder(tmp_path, "deepscan")
     command = [sys.executable, str(TEMPLATE / "workers" / "deepscan.py"), str(tree)]
-    with subprocess.Popen(
-        command, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as scan:
+    with subprocess.Popen(command, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
         wait_until((folder / "findings.json").exists, what="what was found until now")
         scan.send_signal(signal.SIGINT)
         out, err = scan.communicate(timeout=10)

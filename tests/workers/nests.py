@@ -56,9 +56,7 @@ def be_parent(depth: int, count: int, leaf_waits_for: str | None, file: str | No
 def spawn(child: list[str]) -> str:
     """Start one worker, queued where there is no slot, and return its instance."""
     command = [*AGENTCTL, "spawn", "--json", "--queue", "--", *child]
-    spawned = subprocess.run(
-        command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    )
+    spawned = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     if spawned.returncode != 0:
         raise SystemExit(spawned.returncode)
     return str(json.loads(spawned.stdout)["agentInstance"])

@@ -18,9 +18,7 @@ REPORT = (sys.executable, "-m", "agentctl", "report")
 
 def main() -> None:
     """Report what the options say, in this order."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--progress", nargs="+", metavar="PERCENT_OR_TEXT")
     parser.add_argument("--message")
     parser.add_argument("--summary")

@@ -18,9 +18,7 @@ import bounded
 
 def main() -> None:
     """Become the leader and start the others."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="where the pids are written")
     options = parser.parse_args()
     bounded.live_at_most()
