@@ -30,9 +30,7 @@ _CONTROL_WORDS = (
     "|repeat|with|using|synchronized|lock|fixed|unsafe|defer|@autoreleasepool|@synchronized|@try|@catch|@finally"
 )
 #: At the start, after a label, or where a value is expected (`let x = match y {`).
-_CONTROL = re.compile(
-    rf"(?:^|^\w+\s*:|=>?|\breturn)\s*(?:await\s+)?(?:{_CONTROL_WORDS})(?![\w$])(?!\s*[:=](?!:))"
-)
+_CONTROL = re.compile(rf"(?:^|^\w+\s*:|=>?|\breturn)\s*(?:await\s+)?(?:{_CONTROL_WORDS})(?![\w$])(?!\s*[:=](?!:))")
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|enum|namespace|impl|trait|extension|protocol|object|mod|module|record"
     r"|union|contract|library|message|service|mixin|actor|@interface|@implementation)(?=\s|$|<|\{)"

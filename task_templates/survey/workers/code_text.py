@@ -23,8 +23,7 @@ _PATTERNS = {
     "go": f"{_C_COMMENT}|{_DOUBLE}|`[^`]*`|{_CHARACTER}",
     "rust": f'{_C_COMMENT}|r(#*)".*?"\\1|{_DOUBLE}|{_CHARACTER}',
     "dart": f"{_C_COMMENT}|{_BLOCK_STRING}|{_DOUBLE}|{_SINGLE}",
-    "c": f'{_C_COMMENT}|R"([^(\\s]{{0,16}})\\(.*?\\)\\1"|@"(?:[^"]|"")*"'
-    f"|{_BLOCK_STRING}|{_DOUBLE}|{_CHARACTER}",
+    "c": f'{_C_COMMENT}|R"([^(\\s]{{0,16}})\\(.*?\\)\\1"|@"(?:[^"]|"")*"|{_BLOCK_STRING}|{_DOUBLE}|{_CHARACTER}',
 }
 
 

@@ -86,9 +86,7 @@ def likeness_of(one: Tokens, other: Tokens, least_percent: int) -> Iterator[Like
 def findings_of(
     tree: Tree, texts: list[Tokens], alike: list[Likeness], compared: int, total: int, top: int
 ) -> dict[str, Any]:
-    ranked = sorted(
-        alike, key=lambda pair: (-pair.percent, -pair.longest_run, pair.one.relative, pair.other.relative)
-    )
+    ranked = sorted(alike, key=lambda pair: (-pair.percent, -pair.longest_run, pair.one.relative, pair.other.relative))
     rows = [
         {
             "one": shown(pair.one.relative),
@@ -101,10 +99,7 @@ def findings_of(
     summary = f"{plural(len(rows), 'pair')} of files alike, {compared:,} of {plural(total, 'pair')} compared"
     table = markdown.table(
         ("file", "is like", "percent", "longest run of tokens"),
-        [
-            (code(str(row["one"])), code(str(row["other"])), row["percent"], row["longestRun"])
-            for row in rows[:top]
-        ],
+        [(code(str(row["one"])), code(str(row["other"])), row["percent"], row["longestRun"]) for row in rows[:top]],
     )
     told = f"{plural(len(texts), 'file')} compared, of each the first {MOST_TOKENS:,} tokens."
     return {

@@ -49,11 +49,7 @@ def printable(value: Any) -> Any:
 
 
 def findings_of(tree: Tree, compared: dict[str, dict[str, Any]], top: int) -> dict[str, Any]:
-    others = [
-        {"manifest": shown(one.relative), "of": NOT_READ[one.name]}
-        for one in tree.files
-        if one.name in NOT_READ
-    ]
+    others = [{"manifest": shown(one.relative), "of": NOT_READ[one.name]} for one in tree.files if one.name in NOT_READ]
     never = [one for each in compared.values() for one in each["neverImported"] if one["kind"] == RUN]
     undeclared = [one for each in compared.values() for one in each["undeclared"] if not one["optional"]]
     declared = sum(len(each["declared"]) for each in compared.values())
@@ -93,9 +89,7 @@ def ecosystem_section(name: str, each: dict[str, Any], top: int) -> list[str]:
     lines += [f"{len(each['declared']):,} declared, {len(each['imported']):,} imported from outside.", ""]
     for path, problem in list(each["problems"].items())[:top]:
         lines += [f"{code(path)}: {problem}.", ""]
-    by_kind = {
-        kind: [one for one in each["neverImported"] if one["kind"] == kind] for kind in (RUN, DEVELOPMENT)
-    }
+    by_kind = {kind: [one for one in each["neverImported"] if one["kind"] == kind] for kind in (RUN, DEVELOPMENT)}
     rows = [(code(one["name"]), code(one["manifest"])) for one in by_kind[RUN][:top]]
     lines += ["Declared, never imported:" + told(len(by_kind[RUN]), top), ""]
     lines += markdown.table(("name", "manifest"), rows)

@@ -94,9 +94,7 @@ def gather(
                 comparison.problems[file.relative] = str(problem)
         if source:
             for one in ecosystem.imported(file, text):
-                usage = comparison.usages.setdefault(
-                    (one, file.folder), Usage(imported=one, folder=file.folder)
-                )
+                usage = comparison.usages.setdefault((one, file.folder), Usage(imported=one, folder=file.folder))
                 usage.files.append(file.relative)
     return comparison
 
@@ -106,12 +104,9 @@ def compare(ecosystem: Ecosystem, comparison: Comparison) -> dict[str, Any]:
     external = [
         usage
         for usage in comparison.usages.values()
-        if not ecosystem.is_standard(usage.imported.name)
-        and not ecosystem.is_local(usage.imported.name, usage.folder)
+        if not ecosystem.is_standard(usage.imported.name) and not ecosystem.is_local(usage.imported.name, usage.folder)
     ]
-    never = [
-        one for one in comparison.declared if one.kind != BUILD and not _is_used(ecosystem, one, external)
-    ]
+    never = [one for one in comparison.declared if one.kind != BUILD and not _is_used(ecosystem, one, external)]
     undeclared = _undeclared(ecosystem, comparison, external)
     certain = {usage.imported.name for usage in external if usage.imported.certain}
     return {
@@ -162,8 +157,7 @@ def _undeclared(ecosystem: Ecosystem, comparison: Comparison, external: list[Usa
 
 def _is_declared(ecosystem: Ecosystem, usage: Usage, declared: list[Declared]) -> bool:
     return any(
-        is_within(usage.folder, one.project) and ecosystem.provides(one.name, usage.imported.name)
-        for one in declared
+        is_within(usage.folder, one.project) and ecosystem.provides(one.name, usage.imported.name) for one in declared
     )
 
 

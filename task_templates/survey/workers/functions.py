@@ -57,9 +57,7 @@ def functions_of(tree: Tree, file: SourceFile, unparsed: list[str]) -> list[Loca
     found = measures_of(text, language) if is_measured(language) else []
     if language == "Python" and any(one.method != "ast" for one in found):
         unparsed.append(path)
-    return [
-        Located(path=path, area=shown(area(file.relative)), language=language, measure=one) for one in found
-    ]
+    return [Located(path=path, area=shown(area(file.relative)), language=language, measure=one) for one in found]
 
 
 def is_measured(language: str) -> bool:
@@ -146,17 +144,13 @@ def function_table(functions: list[dict[str, Any]]) -> list[str]:
     return markdown.table(("function", "lines", "nesting", "branches", "where"), rows)
 
 
-def choose_folder(
-    worker: Worker, functions: list[Located], arguments: argparse.Namespace
-) -> tuple[str | None, str]:
+def choose_folder(worker: Worker, functions: list[Located], arguments: argparse.Namespace) -> tuple[str | None, str]:
     """The folder to look into more closely, and who chose it."""
     if arguments.focus:
         return given_folder(arguments.focus, functions), "given beforehand"
     areas = by_area(functions)
     if len(areas) <= 1:
-        return next(
-            iter(areas), None
-        ), "the only folder with functions" if areas else "there are no functions"
+        return next(iter(areas), None), "the only folder with functions" if areas else "there are no functions"
     folders = dict(zip(option_ids(list(areas)[:MOST_OPTIONS]), areas, strict=False))
     options = {identifier: option_label(folder, areas[folder]) for identifier, folder in folders.items()}
     worker.progress(90, "waiting for an answer", in_any_case=True)
@@ -172,9 +166,7 @@ def choose_folder(
 def given_folder(focus: str, functions: list[Located]) -> str:
     folder = focus.strip("/").removeprefix("./") or "."
     if not any(is_below(one.path, folder) for one in functions):
-        raise WorkerError(
-            f"no functions below the folder {shown(focus)}: give one of {', '.join(by_area(functions))}"
-        )
+        raise WorkerError(f"no functions below the folder {shown(focus)}: give one of {', '.join(by_area(functions))}")
     return folder
 
 
@@ -209,8 +201,7 @@ def closer_look(folder: str, how: str, functions: list[Located], top: int) -> di
     for one in inside:
         files.setdefault(one.path, []).append(one)
     rows = [
-        {"path": path, "lines": sum(one.measure.lines for one in some), **profile(some)}
-        for path, some in files.items()
+        {"path": path, "lines": sum(one.measure.lines for one in some), **profile(some)} for path, some in files.items()
     ]
     return {
         "folder": folder,

@@ -44,9 +44,7 @@ class LineAges:
             return self._without_git("outside a git repository", by_date)
         if self._spent_s >= self.budget_s:
             return self._without_git(f"git was asked for {self.budget_s:g} s, no longer", by_date)
-        if os.path.relpath(file.path, repository).encode(errors="surrogateescape") not in self._files(
-            repository
-        ):
+        if os.path.relpath(file.path, repository).encode(errors="surrogateescape") not in self._files(repository):
             return self._without_git("not tracked by git", by_date)
         blamed = self._blame(repository, file.path, lines)
         if blamed is None:

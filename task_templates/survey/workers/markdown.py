@@ -24,10 +24,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
     body = [[_cell(value) for value in row] for row in rows]
     numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(headers))]
     widths = [max(3, *(len(row[i]) for row in [list(headers), *body])) for i in range(len(headers))]
-    rule = [
-        "-" * (width - 1) + ":" if right else "-" * width
-        for width, right in zip(widths, numeric, strict=True)
-    ]
+    rule = ["-" * (width - 1) + ":" if right else "-" * width for width, right in zip(widths, numeric, strict=True)]
     return [_line(row, widths, numeric) for row in [list(headers), rule, *body]]
 
 
@@ -55,9 +52,7 @@ def remarks(left_out: Mapping[str, Any]) -> list[str]:
     for one in left_out["skippedFolders"]:
         reasons.setdefault(one["reason"], []).append(one["folder"])
     if reasons:
-        lines.append(
-            "Not entered: " + "; ".join(_folders(why, names) for why, names in reasons.items()) + "."
-        )
+        lines.append("Not entered: " + "; ".join(_folders(why, names) for why, names in reasons.items()) + ".")
     if left_out["leftOut"]:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in left_out["leftOut"].items())
         lines.append(f"Not read: {counts}.")

@@ -55,9 +55,7 @@ def longest(functions: list[Located]) -> list[Located]:
 
 
 def deepest(functions: list[Located]) -> list[Located]:
-    return sorted(
-        functions, key=lambda one: (-one.measure.nesting, -one.measure.lines, one.path, one.measure.line)
-    )
+    return sorted(functions, key=lambda one: (-one.measure.nesting, -one.measure.lines, one.path, one.measure.line))
 
 
 def most_branching(functions: list[Located]) -> list[Located]:

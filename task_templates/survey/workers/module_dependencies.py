@@ -40,9 +40,7 @@ class Go:
                 if len(words) >= 2 and not words[0].startswith("//"):
                     # What others need is listed too; nobody here is expected to import it.
                     kind = BUILD if "// indirect" in line else RUN
-                    yield Declared(
-                        name=words[0].strip('"'), kind=kind, manifest=file.relative, project=file.folder
-                    )
+                    yield Declared(name=words[0].strip('"'), kind=kind, manifest=file.relative, project=file.folder)
 
     def is_source(self, file: SourceFile) -> bool:
         return file.name.endswith(".go")

@@ -62,9 +62,7 @@ class Python:
 
     def declared(self, file: SourceFile, text: str) -> Iterator[Declared]:
         project = file.folder
-        if _is_requirements(
-            file
-        ):  # these serve the project around them: requirements/dev.txt, docs/requirements.txt
+        if _is_requirements(file):  # these serve the project around them: requirements/dev.txt, docs/requirements.txt
             project = next((folder for folder in ancestors(file.folder) if folder in self._projects), "")
         for name, kind in _read(file, text):
             yield Declared(name=name, kind=kind, manifest=file.relative, project=project)
@@ -100,9 +98,7 @@ class Python:
         joined = imported.replace(".", "-").replace("_", "-").lower() + "-"
         if any(joined.startswith(f"{one}-") for one in _guessed_modules(distribution)):
             return True
-        return any(
-            imported == module or imported.startswith(f"{module}.") for module in _modules_of(distribution)
-        )
+        return any(imported == module or imported.startswith(f"{module}.") for module in _modules_of(distribution))
 
     def shown_name(self, imported: str) -> str:
         return _top(imported)
@@ -123,12 +119,7 @@ def _module_paths(relative: str) -> Iterator[str]:
 
 
 def _guessed_modules(distribution: str) -> set[str]:
-    bare = (
-        distribution.removeprefix("python-")
-        .removesuffix("-python")
-        .removesuffix("-py")
-        .removeprefix("types-")
-    )
+    bare = distribution.removeprefix("python-").removesuffix("-python").removesuffix("-py").removeprefix("types-")
     return {distribution, bare, bare.removeprefix("py") or bare, bare.removesuffix("-stubs")}
 
 
@@ -167,11 +158,7 @@ def _imports(tree: ast.Module, *, dynamic: bool) -> Iterator[Imported]:
                 func=ast.Name(id=caller) | ast.Attribute(attr=caller),
                 args=[ast.Constant(value=str(name)), *_],
             ):
-                if (
-                    caller in _IMPORTERS
-                    and name.replace(".", "_").isidentifier()
-                    and not name.startswith(".")
-                ):
+                if caller in _IMPORTERS and name.replace(".", "_").isidentifier() and not name.startswith("."):
                     yield Imported(name=name, optional=optional)
         inside = optional or _provides_for_absence(node)
         pending += [(child, inside) for child in ast.iter_child_nodes(node) if isinstance(child, wanted)]

@@ -59,9 +59,7 @@ class Part:
 
 def work(worker: Worker, arguments: argparse.Namespace) -> None:
     if worker.agent_dir is None:
-        raise WorkerError(
-            "AGENTCTL_AGENT_DIR is not set: it names the folder beside those of the other workers"
-        )
+        raise WorkerError("AGENTCTL_AGENT_DIR is not set: it names the folder beside those of the other workers")
     worker.progress(10, "reading the findings of the others")
     endings = endings_of(worker)
     parts = [part_of(worker.agent_dir.parent, name, endings.get(name, {})) for name in arguments.parts]
@@ -166,7 +164,5 @@ def _number(areas: dict[str, Any], name: str, key: str | None = None) -> int:
 
 if __name__ == "__main__":
     arguments = argument_parser(__doc__)
-    arguments.add_argument(
-        "parts", nargs="*", default=list(TITLES), help="the workers to join (default: all four)"
-    )
+    arguments.add_argument("parts", nargs="*", default=list(TITLES), help="the workers to join (default: all four)")
     run("report", work, arguments)

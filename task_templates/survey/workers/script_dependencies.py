@@ -25,9 +25,7 @@ _KINDS = {
     "optionalDependencies": RUN,
     "devDependencies": DEVELOPMENT,
 }
-_IMPORT = re.compile(
-    r'\bfrom\s*"(\d+)"|\bimport\s*"(\d+)"|\b(?:require(?:\.resolve)?|import)\s*\(\s*"(\d+)"\s*[,)]'
-)
+_IMPORT = re.compile(r'\bfrom\s*"(\d+)"|\bimport\s*"(\d+)"|\b(?:require(?:\.resolve)?|import)\s*\(\s*"(\d+)"\s*[,)]')
 _REFERENCE = re.compile(r"^///\s*<reference\s+types=[\"']([^\"'\n]+)", re.MULTILINE)
 _PACKAGE = re.compile(r"(?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~_-][\w.~-]*(?:/.*)?$", re.IGNORECASE)
 
@@ -36,9 +34,7 @@ class Script:
     name = "JavaScript and TypeScript"
 
     def __init__(self, tree: Tree) -> None:
-        stems = {
-            file.relative.partition(".")[0] if "." in file.name else file.relative for file in tree.files
-        }
+        stems = {file.relative.partition(".")[0] if "." in file.name else file.relative for file in tree.files}
         self._paths = stems | {folder for file in tree.files for folder in ancestors(file.folder) if folder}
         self._own: set[str] = set()
         for file in tree.files:
@@ -86,9 +82,7 @@ class Script:
             return False
         stem = name.partition(".")[0]
         starts = [f"{above}/" if above else "" for above in ancestors(folder)]
-        return any(
-            f"{start}{source}{stem}" in self._paths for start in starts for source in ("", "src/", "app/")
-        )
+        return any(f"{start}{source}{stem}" in self._paths for start in starts for source in ("", "src/", "app/"))
 
     def is_own(self, name: str) -> bool:
         return package_of(name) in self._own

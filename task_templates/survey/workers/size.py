@@ -83,8 +83,7 @@ def findings_of(tree: Tree, size: Size, top: int) -> dict[str, Any]:
         "generated": size.generated.as_json(),
         "notText": dict(size.not_text.most_common(top)),
         "longestFiles": [
-            {"path": shown(file.relative), "lines": lines, "language": language}
-            for lines, file, language in longest
+            {"path": shown(file.relative), "lines": lines, "language": language} for lines, file, language in longest
         ],
         "largestFiles": [{"path": shown(file.relative), "bytes": file.size_bytes} for file in heaviest],
         "areas": {shown(name): count.as_json() for name, count in sorted(size.areas.items())},

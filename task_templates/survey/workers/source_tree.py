@@ -29,12 +29,8 @@ SKIPPED = {
         "installed dependencies",
     ),
     **dict.fromkeys(["vendor", "third_party", "third-party", "vendored", "_vendor"], "vendored"),
-    **dict.fromkeys(
-        ["__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".cache"], "cache"
-    ),
-    **dict.fromkeys(
-        [".tox", ".nox", ".eggs", ".gradle", ".next", ".nuxt", ".terraform", "htmlcov"], "generated"
-    ),
+    **dict.fromkeys(["__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".cache"], "cache"),
+    **dict.fromkeys([".tox", ".nox", ".eggs", ".gradle", ".next", ".nuxt", ".terraform", "htmlcov"], "generated"),
     ".agentctl": "tasks of agentctl",
 }
 #: Names that people also give to source: skipped only beside a file that tells who generates them.
@@ -108,12 +104,8 @@ class Tree:
     def remarks(self) -> dict[str, Any]:
         """What the findings say of all that was not examined."""
         return {
-            "skippedFolders": [
-                {"folder": shown(name), "reason": why} for name, why in sorted(self.skipped.items())
-            ],
-            "unreadable": [
-                {"path": shown(name), "problem": why} for name, why in sorted(self.unreadable.items())
-            ],
+            "skippedFolders": [{"folder": shown(name), "reason": why} for name, why in sorted(self.skipped.items())],
+            "unreadable": [{"path": shown(name), "problem": why} for name, why in sorted(self.unreadable.items())],
             "leftOut": dict(sorted((self.left_out + Counter(self.without_text.values())).items())),
         }
 
@@ -133,9 +125,7 @@ def walk(path: str, on_folder: Callable[[int], None] = lambda _count: None) -> T
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as problem:
             if not folder:
-                raise WorkerError(
-                    f"cannot list the folder {shown(tree.root)}: {problem.strerror}"
-                ) from problem
+                raise WorkerError(f"cannot list the folder {shown(tree.root)}: {problem.strerror}") from problem
             tree.unreadable[folder] = problem.strerror or str(problem)
             continue
         names = {entry.name for entry in entries}
@@ -159,9 +149,7 @@ def _take(tree: Tree, folder: str, entry: os.DirEntry[str], siblings: set[str]) 
         elif entry.is_file(follow_symlinks=False):
             status = entry.stat(follow_symlinks=False)
             tree.files.append(
-                SourceFile(
-                    path=entry.path, relative=relative, size_bytes=status.st_size, modified_at=status.st_mtime
-                )
+                SourceFile(path=entry.path, relative=relative, size_bytes=status.st_size, modified_at=status.st_mtime)
             )
         else:
             tree.left_out["special files"] += 1

@@ -156,7 +156,5 @@ def age_text(one: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     arguments = argument_parser(__doc__)
-    arguments.add_argument(
-        "--git-seconds", type=positive, default=120, help="how long git is asked (default: 120)"
-    )
+    arguments.add_argument("--git-seconds", type=positive, default=120, help="how long git is asked (default: 120)")
     run("todos", work, arguments)

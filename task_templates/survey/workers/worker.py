@@ -83,9 +83,7 @@ class Worker:
         try:
             code, answer = _call("interact", "ask", "--kind", "select", *given)
         except OSError as problem:
-            return Answer(
-                choice=default, how=f"the question could not be asked ({problem}): the default was taken"
-            )
+            return Answer(choice=default, how=f"the question could not be asked ({problem}): the default was taken")
         choice = answer.decode("utf-8", "replace").strip()
         is_late = time.monotonic() - asked_at >= deadline_s
         if code == EXIT_TIMED_OUT or (choice == default and is_late):  # then agentctl has answered
@@ -123,9 +121,7 @@ class Worker:
             self._reporting.wait()
 
 
-def run(
-    name: str, work: Callable[[Worker, argparse.Namespace], None], parser: argparse.ArgumentParser
-) -> None:
+def run(name: str, work: Callable[[Worker, argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Run one worker to its end; never returns."""
     signal.signal(signal.SIGINT, _end_at_once)
     for stream in (sys.stdout, sys.stderr):
@@ -142,13 +138,9 @@ def run(
 
 def argument_parser(description: str | None) -> argparse.ArgumentParser:
     """The arguments that all workers share."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", nargs="?", default=".", help="the folder to examine (default: this one)")
-    parser.add_argument(
-        "--top", type=positive, default=10, help="how many entries each list has (default: 10)"
-    )
+    parser.add_argument("--top", type=positive, default=10, help="how many entries each list has (default: 10)")
     return parser
 
 
