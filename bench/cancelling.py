@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from datetime import datetime
@@ -54,7 +53,7 @@ def _cancel(ground: Ground, task: TaskDir) -> float:
 def _kill(ground: Ground) -> float:
     told = ground.folder() / "pids"
     argv = (sys.executable, str(_TREE), str(SIZE), str(told))
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=ground.environ):
+    with ground.started(argv):
         members = _members(told)
         began = time.perf_counter()
         for member in members:

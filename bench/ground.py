@@ -88,6 +88,15 @@ class Ground:
             raise BenchError(f"{' '.join(argv)[:200]}: exit code {done.returncode}: {said}")
         return Ran(began_ns=began_ns, ms=ms, out=done.stdout.decode(errors="replace"))
 
+    @contextlib.contextmanager
+    def started(self, argv: Sequence[str], *, stdout: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a program; it is killed where it has not ended by itself when this is left."""
+        with subprocess.Popen(argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=stdout) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     def agentctl(self, task: TaskDir, verb: str, *args: str) -> Ran:
         """Run `agentctl VERB --task ... ARGS` as a process of its own."""
         return self.timed(self.command(task, verb, *args))

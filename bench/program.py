@@ -51,6 +51,8 @@ def main() -> int:
     try:
         for number in options.only or FIGURES:
             failures += _measure(number, ground, ROUNDS[options.rounds], found)
+    except KeyboardInterrupt:
+        failures.append("interrupted: what is missing above was not measured")
     finally:
         left = ground.close()
     print(_conditions(ground), draw(found), sep="\n\n")

@@ -54,13 +54,14 @@ def _by_wait_any(ground: Ground, task: TaskDir) -> float:
     argv, gate, told = _worker(ground)
     instance = ground.agentctl(task, "spawn", "--", *argv).out.split()[0]
     command = ground.command(task, "wait-any")
-    with subprocess.Popen(command, env=ground.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as waiter:
+    with ground.started(command, stdout=subprocess.PIPE) as waiter:
         assert waiter.stdout is not None
         wait_until(lambda: all(_is_watching(waiter.pid) for _ in range(_LOOKS)))
         opened = os.open(gate, os.O_WRONLY)
         line = os.read(waiter.stdout.fileno(), 4096)
         now = time.monotonic_ns()
         os.close(opened)
+        waiter.wait()
     if not line.startswith(instance.encode()):
         raise BenchError(f"wait-any said {line!r} instead of {instance}")
     ground.settle(task)
@@ -69,7 +70,7 @@ def _by_wait_any(ground: Ground, task: TaskDir) -> float:
 
 def _by_parent(ground: Ground) -> float:
     argv, gate, told = _worker(ground)
-    with subprocess.Popen(argv, env=ground.environ, stdin=subprocess.DEVNULL) as worker:
+    with ground.started(argv) as worker:
         opened = os.open(gate, os.O_WRONLY)
         worker.wait()
         now = time.monotonic_ns()

@@ -8,7 +8,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from agentctl.adapters import processes
+from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import (
     make_folder,
     read_json,
@@ -20,6 +20,7 @@ from agentctl.adapters.files import (
 from agentctl.adapters.locks import locked
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name
 from agentctl.domain.states import Status
@@ -27,7 +28,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.judging import queued_instances
+from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tickets import NO_ENVIRONMENT
 
@@ -164,11 +165,18 @@ def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spaw
 def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
     """Tell whether the worker of a key is in the queue or beyond, or on its way there.
 
-    One that was refused has no folder any more; one whose spawner was killed on the way has neither ticket nor shim.
+    One that was refused has no folder any more. One whose spawner was killed on the way has neither ticket nor shim; if
+    it is in the log by then it was begun, and has failed.
     """
     if spawner is None or processes.life_of(spawner) is not Life.GONE:
         return agent.path.exists()
-    return agent.instance in queued_instances(agent.task) or agent.shim.exists() or agent.has_ended
+    if agent.instance in queued_instances(agent.task) or agent.shim.exists() or agent.has_ended:
+        return True
+    is_told = any(
+        not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance
+        for row in eventlog.LogReader(agent.task.events).read_new()
+    )
+    return is_told and settle(agent, judge(agent))
 
 
 def _spawned_of(agent: AgentDir) -> Spawned:

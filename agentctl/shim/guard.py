@@ -79,6 +79,7 @@ class Guard:
         self.cookie = os.urandom(8).hex()
         self.since = 0
         self.attempt = 1
+        self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
 
@@ -174,7 +175,9 @@ class Guard:
         from agentctl.shim.watching import Attempt, Charge
 
         charge = Charge(self.agent, self.spec, unborn.pid, self.cookie)
-        outcome = Attempt(charge, self.wakeups, control, self.debt, self._event).watch()
+        watched = Attempt(charge, self.wakeups, control, self.debt, self._event)
+        watched.abandoned = self.abandoned
+        outcome = watched.watch()
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
     def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:

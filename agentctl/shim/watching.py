@@ -82,6 +82,8 @@ class Attempt:
         self.is_paused = False
         self.is_blocked = False
         self.askers: dict[int, str] = {}
+        #: Questions whose asker was told to be gone; kept over all attempts.
+        self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         self.swept: list[dict[str, Any]] = []
 
     def watch(self) -> Outcome:
@@ -155,14 +157,14 @@ class Attempt:
             asker = questions.watch_asker(self.agent, question) if question not in self.askers.values() else None
             if asker is not None:
                 self.askers[asker] = question
-        if self.is_blocked and not waiting and not self._last_was_answered():
+        # By who asked, not by what was seen: an asker may be gone before this looks for the first time.
+        abandoned = questions.abandoned(self.agent, waiting)
+        if not waiting and abandoned - self.abandoned:
             self._tell(ev.RESUMED, {"reason": "asker_gone"})
+        self.abandoned |= abandoned
         if self.is_blocked != bool(waiting):
             self.is_blocked = bool(waiting)
             self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waiting else Status.RUNNING))
-
-    def _last_was_answered(self) -> bool:
-        return not questions.open_questions(self.agent)
 
     def _look_at_limits(self) -> None:
         """About once a second: too much output, or a task that somebody removed."""

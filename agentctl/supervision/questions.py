@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir
 
 
@@ -16,6 +19,15 @@ def open_questions(agent: AgentDir) -> list[str]:
 def waiting_askers(agent: AgentDir) -> list[str]:
     """Return the open questions whose asker lives and waits."""
     return [question for question in open_questions(agent) if is_alive_held(agent.asker_lock(question))]
+
+
+def abandoned(agent: AgentDir, waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
+    """Return the open questions that nobody waits for any more, each with its last asker."""
+    return {
+        (question, processes.identity_from(read_quietly(agent.question(question)).get("asker")))
+        for question in open_questions(agent)
+        if question not in waiting
+    }
 
 
 def watch_asker(agent: AgentDir, question: str) -> int | None:

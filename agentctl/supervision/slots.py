@@ -19,7 +19,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.places import Occupant, Place, read_occupant
-from agentctl.supervision.tree import is_live_shim
+from agentctl.supervision.tree import shims_of
 
 GUEST = ".guest"
 LOAN = ".loan"
@@ -80,9 +80,8 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
     condition = judge(agent)
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
-    if condition is Condition.SUPERVISED:  # By its undertaker; a shim would hold the place.
-        guardian = processes.identity_from(read_quietly(agent.shim))
-        return guardian is None or not is_live_shim(guardian.pid)
+    if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
+        return processes.identity_from(read_quietly(agent.shim)) not in list(shims_of(root.slots))
     settle(agent, condition)
     return False
 

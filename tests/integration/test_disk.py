@@ -108,7 +108,7 @@ def test_a_spawn_that_a_full_disk_stops_anywhere_never_says_one_thing_and_does_a
     assert codes[-1] == 0
     assert not (task.path / "shim.log").exists()
     assert not list(task.path.rglob("*.tmp"))
-    assert task.tickets() == []
+    assert list((task.path / "queue").iterdir()) == []
 
 
 def test_on_a_full_disk_a_batch_is_refused_whole_and_what_runs_goes_on(disk: Disk, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_on_a_full_disk_a_batch_is_refused_whole_and_what_runs_goes_on(disk: Dis
     assert "the disk is full" in refused.err
     assert statuses() == {"a1": "running"}
     assert [path.name for path in (task.path / "agents").iterdir()] == ["a1"]
-    assert task.tickets() == []
+    assert list((task.path / "queue").iterdir()) == []
     disk.make_room()
     (tmp_path / "gate").touch()
     assert run("wait", "a1").code == 0

@@ -50,7 +50,6 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
     [
         ("spec.json", b""),
         ("exit.json", b"{"),
-        ("exit.json", b"\xff\x00"),
         ("worker.json", b"[]"),
         ("shim.json", b'"x"'),
     ],
@@ -71,7 +70,7 @@ def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Tas
     assert [one for one in findings() if one["severity"] == "error"] == []
 
 
-@pytest.mark.parametrize("content", [b'{"status": "exploded"}', b'{"status": "running"}', b"{}"], ids=repr)
+@pytest.mark.parametrize("content", [b'{"status": "exploded"}', b"{}"], ids=repr)
 def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -> None:
     """Also where the log does not tell the end: nothing may be made up, and no command may fail over it."""
     (task.agent("a2") / "exit.json").write_bytes(content)

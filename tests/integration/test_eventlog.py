@@ -139,7 +139,7 @@ def test_every_garbage_line_is_named_by_its_number_and_skipped(task: Task) -> No
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"type":"agent.completed","agentInstance":"a1"}', b'[{"agentInstance":"a1"}]', b'{"ts']
+    "line", [b'{"type":"agent.completed","agentInstance":"a1"}', b'[{"agentInstance":"a1","type":"agent.completed"}]']
 )
 def test_an_end_whose_line_was_damaged_is_told_again_and_given_out(task: Task, line: bytes) -> None:
     """What a reader skips must not pass for the end either: nobody would ever be told."""

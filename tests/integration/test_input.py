@@ -188,7 +188,7 @@ ALL = [
 def test_a_removed_working_folder_is_no_bug_for_any_command(task: Task, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     for root in (None, "relative", ""):
-        for args in ALL if root is None else ALL[:1] + ALL[-6:-4]:
+        for args in ALL if root is None else ALL[:1]:
             gone.mkdir()
             code = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])"
             env = environment({"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.steps import new_task, spawn, spawn_batch, statuses
 from tests.support import run, start, worker
 
@@ -52,16 +54,21 @@ def test_a_spawner_killed_on_the_way_leaves_its_key_to_the_next(root: Path) -> N
     assert statuses() == {"a": "completed"}
 
 
-def test_a_spawner_killed_behind_its_ticket_has_started_its_worker(root: Path) -> None:
+@pytest.mark.parametrize("point", ["spawn.after-ticket", "spawn.after-queued", "dispatch.after-launch"])
+def test_a_spawner_killed_later_has_one_worker_that_runs_once_or_never(root: Path, tmp_path: Path, point: str) -> None:
     task = new_task()
-    run(
-        "spawn", "--queue", "--key", "k", "--name", "a", "--", "true",
-        env={"AGENTCTL_FAILPOINT": "spawn.after-queued"}, check=False,
-    )  # fmt: skip
-    again = spawn(["true"], "--key", "k").json
-    assert (again["agentInstance"], again["reused"]) == ("a", True)
-    run("wait", "a")
-    assert len(task.events("agent.started")) == 1
+    argv = ["sh", "-c", f"echo ran >> {tmp_path / 'notes'}"]
+    killed = run(
+        "spawn", "--queue", "--key", "k", "--name", "a", "--", *argv, env={"AGENTCTL_FAILPOINT": point}, check=False
+    )
+    assert killed.code == -9
+    again = spawn(argv, "--key", "k", name="a").json
+    assert again["agentInstance"] == "a"
+    run("wait", "a", check=False)
+    ran = (tmp_path / "notes").read_text().count("ran") if (tmp_path / "notes").exists() else 0
+    assert ran == len(task.events("agent.started")) == (1 if statuses() == {"a": "completed"} else 0)
+    assert len(task.events("agent.queued")) == 1
+    assert spawn(argv, "--key", "k").json["status"] == statuses()["a"]
 
 
 def test_a_key_stands_for_one_worker_in_a_batch_too(root: Path) -> None:

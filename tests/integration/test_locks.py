@@ -119,6 +119,27 @@ def test_who_waited_for_a_file_that_is_replaced_meanwhile_gets_the_new_one(path:
     let_go(waiter)
 
 
+RACE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from agentctl.adapters import locks
+path, rounds = sys.argv[2], int(sys.argv[3])
+for _ in range(rounds):
+    with locks.locked(path):
+        os.close(os.open(path + ".inside", os.O_CREAT | os.O_EXCL))  # fails where another is inside
+        os.unlink(path + ".inside")
+        os.unlink(path)  # from here on others take the new file
+"""
+
+
+def test_of_many_that_replace_the_file_as_they_leave_never_two_are_inside(path: Path) -> None:
+    """Who opened the file before it was replaced, and locks it after, holds what guards nothing."""
+    racers = [start_argv([sys.executable, "-c", RACE, str(REPOSITORY), str(path), "400"]) for _ in range(4)]
+    for racer in racers:
+        _, told = racer.communicate(timeout=50)
+        assert racer.returncode == 0, told
+
+
 def holds_off_ctrl_z(pid: int) -> bool:
     """Whether a process has SIGTSTP blocked, as it has from before it tries for a lock."""
     (mask,) = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "SigBlk" in line]

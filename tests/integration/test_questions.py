@@ -230,6 +230,14 @@ def test_a_block_is_given_while_it_holds_and_again_when_it_is_another(root: Path
     task.ended("a")
     assert run("wait-any", "--consumer", "late").out == "a completed\n", "a block that is over is no news"
 
+    three = f"{sys.executable} -m agentctl interact ask --kind confirm Go? && exec sleep 100"
+    spawn(["sh", "-c", three], name="c")
+    task.has("agent.blocked", "c")
+    respond("c", "yes")
+    stale = run("wait-any", "c", "--timeout-seconds", "0.05", check=False)
+    assert (stale.code, stale.out) == (4, "")
+    run("cancel", "c")
+
     two = " && ".join([f"{sys.executable} -m agentctl interact ask --kind confirm Go?"] * 2)
     spawn(["sh", "-c", two], name="b")
     assert run("wait-any", "b").out == "b blocked\n"

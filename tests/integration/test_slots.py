@@ -55,6 +55,7 @@ def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, t
     argv = worker("overlaps", notes, "--until", gate)
     spawners = [start("spawn", "--queue", "--name", f"w{number}", "--", *argv) for number in range(16)]
     assert [spawner.wait(timeout=60) for spawner in spawners] == [0] * 16
+    wait_until(lambda: notes.read_text().count("+"), accept=lambda at_work: at_work == 3, what="three at work")
     gate.touch()
     run("wait-all", timeout=60)
 

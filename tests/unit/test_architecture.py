@@ -6,8 +6,6 @@ import ast
 import sys
 from pathlib import Path
 
-import pytest
-
 import agentctl
 
 PACKAGE = Path(agentctl.__file__).parent
@@ -49,51 +47,52 @@ def body_length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return 0 if not body else int(body[-1].end_lineno or 0) - body[0].lineno + 1
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_module_fits_a_few_screens_and_each_of_its_functions_one(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert body_length(node) <= LONGEST_BODY, f"{named(path)}:{node.lineno} {node.name}"
+def calls_in(path: Path) -> set[str]:
+    """Names of the plain functions that a file calls."""
+    calls = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    return {call.id for call in calls if isinstance(call, ast.Name)}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_module_says_what_it_owns(path: Path) -> None:
-    assert ast.get_docstring(tree_of(path))
+def test_a_module_says_what_it_owns_and_fits_a_few_screens() -> None:
+    assert [named(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
+    lengths = {named(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.parent.name == "domain"], ids=named)
-def test_the_domain_is_pure(path: Path) -> None:
-    roots = {name.partition(".")[0] for name in imported_by(path)}
-    assert not roots & IMPURE
-    assert roots <= sys.stdlib_module_names | {"agentctl"}
-    calls = {
-        node.func.id
+def test_a_function_fits_one_screen() -> None:
+    found = {
+        f"{named(path)}:{node.lineno} {node.name}": body_length(node)
+        for path in MODULES
         for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    assert not calls & {"open", "print", "input", "exec", "eval"}
+    assert len(found) > 500
+    assert {name: length for name, length in found.items() if length > LONGEST_BODY} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_imports_point_down(path: Path) -> None:
-    layer = named(path).split("/")[0].removesuffix(".py")
-    if layer not in LAYERS:
-        return  # __init__ and __main__ stand beside the layers
-    above = LAYERS[: LAYERS.index(layer)]
-    wrong = [name for name in imported_by(path) for up in above if (name + ".").startswith(f"agentctl.{up}.")]
-    assert not wrong
+def test_the_domain_is_pure() -> None:
+    domain = [path for path in MODULES if path.parent.name == "domain"]
+    assert len(domain) > 6
+    for path in domain:
+        roots = {name.partition(".")[0] for name in imported_by(path)}
+        assert sorted(roots & IMPURE) == [], named(path)
+        assert sorted(roots - sys.stdlib_module_names - {"agentctl"}) == [], named(path)
+        assert sorted(calls_in(path) & {"open", "print", "input", "exec", "eval"}) == [], named(path)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if "cli" not in path.parts], ids=named)
-def test_only_the_command_line_prints(path: Path) -> None:
-    calls = {
-        node.func.id
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert "print" not in calls
-    assert not {name.partition(".")[0] for name in imported_by(path)} & {"typer", "rich"}
+def test_imports_point_down() -> None:
+    for path in MODULES:
+        layer = named(path).split("/")[0].removesuffix(".py")
+        above = LAYERS[: LAYERS.index(layer)] if layer in LAYERS else ()  # __init__ and __main__ stand beside them
+        wrong = [name for name in imported_by(path) for up in above if (name + ".").startswith(f"agentctl.{up}.")]
+        assert wrong == [], named(path)
+
+
+def test_only_the_command_line_prints_and_draws() -> None:
+    for path in MODULES:
+        if path.parent.name != "cli":
+            assert "print" not in calls_in(path), named(path)
+            assert not {name.partition(".")[0] for name in imported_by(path)} & {"typer", "rich"}, named(path)
 
 
 def test_the_rules_can_be_broken(tmp_path: Path) -> None:

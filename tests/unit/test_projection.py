@@ -36,7 +36,7 @@ EVENTS = st.builds(
     lambda type_, instance, payload, n: ev.make_event(f"t{n}", type_, "t", "user", payload, instance),
     st.sampled_from(AGENT_EVENTS), st.sampled_from(NAMES), PAYLOADS, st.integers(0, 999),
 )  # fmt: skip
-LOGS = st.lists(EVENTS, max_size=40)
+LOGS = st.lists(EVENTS, max_size=20)
 
 
 def fold(*events: Event, first: int = 1) -> TaskView:
