@@ -6,9 +6,12 @@ from the files that anybody can `cat`.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -91,13 +94,27 @@ class Task:
         return int(json.loads((self.agent(instance) / "shim.json").read_bytes())["pid"])
 
 
+#: Roots with a fresh task, by its limits: made once by the program, then copied. A task is but its files.
+_prototypes: dict[tuple[str, ...], Path] = {}
+
+
 def new_task(cap: int = 5, *, depth: int | None = None, grace: float = 0.2) -> Task:
     """Make a task and choose it."""
     limits = ["--max-concurrent", str(cap), "--grace-seconds", str(grace)]
     if depth is not None:
         limits += ["--max-depth", str(depth)]
-    run("new", "A task", "--id", "t1", *limits)
-    return Task(Path(os.environ["AGENTCTL_ROOT"]) / "tasks" / "t1")
+    root = Path(os.environ["AGENTCTL_ROOT"])
+    shutil.copytree(_prototype(tuple(limits)), root)
+    return Task(root / "tasks" / "t1")
+
+
+def _prototype(limits: tuple[str, ...]) -> Path:
+    if limits not in _prototypes:
+        folder = Path(tempfile.mkdtemp(prefix="agentctl-tests-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        run("new", "A task", "--id", "t1", *limits, "--root", folder / ".agentctl")
+        _prototypes[limits] = folder / ".agentctl"
+    return _prototypes[limits]
 
 
 def spawn(argv: list[str], *options: str | Path, name: str | None = None, check: bool = True) -> Completed:

@@ -97,9 +97,12 @@ def start(
     stderr: int | None = subprocess.PIPE,
     env: Mapping[str, str | None] | None = None,
     cwd: str | Path | None = None,
+    group: int | None = None,
 ) -> subprocess.Popen[str]:
     """Start `agentctl ARGS` in the background; the test sees to it that it ends."""
-    return start_argv([*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
+    return start_argv(
+        [*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, group=group
+    )
 
 
 def start_argv(
@@ -110,8 +113,12 @@ def start_argv(
     stderr: int | None = subprocess.PIPE,
     env: Mapping[str, str | None] | None = None,
     cwd: str | Path | None = None,
+    group: int | None = None,
 ) -> subprocess.Popen[str]:
-    """Start any program in the background, without agentctl: a stranger, or a worker tried alone."""
+    """Start any program in the background, without agentctl: a stranger, or a worker tried alone.
+
+    `group=0` gives it a process group of its own: a Ctrl-Z stops nobody in an orphaned one, which this may run in.
+    """
     process = subprocess.Popen(
         argv,
         stdin=stdin,
@@ -121,6 +128,7 @@ def start_argv(
         cwd=cwd,
         encoding="utf-8",
         errors="surrogateescape",
+        process_group=group,
     )
     _background.append(process)
     return process

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from agentctl.adapters.files import read_json
+from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
@@ -96,7 +97,8 @@ def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bo
             decision = {}
         if decision is None and not agent.path.exists():
             decision = {"status": "is gone: its folder was removed"}
-        if decision is None:
+        # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.
+        if decision is None or is_alive_held(agent.shim):
             is_met = False
         elif decision.get("status") != Status.COMPLETED and not any_end:
             return f"{name} {decision.get('status', 'failed')}", False

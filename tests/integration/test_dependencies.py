@@ -158,7 +158,7 @@ def test_after_nobody_known_is_refused(root: Path) -> None:
 
 
 def test_a_graph_of_a_hundred_workers_runs_in_its_order(root: Path) -> None:
-    """Ten layers of ten: each worker of a layer waits for three of the layer above."""
+    """Ten layers of ten: each worker waits for three of the layer above, and the log tells of their ends before."""
     task = new_task(cap=4)
     after = {
         f"w{layer}-{place}": [f"w{layer - 1}-{(place + step) % 10}" for step in (0, 1, 5)] if layer else []

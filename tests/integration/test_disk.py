@@ -201,10 +201,16 @@ def frozen(root: Path) -> Iterator[Task]:
     wait_until(lambda: not any(map(is_alive, shims)), what="the shims to leave: they have files open for writing")
     log = task.path / "events.jsonl"
     log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b"agent.failed" not in line))
+    with read_only(root):
+        yield task
+
+
+@contextlib.contextmanager
+def read_only(root: Path) -> Iterator[None]:
     mount("--bind", root, root)
     try:
         mount("-o", "remount,bind,ro", root)
-        yield task
+        yield
     finally:
         subprocess.run(["umount", "--lazy", str(root)], check=True)
 
@@ -236,6 +242,18 @@ def test_what_would_write_to_a_read_only_root_is_refused_clearly(frozen: Task, a
     assert refused.code == 1 or args[0] == "doctor", str(refused)
     assert args[0] == "doctor" or "ead-only" in refused.err or "has ended" in refused.err, str(refused)
     assert statuses() == {"a1": "completed", "a2": "failed"}
+
+
+def test_a_cancel_that_cannot_be_written_is_refused_and_harms_nobody(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 100), name="a1")
+    wait_until(task.roster, accept=lambda rows: rows == {"a1": "active"}, what="the shim to be at rest")
+    with read_only(root):
+        refused = run("cancel", "a1", check=False)
+        assert refused.code == 1
+        assert "ead-only" in refused.err
+        assert statuses() == {"a1": "running"}
+    assert run("cancel", "a1", "--json").json["status"] == "cancelled"
 
 
 def test_a_cancel_on_a_read_only_root_tells_of_the_ended_and_changes_nothing(frozen: Task) -> None:

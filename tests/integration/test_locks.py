@@ -47,7 +47,7 @@ while True:
 
 def hold(kind: str, path: Path) -> subprocess.Popen[str]:
     """Start a process that holds a lock until it is given a line."""
-    process = start_argv([sys.executable, "-c", HOLD, str(REPOSITORY), kind, str(path)], stdin=subprocess.PIPE)
+    process = start_argv([sys.executable, "-c", HOLD, str(REPOSITORY), kind, str(path)], stdin=subprocess.PIPE, group=0)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
@@ -236,7 +236,7 @@ def test_a_command_that_meets_a_stopped_holder_names_it_and_harms_nothing(
 def test_a_ctrl_z_of_a_waiting_command_stops_no_shim(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a1")
-    waiting = start("wait-all")
+    waiting = start("wait-all", group=0)
     wait_until(lambda: has_inotify(waiting.pid), what="the wait to watch")
     waiting.send_signal(signal.SIGTSTP)
     wait_until(lambda: state(waiting.pid), accept=lambda letter: letter == "T", what="the command to stop")
