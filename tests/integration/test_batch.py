@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pytest
+
+from agentctl.errors import UsageError
+from agentctl.operations.batch import read_batch
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import run
 
@@ -16,8 +21,8 @@ def untouched(task: Task) -> bool:
     return not list((task.path / "agents").iterdir()) and not task.tickets() and not task.events("agent.queued")
 
 
-#: A line that cannot be meant, and what is said of it.
-BAD_LINES = [
+#: A line that is no request, and what is said of it.
+NO_REQUESTS = [
     ("{", "not JSON"),
     ("[]", "it must be an object"),
     ('{"argv": "true"}', "argv must be a list of texts"),
@@ -26,6 +31,10 @@ BAD_LINES = [
     ('{"argv": ["true"], "nmae": "x"}', "unknown key 'nmae'"),
     ('{"argv": ["true"], "timeout_seconds": 1, "timeout-seconds": 2}', "stands twice"),
     ('{"argv": ["true"], "priority": true}', "priority must be a whole number"),
+    ("[" * 100_000, "not JSON"),
+]
+#: A line whose request cannot be meant.
+NO_GOOD = [
     ('{"argv": ["true"], "priority": 5000}', "the priority must be from"),
     ('{"argv": ["true"], "retries": -1}', "retries must be from 0"),
     ('{"argv": ["true"], "timeoutSeconds": 0}', "timeoutSeconds must be"),
@@ -35,13 +44,19 @@ BAD_LINES = [
     ('{"argv": ["/no/such/program"]}', "no program '/no/such/program'"),
     ('{"argv": ["true"], "cwd": "/no/such/folder"}', "/no/such/folder does not exist"),
     ('{"argv": ["a\\u0000b"]}', "no program can be given"),
-    ("[" * 100_000, "not JSON"),
 ]
+
+
+@pytest.mark.parametrize(("line", "said"), NO_REQUESTS, ids=[said for _, said in NO_REQUESTS])
+def test_a_line_that_is_no_request_is_named(line: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as refused:
+        read_batch(["# a comment", "", GOOD, line, GOOD], "jobs.jsonl")
+    assert refused.value.message.startswith("jobs.jsonl:4: ")
 
 
 def test_a_bad_line_is_named_and_nothing_starts(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    for number, (line, said) in enumerate(BAD_LINES):
+    for number, (line, said) in enumerate([NO_REQUESTS[0], *NO_GOOD]):
         file = tmp_path / f"batch-{number}.jsonl"
         file.write_text(f"# three lines stand above the bad one\n\n{GOOD}\n{line}\n{GOOD.replace('good', 'last')}\n")
         refused = run("spawn", "--batch", file, check=False)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import Completed, is_alive, run, start, wait_until, worker
+from tests.support import Completed, is_alive, run, start_argv, wait_until, worker
 
 
 def asking(*options: str, name: str = "a") -> Task:
@@ -105,13 +105,30 @@ def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> Non
     assert len(task.events("interaction.responded")) == 1
 
 
-def test_of_twenty_that_answer_at_once_exactly_one_wins(root: Path) -> None:
+#: Twenty processes that have loaded all they need, and answer as soon as a file is there; prints each one's exit code.
+RACERS = """
+import os, sys
+from agentctl.errors import Refused
+from agentctl.operations.interacting import respond
+from agentctl.operations.locating import find_root, find_task
+def race(number):
+    while not os.path.exists(sys.argv[1]): pass
+    try:
+        respond(find_root(None), task=find_task(None), instance="a", question_id="q1", answer=f"answer-{number}")
+    except Refused:
+        os._exit(1)
+    os._exit(0)
+pids = [os.fork() or race(number) for number in range(20)]
+open(sys.argv[1], "w").close()
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids])
+"""
+
+
+def test_of_twenty_that_answer_at_once_exactly_one_wins(root: Path, tmp_path: Path) -> None:
     task = asking("--kind", "input")
-    racers = [
-        start("interact", "respond", "a", "--task", "t1", "--id", "q1", f"answer-{number}") for number in range(20)
-    ]
-    codes = [racer.wait(timeout=60) for racer in racers]
-    assert sorted(codes) == [0] + [1] * 19
+    out, err = start_argv([sys.executable, "-c", RACERS, str(tmp_path / "go")]).communicate(timeout=60)
+    codes = json.loads(out or "[]")
+    assert sorted(codes) == [0] + [1] * 19, err
     assert answer_of(task) == f"answer: answer-{codes.index(0)}\n"
     assert len(task.events("interaction.responded")) == 1
 
