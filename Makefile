@@ -13,8 +13,8 @@ PYTHONS := $(PYTHON)
 endif
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
-# The tests mostly wait for processes of theirs: more of them at once than there are cores.
-PYTEST_JOBS ?= --numprocesses 4
+# The tests often wait for processes of theirs: one more at once than there are cores here.
+PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 

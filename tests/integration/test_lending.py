@@ -101,6 +101,9 @@ def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Pat
     spawn(worker("nests", 1, 1, "--leaf-waits-for", tmp_path / "gate", "--file", tmp_path / "children"), name="top")
     (child,) = wait_for_json(tmp_path / "children")
     task.has("agent.started", child)
+    # Told as started it may still be at its gate, and would die there with its shim.
+    program = Path(f"/proc/{row(child)['pid']}/cmdline")
+    wait_until(program.read_bytes, accept=lambda line: b"shim/__main__" not in line, what="the child's own program")
     kill(task.shim_of(child))
     os.kill(row("top")["pid"], signal.SIGKILL)
     task.ended("top")

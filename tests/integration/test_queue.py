@@ -69,19 +69,19 @@ def test_list_and_show_start_nobody(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_order_survives_the_death_of_the_shims(root: Path, tmp_path: Path) -> None:
-    task = new_task(cap=2)
+    task = new_task(cap=1)
     order = ["c", "d", "e", "f"]
-    spawn_batch([held(tmp_path / "gate", name) for name in ("a", "b")])
+    spawn_batch([held(tmp_path / "gate", "a")])
     for name in order:
         spawn(["true"], "--queue", "--priority", str(-order.index(name)), name=name)
-    kill(task.shim_of("a"), task.shim_of("b"))
+    kill(task.shim_of("a"))
     assert task.tickets() == order
-    assert statuses() == {**dict.fromkeys("ab", "running"), **dict.fromkeys(order, "queued")}
+    assert statuses() == {"a": "running", **dict.fromkeys(order, "queued")}
 
     (tmp_path / "gate").touch()
     run("wait", *order)
     assert statuses() == {**statuses(), **dict.fromkeys(order, "completed")}
-    assert [name for name in task.order("agent.started") if name in "ce"] == ["c", "e"]
+    assert task.order("agent.started") == ["a", *order]
 
 
 def test_a_shim_killed_between_two_workers_harms_neither(root: Path, tmp_path: Path) -> None:
