@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.life import is_settled, living, members, read, set_config
+from tests.life import is_settled, living, members, read, says_ready, set_config
 from tests.steps import new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, environment, run, start, wait_until, worker
 
@@ -88,7 +88,7 @@ def test_spawn_wait_without_an_exit_code_is_7_and_never_0(root: Path, tmp_path: 
     task = new_task()
     argv = ["/bin/sh", "-c", 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done']
     waiting = start("spawn", "--wait", "--name", "a", "--", *argv)
-    wait_until(lambda: "a" in statuses() and b"ready" in (task.agent("a") / "stdout.log").read_bytes(), what="a to run")
+    says_ready(task, "a")
     run("cancel", "a")
     out, err = waiting.communicate(timeout=20)
     assert waiting.returncode == 7, (out, err)
