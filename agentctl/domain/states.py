@@ -40,6 +40,26 @@ class Reason(StrEnum):
     DEPENDENCY = "dependency"
     #: It wrote more than `maxOutputBytes`.
     OUTPUT_LIMIT = "output_limit"
+    #: An agent used up its turns.
+    MAX_TURNS = "max_turns"
+    #: An agent used up its money or tokens.
+    BUDGET = "budget"
+    #: The model declined to answer.
+    REFUSED = "refused"
+    #: A key or login that is missing or was refused.
+    AUTH = "auth"
+    #: The provider takes no more requests now.
+    RATE_LIMITED = "rate_limited"
+    #: The provider or its model failed.
+    MODEL_ERROR = "model_error"
+    #: The agent's answer or its stream was cut.
+    TRUNCATED = "truncated"
+    #: A permission that was denied ended the agent.
+    PERMISSION_DENIED = "permission_denied"
+    #: The agent program is not there.
+    NOT_INSTALLED = "not_installed"
+    #: Its final answer does not fit the schema that was asked for.
+    SCHEMA = "schema"
 
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})

@@ -1,0 +1,77 @@
+"""What an agent did, one JSON object a line of `activity.jsonl`: messages, thoughts, tool calls, sub-agents, usage.
+
+Rows of one id are about one thing: a tool call has a row when it starts, and one when it ends. A row may come late or
+twice; the fold over them gives the same view.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class RowType(StrEnum):
+    """What a row is about."""
+
+    #: Text of an agent, or of whoever wrote to it (`name` is then `user`).
+    MESSAGE = "message"
+    THOUGHT = "thought"
+    TOOL = "tool"
+    #: A sub-agent; what it does are rows whose parent is its id.
+    AGENT = "agent"
+    #: Tokens; `detail` has input, output, cached. Rows of one id are one and the same consumption.
+    USAGE = "usage"
+    #: A question or a request for permission.
+    QUESTION = "question"
+    #: What a driver has to say: a retry, a warning, something that it does not know.
+    NOTE = "note"
+    #: `report progress` of the worker.
+    PROGRESS = "progress"
+
+
+class Phase(StrEnum):
+    """Where a thing is in its life."""
+
+    START = "start"
+    PROGRESS = "progress"
+    END = "end"
+
+
+class Row(NamedTuple):
+    """One row. `parent` is the id of the sub-agent that did it; None is the worker itself."""
+
+    type: RowType
+    id: str
+    phase: Phase = Phase.END
+    parent: str | None = None
+    #: Of a tool call, a sub-agent or a question: running completed failed cancelled denied answered.
+    status: str | None = None
+    agent_type: str | None = None
+    #: The tool, or what the sub-agent is to do in a few words.
+    name: str | None = None
+    text: str | None = None
+    #: The arguments of a tool call, the tokens of a usage row.
+    detail: Mapping[str, Any] | None = None
+
+    def to_json(self, at: str) -> dict[str, Any]:
+        """Return it as it stands in the file, with the time at which it was seen."""
+        value = {
+            "at": at,
+            "type": self.type,
+            "id": self.id,
+            "phase": self.phase,
+            "parent": self.parent,
+            "status": self.status,
+            "agentType": self.agent_type,
+            "name": self.name,
+            "text": self.text,
+            "detail": self.detail,
+        }
+        return {key: item for key, item in value.items() if item is not None}
+
+
+def encode_row(row: Row, at: str) -> bytes:
+    """Return the line of a row."""
+    return json.dumps(row.to_json(at), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,0 +1,159 @@
+"""The words between a driver and the program that runs it: a driver does no I/O of its own.
+
+A dialogue is told what happened (a line came, an answer is there, somebody interrupts) and returns what is to be done
+about it. So a recording of a program's output is all that a test of a driver needs, and the activity of a worker can
+be made again from its raw output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from agentctl.domain.activity import Row
+from agentctl.domain.states import Reason
+from agentctl.drivers.order import Order
+
+
+class Say(NamedTuple):
+    """Write these bytes to the program's standard input."""
+
+    data: bytes
+
+
+class HangUp(NamedTuple):
+    """Close the program's standard input once everything is written."""
+
+
+class Note(NamedTuple):
+    """Append a row to the worker's activity."""
+
+    row: Row
+
+
+class Ask(NamedTuple):
+    """The program wants an answer: a permission, or a question to the user."""
+
+    #: The program's own name of the request.
+    key: str
+    #: What a person reads.
+    question: str
+    #: (id, label) of each answer; without any the answer is free text.
+    options: Sequence[tuple[str, str]] = ()
+    #: Of a permission: the tool and its arguments, for the policy and for who answers.
+    tool: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    #: The ids of `options` that say yes and no to a permission.
+    allow: str = "allow"
+    deny: str = "deny"
+    #: The sub-agent that asks; None is the agent itself.
+    asked_by: str | None = None
+    asked_by_type: str | None = None
+    #: More than one option may be chosen: the answer is then their ids, separated by commas.
+    multiple: bool = False
+    #: Free text is an answer too.
+    other: bool = False
+
+
+class Withdraw(NamedTuple):
+    """The program does not wait for this answer any more."""
+
+    key: str
+
+
+class SessionIs(NamedTuple):
+    """The vendor's session has this id: what `resume` needs."""
+
+    session: str
+    model: str | None = None
+
+
+class Retrying(NamedTuple):
+    """The program tries again by itself; without progress, the ceiling of retries ends it with this reason."""
+
+    reason: Reason
+    message: str
+
+
+class Progress(NamedTuple):
+    """The program got an answer out of its model: its retries begin anew."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Outcome:
+    """How an agent ended, and what it brought. Without a reason it is a natural end."""
+
+    reason: Reason | None = None
+    message: str | None = None
+    final_message: str | None = None
+    #: Tool rounds.
+    turns_used: int = 0
+    #: {input, output, cached}: tokens, counted once.
+    usage: dict[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+    model: str | None = None
+    session: str | None = None
+    touched_files: list[str] = field(default_factory=list)
+
+
+class Finished(NamedTuple):
+    """The agent has answered, and nothing of it works in the background: hang up, or wait for the next message."""
+
+    outcome: Outcome
+
+
+class Stop(NamedTuple):
+    """It cannot end well (a refused key, say): stop the program now, and this is the outcome."""
+
+    outcome: Outcome
+
+
+Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | Progress | Finished | Stop
+
+
+class Dialogue(Protocol):
+    """One conversation with one agent program. Nothing in it may block or raise for anything that the program sends."""
+
+    def begin(self) -> Sequence[Action]:
+        """Open the conversation; the program has just been started."""
+
+    def received(self, line: bytes) -> Sequence[Action]:
+        """Take a line of its standard output, without the newline."""
+
+    def complained(self, line: bytes) -> Sequence[Action]:
+        """Take a line of its standard error."""
+
+    def answered(self, key: str, answer: str) -> Sequence[Action]:
+        """Pass on the answer to what was asked; `answer` is an option's id (or several), or text."""
+
+    def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
+        """Pass on a message: in the agent's next turn, or now."""
+
+    def interrupted(self) -> Sequence[Action]:
+        """Cancel by the program's own means; open questions are withdrawn."""
+
+    def ended(self, code: int) -> Outcome:
+        """Say how it ended: the program is gone, with this exit code (-n for signal n)."""
+
+
+class Driver(NamedTuple):
+    """The facts about one agent program."""
+
+    name: str
+    #: What is looked up in PATH.
+    program: str
+    #: Makes the program print its version.
+    version_argv: Sequence[str]
+    #: The version that the facts were observed with.
+    tested: str
+    #: How to get it.
+    install: str
+    #: Keys of a definition that it can honour: model effort tools readOnly maxTurns maxBudgetUsd permissions resume
+    #: keep mcpServers outputSchema
+    honours: frozenset[str]
+    #: The program's command line.
+    argv: Callable[[Order], list[str]]
+    #: The environment that it gets, of the worker's own.
+    environ: Callable[[Mapping[str, str]], dict[str, str]]
+    dialogue: Callable[[Order], Dialogue]
