@@ -21,6 +21,8 @@ class TaskConfig(NamedTuple):
     parent_task_id: str | None = None
     root_task_id: str | None = None
     created_at: str | None = None
+    #: The rules of `config.permissions`, for the task's agents.
+    permissions: tuple[dict[str, str], ...] = ()
 
 
 def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
@@ -41,6 +43,7 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
         parent_task_id=value.get("parentTaskId"),
         root_task_id=value.get("rootTaskId"),
         created_at=value.get("createdAt"),
+        permissions=tuple(value.get("permissions", ())),
     )
 
 
@@ -53,6 +56,7 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
         "parentTaskId": config.parent_task_id,
         "rootTaskId": config.root_task_id,
         "createdAt": config.created_at,
+        "permissions": list(config.permissions),
     }
     write_whole(task.config_cache, to_json(value), durable=False)
 

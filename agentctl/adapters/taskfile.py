@@ -16,6 +16,8 @@ from agentctl.errors import UsageError
 
 #: More than any honest file of ours, less than what makes a parser of pure Python hang.
 _SIZE_LIMIT = 1 << 20
+PERMISSIONS = "permissions"
+DRIVER_ORDER = "driverOrder"
 
 
 class _Loader(yaml.SafeLoader):
@@ -130,9 +132,22 @@ def read_limits(document: Document, base: Limits | None = None) -> Limits:
     if not isinstance(config, Mapping):
         raise document.error(("config",), "config must be a mapping of limits")
     try:
-        return limits_from(config, base)
+        return limits_from({key: value for key, value in config.items() if key != PERMISSIONS}, base)
     except BadLimit as error:
         raise document.error(("config", error.key), str(error)) from error
+
+
+def read_permissions(document: Document) -> tuple[dict[str, str], ...]:
+    """Return the rules of the document's `config.permissions`."""
+    value = (document.value.get("config") or {}).get(PERMISSIONS)
+    if value is None:
+        return ()
+    from agentctl.domain.permissions import parse_policy  # Few tasks have rules.
+
+    try:
+        return tuple(parse_policy(value, PERMISSIONS))
+    except UsageError as error:
+        raise document.error(("config", PERMISSIONS), error.message) from error
 
 
 def read_defaults(path: Path) -> Document:
@@ -144,10 +159,10 @@ def read_defaults(path: Path) -> Document:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="it holds your own defaults") from error
     document = parse(path, data)
-    unknown = set(document.value) - {"config"}
+    unknown = set(document.value) - {"config", DRIVER_ORDER}
     if unknown:
         key = min(unknown)
-        raise document.error((key,), f"unknown key {key!r}; known: config")
+        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}")
     return document
 
 

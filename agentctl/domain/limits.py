@@ -16,6 +16,10 @@ class Limits(NamedTuple):
     grace_seconds: float = 5
     max_depth: int = 1
     max_output_bytes: int = GIB
+    #: How long an agent program may try again without getting on.
+    retry_ceiling_seconds: float = 60
+    #: After so long without any output a worker is told to be stalled.
+    stall_seconds: float = 300
 
     def to_json(self) -> dict[str, float]:
         """Return the limits under their names in task.yaml."""
@@ -28,6 +32,8 @@ KEYS = {
     "grace_seconds": "graceSeconds",
     "max_depth": "maxDepth",
     "max_output_bytes": "maxOutputBytes",
+    "retry_ceiling_seconds": "retryCeilingSeconds",
+    "stall_seconds": "stallSeconds",
 }
 FIELDS = {key: name for name, key in KEYS.items()}
 
@@ -38,6 +44,8 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "graceSeconds": (0, 3600, False),
     "maxDepth": (0, 64, True),
     "maxOutputBytes": (1, 1 << 50, True),
+    "retryCeilingSeconds": (0, 86_400, False),
+    "stallSeconds": (0.001, 365 * 86_400, False),
 }
 
 

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
-from agentctl.domain.states import MOVES, TERMINAL, Status
+from agentctl.domain.states import MOVES, STALLED, TERMINAL, Status
 
 
 class Deliverable(NamedTuple):
-    """An end or a block that a wait gives to its consumer."""
+    """An end, a block or a stall that a wait gives to its consumer."""
 
     seq: int
     instance: str
-    status: Status
+    #: A status, or `stalled`.
+    status: str
 
 
 class WorkerView:
@@ -42,6 +43,9 @@ class WorkerView:
     survivors: Sequence[dict[str, Any]] = ()
     end_seq: int | None = None
     block_seq: int | None = None
+    stall_seq: int | None = None
+    agent_id: str | None = None
+    driver: str | None = None
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
@@ -87,13 +91,15 @@ class TaskView:
             fold(worker, seq, event)
 
     def deliverables(self) -> list[Deliverable]:
-        """Return every end, and every block that still holds, in the order of the log."""
+        """Return every end, and every block or stall that still holds, in the order of the log."""
         found = []
         for worker in self.workers.values():
             if worker.end_seq is not None:
                 found.append(Deliverable(worker.end_seq, worker.instance, worker.status))
             elif worker.block_seq is not None and worker.status is Status.BLOCKED:
                 found.append(Deliverable(worker.block_seq, worker.instance, worker.status))
+            elif worker.stall_seq is not None:
+                found.append(Deliverable(worker.stall_seq, worker.instance, STALLED))
         found.sort()
         return found
 
@@ -122,6 +128,9 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     agent = payload.get("agent", worker.agent)
     if agent != worker.agent and isinstance(agent, str) and is_name(agent):
         worker.agent = agent
+    if "driver" in payload:
+        worker.driver = _told(payload, "driver", str)
+        worker.agent_id = _told(payload, "agentId", str)
     if "parent" in payload:
         worker.parent = _told(payload, "parent", str)
         worker.depth = _told(payload, "depth", int, 0)
@@ -153,6 +162,10 @@ def _paused(worker: WorkerView, seq: int, event: Event) -> None:
     worker.paused = event["type"] == ev.PAUSED and not worker.is_terminal
 
 
+def _stalled(worker: WorkerView, seq: int, event: Event) -> None:
+    worker.stall_seq = seq if event["type"] == ev.STALLED and not worker.is_terminal else None
+
+
 def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
         survivors = _told(event["payload"], "survivors", list, [])
@@ -166,6 +179,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     worker.ended_at = _text(event.get("ts"))
     worker.paused = False
     worker.survivors = ()
+    worker.stall_seq = None
     for key, value in event["payload"].items():
         field = _END_FIELDS.get(key)
         if field is not None and isinstance(value, field[1]):
@@ -187,6 +201,8 @@ _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.RESUMED: _resumed,
     ev.PAUSED: _paused,
     ev.UNPAUSED: _paused,
+    ev.STALLED: _stalled,
+    ev.UNSTALLED: _stalled,
     ev.CANCEL_FAILED: _cancel_failed,
     ev.COMPLETED: _ended,
     ev.FAILED: _ended,

@@ -62,6 +62,9 @@ class Reason(StrEnum):
     SCHEMA = "schema"
 
 
+#: No status: a running worker that has put nothing out for a while. A wait may be for that too.
+STALLED = "stalled"
+
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
 #: status -> the statuses it can move to. What is not listed is ignored by the projection.

@@ -39,6 +39,7 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
         parent_task_id=text.get("parentTaskId"),
         root_task_id=text.get("rootTaskId"),
         created_at=text.get("createdAt"),
+        permissions=taskfile.read_permissions(document),
     )
     with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
         config.store(task, head, found)
@@ -60,6 +61,20 @@ def personal_defaults() -> dict[str, Any]:
     document = taskfile.read_defaults(personal_file())
     taskfile.read_limits(document)
     return dict(document.value.get("config") or {})
+
+
+def driver_order() -> list[str]:
+    """Return the order in which a person wants the drivers tried: `driverOrder` in their config.yaml."""
+    from agentctl.adapters import taskfile
+    from agentctl.drivers.registry import AGENT_DRIVERS
+
+    document = taskfile.read_defaults(personal_file())
+    order = document.value.get(taskfile.DRIVER_ORDER, list(AGENT_DRIVERS))
+    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(AGENT_DRIVERS):
+        raise document.error(
+            (taskfile.DRIVER_ORDER,), f"{taskfile.DRIVER_ORDER} must be a list of {', '.join(AGENT_DRIVERS)}"
+        )
+    return [str(name) for name in order]
 
 
 def personal_file() -> Path:

@@ -185,8 +185,15 @@ def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str],
 
 def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
     spec = item.spec
-    payload: dict[str, Any] = {"agent": spec.agent, "command": " ".join(spec.argv)[:_COMMAND_SHOWN]}
-    more = {"parent": spec.parent, "depth": spec.depth, "after": spec.after}
+    command = " ".join(spec.argv) if item.request.work is None else item.request.work.prompt
+    payload: dict[str, Any] = {"agent": spec.agent, "command": command[:_COMMAND_SHOWN]}
+    more = {
+        "agentId": spec.agent_id,
+        "driver": (spec.order or {}).get("driver"),
+        "parent": spec.parent,
+        "depth": spec.depth,
+        "after": spec.after,
+    }
     payload |= {key: value for key, value in more.items() if value}
     return ev.make_event(now_iso(), ev.QUEUED, task.id, who(), payload, spec.instance)
 
@@ -235,8 +242,9 @@ def _row_of(agent: AgentDir, spawned: Spawned) -> tuple[Status, str | None]:
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
     return Spawned(
-        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message
-    )
+        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message,
+        warnings=item.warnings, worktree=item.worktree,
+    )  # fmt: skip
 
 
 def _outcome(root: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:

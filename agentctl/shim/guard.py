@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _STORAGE_RETRY_S = 1.0
 _LONGEST_BACK_OFF_S = 60.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+#: Of an agent, only what may be better in a while: it costs money each time.
+_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.MODEL_ERROR})
 
 Answer = Callable[[dict[str, Any]], None]
 
@@ -139,7 +141,8 @@ class Guard:
     def _attempts(self, control: int) -> bool:
         while True:
             ending, kept = self._one_attempt(control, self.attempt)
-            if ending.reason not in _TRIED_AGAIN or self.attempt > self.spec.retries or self.agent.cancel.exists():
+            tried_again = _TRIED_AGAIN if self.spec.order is None else _AGENT_TRIED_AGAIN
+            if ending.reason not in tried_again or self.attempt > self.spec.retries or self.agent.cancel.exists():
                 break
             try:
                 if not self._wait_for_next(control, ending, self.attempt):
@@ -218,10 +221,14 @@ class Guard:
         return Ending(status=Status.CANCELLED, by=_by(self.agent), attempt=attempt)
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
-        status, reason = outcome.status, outcome.reason
+        status, reason, message = outcome.status, outcome.reason, outcome.message
+        if self.spec.order is not None:
+            from agentctl.shim.verdict import verdict_of
+
+            status, reason, message = verdict_of(self.agent, outcome)
         return Ending(
             status=status, reason=reason, by=_by(self.agent) if status is Status.CANCELLED else "agentctl",
-            exit_code=outcome.exit_code, signal=outcome.signal, message=outcome.message, started_at=started_at,
+            exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
             duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
             usage=outcome.usage,
         )  # fmt: skip
@@ -248,6 +255,10 @@ class Guard:
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
+        if self.agent.worktree.exists():
+            from agentctl.shim import patching  # Few workers have a worktree.
+
+            patching.record(self.agent, environment.unpack(self.blob or b""), self.wakeups)
         while True:
             try:
                 decide(self.agent, ending)

@@ -85,6 +85,7 @@ class Attempt:
         #: Questions whose asker was told to be gone; kept over all attempts.
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         self.swept: list[dict[str, Any]] = []
+        self.output_size, self.quiet_since, self.is_stalled = -1, self.began, False
 
     def watch(self) -> Outcome:
         """Watch to the end."""
@@ -167,12 +168,23 @@ class Attempt:
             self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waiting else Status.RUNNING))
 
     def _look_at_limits(self) -> None:
-        """About once a second: too much output, or a task that somebody removed."""
+        """About once a second: too much output, none for long, or a task that somebody removed."""
         size = sum(_size_of(path) for path in (self.agent.stdout, self.agent.stderr))
+        self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
             self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
         if not self.agent.task.events.exists() and not self.agent.task.path.exists():
             self._stop_for(Status.CANCELLED, "its task was removed")
+
+    def _look_at_stall(self, size: int) -> None:
+        """Tell, once, that nothing was put out for long, and that it goes on. Whoever waits or is paused is not stalled."""
+        now, is_quiet = monotonic(), size == self.output_size
+        if not is_quiet or self.is_paused or self.is_blocked or self.step is not None:
+            self.output_size, self.quiet_since = size, now
+        is_stalled = now - self.quiet_since >= self.spec.stall_s
+        if is_stalled != self.is_stalled:
+            self.is_stalled = is_stalled
+            self._tell(ev.STALLED if is_stalled else ev.UNSTALLED, {"seconds": self.spec.stall_s} if is_stalled else {})
 
     # -- what is done about it -----------------------------------------------------------------------------------
 

@@ -22,9 +22,11 @@ from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
+    count_idle,
     describe_taken,
     guest_place,
     guests_of,
+    idle_place,
     move_guests,
     place_of,
     starting_of,
@@ -114,7 +116,7 @@ def dispatch_locked(
         for ticket in ready_tickets(root, queue, starting_of(found), given or (), done.removed):
             if not _has_environment(ticket, folder, given):
                 continue
-            place = found.free.pop(0) if found.free else _lent(root, ticket, lender)
+            place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
             if place is None and lender is None:
                 break
             if place is None:
@@ -150,8 +152,9 @@ def check_free(root: TaskDir, wanted: int) -> None:
         folder = environment.store_folder()
         tickets = ready_tickets(root, queue, starting_of(found), (), [])
         ready = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
-        spoken_for = sum(1 for _ in islice(ready, len(found.free)))
-        if len(found.free) - spoken_for < wanted:
+        free = len(found.free) + count_idle(root)
+        spoken_for = sum(1 for _ in islice(ready, free))
+        if free - spoken_for < wanted:
             names = describe_taken(found.taken)
             raise NoFreeSlot(
                 f"{len(found.taken)} of {cap} slots are in use: {names}"

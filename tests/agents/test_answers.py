@@ -1,0 +1,87 @@
+"""What an agent program brings back: its answer, its tools, its sub-agents, told once and told truly."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents.lab import Lab
+from tests.agents.scenarios import COLOURS, QUESTION, done
+from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
+from tests.support import run
+
+MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
+
+
+def test_text(lab: Lab) -> None:
+    """A text."""
+    agent = lab.spawn("text")
+    assert lab.completed(agent) == "The answer of the stand-in model."
+    result = lab.result(agent)
+    assert (result["usage"]["cached"], result["usage"]["output"]) == (CACHED_TOKENS, OUTPUT_TOKENS)
+    assert result.get("turnsUsed", 0) == 0
+    assert result["sessionId"]
+
+
+def test_model_effort_role(lab: Lab) -> None:
+    """Model, effort and role reach the model."""
+    agent = lab.spawn("text", "--model", MODELS[lab.program], "--effort", "low")
+    lab.completed(agent)
+    asked = lab.standin.requests[-1]
+    assert (asked.model, asked.effort) == (MODELS[lab.program], "low")
+    role = run("agents", "show", "general", "--json").json["instructions"].strip().splitlines()[0]
+    assert role in asked.system
+
+
+def test_tool(lab: Lab) -> None:
+    """A tool call."""
+    agent = lab.spawn("tool", "--permissions", "allow")
+    assert lab.completed(agent) == done("tool", 1)
+    rows = lab.activity(agent, "tool")
+    assert [row["phase"] for row in rows if row["phase"] != "progress"] == ["start", "end"]
+    assert {row["id"] for row in rows} == {rows[0]["id"]}
+    assert rows[-1]["status"] == "completed"
+    result = lab.result(agent)
+    assert result["turnsUsed"] == 1
+    assert result["usage"]["output"] == 2 * OUTPUT_TOKENS
+
+
+def test_question(lab: Lab) -> None:
+    """A question to the user, answered from another process."""
+    agent = lab.spawn("question")
+    question = lab.question(agent)
+    assert QUESTION in question["question"]
+    labels = {option["label"]: option["id"] for option in question["options"]}
+    assert set(COLOURS) <= set(labels)
+    lab.respond(agent, labels["blue"])
+    assert lab.completed(agent) == "The answer was: blue."
+
+
+def test_sub_agent(lab: Lab) -> None:
+    """A sub-agent, in the tree with its tool calls."""
+    agent = lab.spawn("subagent=tool", "--permissions", "allow")
+    assert lab.completed(agent).startswith("Done: subagent")
+    rows = lab.activity(agent)
+    child = next(row["id"] for row in rows if row["type"] == "agent")
+    assert [row["status"] for row in rows if row["type"] == "agent"][-1] == "completed"
+    assert {row["parent"] for row in rows if row["type"] == "tool" and "hello" in str(row)} == {child}
+    assert "hello" in run("tree", "--expand", "all").out
+
+
+def test_background_sub_agent(lab: Lab) -> None:
+    """A sub-agent in the background: the end is when it has ended."""
+    agent = lab.spawn("background", "--permissions", "allow")
+    final = lab.completed(agent)
+    paused = [request for request in lab.standin.requests if request.scenario[0] == "pause"]
+    assert [len(request.results) for request in paused] == [0, 1]
+    assert [row["status"] for row in lab.activity(agent, "agent")][-1] == "completed"
+    assert "background" in final
+
+
+@pytest.mark.parametrize("count", [12])
+def test_long_conversation(lab: Lab, count: int) -> None:
+    """{count} rounds of tools, each counted once, up to --max-turns."""
+    agent = lab.spawn("endless", "--permissions", "allow", "--max-turns", str(count))
+    assert lab.failed(agent) == "max_turns"
+    assert lab.result(agent)["turnsUsed"] in {count - 1, count}
+    commands = [row["id"] for row in lab.activity(agent, "tool") if row["phase"] == "start"]
+    assert len(commands) == len(set(commands)) >= count - 1
