@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Mapping
 from typing import IO, NamedTuple
@@ -93,7 +94,7 @@ class Git(NamedTuple):
         try:
             process = subprocess.Popen(
                 ["git", *settings, *args], cwd=self.folder, env={**self.environ, **_ALWAYS},
-                stdin=files[0], stdout=files[1], stderr=files[2],
+                stdin=files[0], stdout=files[1], stderr=files[2], process_group=0,
                 preexec_fn=None if most is None else lambda: _bound(most),  # noqa: PLW1509 - no thread runs here
             )  # fmt: skip
         except FileNotFoundError as error:
@@ -108,7 +109,7 @@ class Git(NamedTuple):
             raise TooLong(f"git {args[0]} did not end in time in {self.folder}") from None
         finally:
             if process.returncode is None:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)  # With filters, aliases and whoever fetches for it.
                 process.wait()
 
     def text(self, *args: str) -> str:

@@ -32,7 +32,8 @@ def tree_lines(tree: WorkerTree) -> Iterator[str]:
         if node.depth:
             yield deep + node_line(node, is_expanded=tree.is_expanded)
         if tree.is_expanded and node.earlier:
-            yield f"{deep}{_STEP}... {_count(node.earlier, 'earlier item')}: agentctl activity {tree.row['agentInstance']}"
+            more = _count(node.earlier, "earlier item")
+            yield f"{deep}{_STEP}... {more}: agentctl activity {plain(tree.row['agentInstance'])}"
 
 
 def worker_line(tree: WorkerTree) -> str:
@@ -49,7 +50,7 @@ def worker_line(tree: WorkerTree) -> str:
         _known(duration(elapsed(row))),
         progress(row) and plain(progress(row)),
         *_totals(own),
-        _short(row["command"]) if agent == "command" else None,
+        short(row["command"]) if agent == "command" else None,
     ]
     return "  ".join(part for part in parts if part)
 
@@ -57,14 +58,14 @@ def worker_line(tree: WorkerTree) -> str:
 def node_line(node: Node, *, is_expanded: bool) -> str:
     """Return the line of an item; a group is marked by whether its items follow."""
     mark = ("- " if is_expanded else "+ ") if node.is_group else ""
-    badge = f"[{_short(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
+    badge = f"[{short(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
     parts = [
         badge,
         label(node.type, node.name, node.text, node.detail, node.percent),
         None if node.status is None else plain(node.status),
         _known(duration(_seconds(node))) if node.status else None,
         *(_totals(node) if node.is_group else ()),
-        f"(of {_short(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
+        f"(of {short(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
     ]
     return mark + "  ".join(part for part in parts if part)
 
@@ -75,15 +76,32 @@ def label(
     """Return in one line what an item is."""
     match kind:
         case RowType.TOOL:
-            return " ".join(part for part in (_short(name or "tool"), _short(telling(detail))) if part)
+            return " ".join(part for part in (short(name or "tool"), short(telling(detail))) if part)
         case RowType.AGENT:
-            return _short(name or text)
+            return short(name or text)
         case RowType.PROGRESS:
-            return _short(progress({"progress": {"percent": percent, "text": text}}) or kind)
+            return short(progress({"progress": {"percent": percent, "text": text}}) or kind)
         case RowType.MESSAGE:
-            return f"{_short(name)}: {_short(text)}" if name else _short(text)
+            return f"{short(name)}: {short(text)}" if name else short(text)
         case _:
-            return f"{_short(kind)}: {_short(' '.join(part for part in (name, text) if part) or telling(detail))}"
+            return f"{short(kind)}: {short(' '.join(part for part in (name, text) if part) or telling(detail))}"
+
+
+def label_of(row: Mapping[str, Any]) -> str:
+    """Return in one line what a row of an activity is about."""
+    detail, percent = row.get("detail"), row.get("percent")
+    return label(
+        str(row.get("type")),
+        string(row.get("name")),
+        string(row.get("text")),
+        detail if isinstance(detail, dict) else None,
+        percent if isinstance(percent, int | float) else None,
+    )
+
+
+def string(value: object) -> str | None:
+    """Return a text, or None where it is none: anybody may have written the row."""
+    return value if isinstance(value, str) else None
 
 
 def telling(detail: Mapping[str, Any] | None) -> str:
@@ -99,7 +117,7 @@ def telling(detail: Mapping[str, Any] | None) -> str:
     return as_json(detail, shown=True)
 
 
-def _short(text: object) -> str:
+def short(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
     told = plain(" ".join(str(text or "").split()))
     return told if len(told) <= _LONGEST else told[: _LONGEST - 3] + "..."

@@ -29,6 +29,8 @@ VERBS: dict[str, Listed] = {
     "use": Listed("tasks", "Choose the task that later commands mean."),
     "tasks": Listed("tasks", "List the tasks."),
     "templates": Listed("templates", "List the templates that `new --template` knows."),
+    "agents": Listed("agents", "List and show the agents that can be spawned."),
+    "trust": Listed("trust", "Let agents that come with the project do what their files say."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
     "list": Listed("list", "List the workers of a task and their status."),
     "tree": Listed("tree", "Show what the workers of a task do, and their sub-agents."),

@@ -88,6 +88,7 @@ class ActivityFold:
                 if parent:
                     self._used_by[key] = group
             elif skips and kind == b"tool" and phase == b"end" and (start := starts.pop(id_, None)):
+                group.has_items = True
                 calls[hash(id_)] = group if parent else start[0]
             elif skips and kind == b"tool" and phase == b"start" and self._is_new(id_):
                 group.has_items = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 from agentctl.domain.activity import Phase
 from agentctl.domain.activityrows import Fields, fields_of
 

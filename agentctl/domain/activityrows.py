@@ -60,7 +60,7 @@ def read_line(line: bytes, number: int) -> Line | None:
         at=_bytes(value.get("at")),
         kind=value["type"],
         id=_bytes(value.get("id")) or b"line-%d" % number,
-        phase=phase if phase in _PHASES else Phase.END,
+        phase=phase if isinstance(phase, str) and phase in _PHASES else Phase.END,
         parent=_bytes(value.get("parent")),
         fields={key: item for key, item in value.items() if key not in _OF_THE_HEAD and item is not None},
     )

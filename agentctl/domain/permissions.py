@@ -86,7 +86,10 @@ def decide(rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
     ('allow', 'ask')
     """
-    touched = _Touched(tool, arguments or {})
+    try:
+        touched = _Touched(tool, arguments or {})
+    except RecursionError:
+        return "ask"  # nested deeper than one can look
     return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentctl.domain.activity import Phase, RowType
 from agentctl.domain.activityrows import Fields, Line
@@ -33,6 +33,8 @@ class Transcript:
         self._told: set[int] = set()
         #: Sub-agent -> (depth of what it does, its type).
         self._agents: dict[bytes, tuple[int, str | None]] = {b"": (0, None)}
+        #: What has begun and not ended -> its name, which the row of the end may lack.
+        self._names: dict[bytes, Any] = {}
 
     def take(self, line: Line) -> Entry | None:
         """Return the paragraph of a row; None where there is nothing new to tell."""
@@ -42,11 +44,19 @@ class Transcript:
         if line.kind == RowType.AGENT:
             known = line.fields.get("agentType") or self._agents.get(line.id, (0, None))[1]
             self._agents[line.id] = depth + 1, known if isinstance(known, str) else None
-        begun, ended = hash((line.id, line.kind, "begun")), hash((line.id, line.kind, "ended"))
-        ends = line.phase == Phase.END
-        begins = begun not in self._told and (ends or line.kind in _TWICE)
+        lasts, ends = line.kind in _TWICE, line.phase == Phase.END
+        # The call that starts a sub-agent and the sub-agent are one thing.
+        begun, ended = (hash((line.id, lasts, word)) for word in ("begun", "ended"))
+        begins = begun not in self._told and (ends or lasts)
         if (ends and ended in self._told) or not (begins or ends):
             return None
         self._told |= {begun, ended} if ends else {begun}
         at = line.at.decode("utf-8", "replace")
-        return Entry(at, depth, agent_type, line.kind, begins, ends, line.fields)
+        return Entry(at, depth, agent_type, line.kind, begins, ends, self._named(line, ends=ends))
+
+    def _named(self, line: Line, *, ends: bool) -> Fields:
+        known = {"agentType": self._agents[line.id][1]} if line.kind == RowType.AGENT else {}
+        name = line.fields.get("name") or self._names.pop(line.id, None)
+        if not ends and name and line.kind in _TWICE:
+            self._names[line.id] = name
+        return {**line.fields, **known, **({"name": name} if name else {})}

@@ -18,7 +18,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.claude_asks import Asks
 from agentctl.drivers.claude_ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude_rows import SYNTHETIC, Transcript
-from agentctl.drivers.claude_start import argv_of, environ_of, offered_by
+from agentctl.drivers.claude_start import HONOURS, argv_of, environ_of, offered_by
 from agentctl.drivers.claude_values import Meter, bounded, object_in, text_in
 from agentctl.drivers.dialogue import (
     Action,
@@ -41,7 +41,16 @@ _TASK_LINES = frozenset(
 #: Lines that say nothing that another line, or nobody, needs.
 _SILENT = frozenset({"keep_alive", "stream_event", "rate_limit_event", "tool_progress", "control_response"})
 _SILENT_SYSTEM = frozenset(
-    {"status", "permission_denied", "hook_started", "hook_progress", "hook_response", "thinking_tokens"}
+    {
+        "status",
+        "permission_denied",
+        "hook_started",
+        "hook_progress",
+        "hook_response",
+        "thinking_tokens",
+        "model_refusal_no_fallback",
+        "turn_duration",
+    }
 )
 _NOTED_SYSTEM = frozenset(
     {"informational", "compact_boundary", "model_fallback", "notification", "local_command_output"}
@@ -67,7 +76,9 @@ class ClaudeDialogue:
         self.result: dict[str, Any] | None = None
         self.outcome: Outcome | None = None
         self.error: ApiError | None = None
-        self.has_begun = self.tells_state = self.tells_messages = False
+        self.has_begun = self.is_interrupted = False
+        #: Whether this version tells when it is idle, and what becomes of each message.
+        self.tells_state = self.tells_messages = False
         self._handlers: dict[str, Callable[[dict[str, Any]], Iterable[Action]]] = {
             "assistant": self._assistant,
             "user": self._user,
@@ -111,6 +122,7 @@ class ClaudeDialogue:
 
     def interrupted(self) -> Sequence[Action]:
         """Interrupt the turn. Without input it ends after that turn's result, if there is a turn or not."""
+        self.is_interrupted = True
         return [*self.asks.withdrawn(), _control({"subtype": "interrupt"}), HangUp()]
 
     # -- what it says --------------------------------------------------------------------------------------------
@@ -218,7 +230,7 @@ class ClaudeDialogue:
         return [Finished(self.outcome)]
 
     def _conclude(self, result: Mapping[str, Any]) -> Outcome:
-        reason, message = ending_of(result, self.error)
+        reason, message = ending_of(result, self.error, is_interrupted=self.is_interrupted)
         self.error = None
         structured = result.get("structured_output")
         if reason is None and self.order.output_schema and structured is None:
@@ -273,21 +285,7 @@ DRIVER = Driver(
     version_argv=("--version",),
     tested="2.1.330",
     install="npm install -g @anthropic-ai/claude-code",
-    honours=frozenset(
-        {
-            "model",
-            "effort",
-            "tools",
-            "readOnly",
-            "maxTurns",
-            "maxBudgetUsd",
-            "permissions",
-            "resume",
-            "keep",
-            "mcpServers",
-            "outputSchema",
-        }
-    ),
+    honours=HONOURS,
     argv=argv_of,
     environ=environ_of,
     dialogue=ClaudeDialogue,

@@ -15,8 +15,6 @@ from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
 _DENIED = "The user denied this."
-#: What the program suggests beside rules for this very call: its answer "always" would then allow more than was asked.
-_RULES = frozenset({"addRules", "addDirectories"})
 
 
 @dataclass(slots=True)
@@ -141,7 +139,8 @@ def _wording(request: Mapping[str, Any]) -> str:
 def _suggestions(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what "always" changes, for this session alone: a worker does not write into the project's settings."""
     given = [object_in(one) for one in list_in(request.get("permission_suggestions"))]
-    rules = [one for one in given if one.get("type") in _RULES] or [one for one in given if one]
+    # A rule for such calls is enough; the mode that is suggested beside it would allow more than was asked.
+    rules = [one for one in given if one.get("type") == "addRules"] or [one for one in given if one]
     return [{**one, "destination": "session"} for one in rules]
 
 

@@ -74,12 +74,15 @@ def reason_in(text: str) -> Reason | None:
     return next((reason for words, reason in _TEXTS if words in lowered), None)
 
 
-def ending_of(result: Mapping[str, Any], error: ApiError | None) -> tuple[Reason | None, str | None]:
+def ending_of(
+    result: Mapping[str, Any], error: ApiError | None, *, is_interrupted: bool = False
+) -> tuple[Reason | None, str | None]:
     """Return the reason and the message of a `result`; without a reason it is a natural end.
 
     Args:
         result: The line.
         error: The API error that an `assistant` line before it told of.
+        is_interrupted: It was asked to stop: what its open calls then were refused is no denial.
     """
     subtype, stop = text_in(result.get("subtype")), text_in(result.get("stop_reason"))
     text = text_in(result.get("result"))
@@ -90,19 +93,19 @@ def ending_of(result: Mapping[str, Any], error: ApiError | None) -> tuple[Reason
     if subtype in _SUBTYPES or stop in _STOPS:
         return _SUBTYPES.get(subtype) or _STOPS[stop], message
     if subtype == "error_during_execution":
-        return _broken_off(result, message)
+        return _broken_off(result, message, is_interrupted=is_interrupted)
     status, words = api_error(result)
     if error:
         status, words = status or error.status, (*words, *error.words)
     return reason_of(ApiError(status, words), text), message
 
 
-def _broken_off(result: Mapping[str, Any], message: str | None) -> tuple[Reason, str | None]:
+def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupted: bool) -> tuple[Reason, str | None]:
     why = text_in(result.get("terminal_reason"))
     if not why.startswith("aborted"):
         return reason_in(message or "") or Reason.EXIT_CODE, message
     denied = [text_in(object_in(denial).get("tool_name")) for denial in list_in(result.get("permission_denials"))]
-    if why == "aborted_tools" and denied:
+    if why == "aborted_tools" and denied and not is_interrupted:
         return Reason.PERMISSION_DENIED, f"denied: {', '.join(dict.fromkeys(denied))}"
     return Reason.SIGNAL, "it was interrupted in the middle of its turn"
 

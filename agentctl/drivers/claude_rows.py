@@ -50,7 +50,9 @@ class Transcript:
         self._told = Tokens()
         self._results = self._lines = 0
         self._calls: dict[str, _Call] = {}
+        #: The calls that started sub-agents, and those of them that work on.
         self._agents: set[str] = set()
+        self._working: set[str] = set()
         self._tasks: dict[str, _Task] = {}
         self.background: set[str] = set()
 
@@ -99,10 +101,11 @@ class Transcript:
         self, block: dict[str, Any], row_id: str, parent: str | None, message: Mapping[str, Any]
     ) -> Iterator[Row]:
         kind, text = text_in(block.get("type")), text_in(block.get("text"))
+        is_synthetic = message.get("model") == SYNTHETIC
         if kind == "text":
-            if parent is None and message.get("model") != SYNTHETIC:
+            if parent is None and not is_synthetic:
                 self._answer.append(text)
-            yield Row(RowType.MESSAGE, row_id, parent=parent, text=bounded(text))
+            yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=bounded(text))
         elif kind == "thinking":
             yield Row(RowType.THOUGHT, row_id, parent=parent, text=bounded(text_in(block.get("thinking"))))
         elif kind.endswith("tool_use"):
@@ -141,6 +144,7 @@ class Transcript:
         arguments = object_in(block.get("input"))
         if name in AGENT_TOOLS:
             self._agents.add(call_id)
+            self._working.add(call_id)
             return Row(
                 RowType.AGENT,
                 call_id,
@@ -160,8 +164,8 @@ class Transcript:
         call_id = text_in(block.get("tool_use_id")) or row_id
         text, status = bounded(_flat(block.get("content"))) or None, _status(block, call_id, line)
         if call_id in self._agents:
-            if not self._goes_on(call_id):
-                self._agents.discard(call_id)
+            if call_id in self._working and not self._goes_on(call_id):
+                self._working.discard(call_id)
                 yield Row(RowType.AGENT, call_id, Phase.END, parent, status=status, text=text)
             return
         call = self._calls.pop(call_id, _Call("", None))
@@ -196,14 +200,14 @@ class Transcript:
 
     def _task_progress(self, task_id: str, text: str) -> Iterator[Row]:
         call = self._tasks[task_id].call if task_id in self._tasks else ""
-        if call in self._agents and text:
+        if call in self._working and text:
             yield Row(RowType.AGENT, call, Phase.PROGRESS, text=bounded(text))
 
     def _task_end(self, task_id: str, line: Mapping[str, Any]) -> Iterator[Row]:
         task = self._tasks.pop(task_id, None)
         call = task.call if task else text_in(line.get("tool_use_id"))
-        if call in self._agents:
-            self._agents.discard(call)
+        if call in self._working:
+            self._working.discard(call)
             status = _TASK_STATUS.get(text_in(line.get("status")), "failed")
             text = bounded(text_in(line.get("summary"))) or None
             yield Row(
@@ -243,8 +247,10 @@ def _status(block: Mapping[str, Any], call_id: str, line: Mapping[str, Any]) -> 
     if block.get("is_error") is not True:
         return "completed"
     for meta in map(object_in, list_in(line.get("tool_result_meta"))):
-        if meta.get("id") == call_id and meta.get("non_execution_kind") == "user-rejected":
-            return "denied" if "permission_decision" in meta else "cancelled"
+        if meta.get("id") == call_id:
+            if object_in(meta.get("permission_decision")).get("decision") == "reject":
+                return "denied"
+            return "cancelled" if meta.get("non_execution_kind") == "user-rejected" else "failed"
     return "failed"
 
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 
 from agentctl.drivers.order import Order
 
+HONOURS = frozenset(
+    "model effort tools readOnly maxTurns maxBudgetUsd permissions resume keep mcpServers outputSchema".split()
+)
 #: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
 #: skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
@@ -26,14 +29,20 @@ _INHERITED = frozenset(
         "CLAUDE_CODE_EXECPATH",
     }
 )
-#: Makes it tell when it is idle: the only word about its end that is true with sub-agents in the background.
-_TELL_STATE = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}
+#: Without a terminal it asks nobody whether a folder is trusted: hooks, servers, skills and agents of a cloned
+#: repository would run. So of the project it gets no settings, only its CLAUDE.md, as that of an added folder.
+_OF_THE_PROJECT = ("--setting-sources=user", "--add-dir=.")
+_SET = {
+    "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",
+    # Makes it tell when it is idle: the only word about its end that is true with sub-agents in the background.
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+}
 
 
 def argv_of(order: Order) -> list[str]:
     """Return the command line. Role, schema and prompt are not on it: they go over standard input."""
     argv = [order.program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"]
-    argv += ["--permission-prompt-tool=stdio", "--forward-subagent-text"]
+    argv += ["--permission-prompt-tool=stdio", "--forward-subagent-text", *_OF_THE_PROJECT]
     if order.resume:
         argv.append(f"--resume={order.resume}")
     elif order.session:
@@ -49,8 +58,8 @@ def argv_of(order: Order) -> list[str]:
 
 
 def _tools(order: Order) -> list[str]:
-    # Settings of the project may hold hooks and allow rules, its commands may run a shell: not for a read-only agent.
-    guard = ["--setting-sources=user", "--disable-slash-commands"] if order.read_only else []
+    # A skill or a command of the person's own may run a shell.
+    guard = ["--disable-slash-commands"] if order.read_only else []
     offered = builtin_tools(order)
     return guard if offered is None else [*guard, f"--tools={','.join(offered)}"]
 
@@ -76,7 +85,7 @@ def _servers(order: Order) -> list[str]:
 
 def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment without what belongs to a Claude Code that it was started from."""
-    return {name: value for name, value in environ.items() if name not in _INHERITED} | _TELL_STATE
+    return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
 
 
 def offered_by(order: Order) -> Callable[[str], bool] | None:

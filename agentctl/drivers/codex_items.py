@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -127,7 +128,7 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a tool was called with, and the exit code of a command."""
     match item.get("type"):
         case "commandExecution":
-            return _some(item, "command", "cwd", "exitCode")
+            return _some(item, "cwd", "exitCode") | {"command": command_line(item.get("command"))}
         case "fileChange":
             return {"changes": changes_of(item)}
         case "mcpToolCall" | "dynamicToolCall":
@@ -137,6 +138,20 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
             return _some(item, "prompt", "model", "receiverThreadIds")
         case _:
             return _some(item, "query", "action", "path", "durationMs", "namespace")
+
+
+def command_line(command: Any) -> str:
+    """Return a command as the model wrote it: Codex tells it with the shell around it.
+
+    >>> command_line("/bin/bash -lc 'touch a'")
+    'touch a'
+    """
+    text = as_text(command)
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text
+    return words[2] if len(words) == 3 and words[1] in {"-c", "-lc"} else text
 
 
 def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:

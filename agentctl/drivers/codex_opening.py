@@ -38,7 +38,7 @@ def thread_params(order: Order, configured_servers: Iterable[str]) -> dict[str, 
     }
     params |= {"permissions": _PROFILE} if order.read_only else {"sandbox": "workspace-write"}
     if order.resume:
-        params |= {"threadId": order.resume, "cwd": order.cwd or None}
+        params |= {"threadId": order.resume, "cwd": order.cwd or None, "excludeTurns": True}
     return {key: value for key, value in params.items() if value not in (None, {})}
 
 

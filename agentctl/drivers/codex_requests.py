@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentctl.drivers.codex_items import PATCH, SHELL, as_dict, as_list, as_text, changes_of, mcp_name
+from agentctl.drivers.codex_items import PATCH, SHELL, as_dict, as_list, as_text, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
 
 ACCEPT, SESSION, DECLINE, CANCEL = "accept", "acceptForSession", "decline", "cancel"
@@ -72,7 +72,7 @@ def _permission(
 def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Pending:
     known = {"command", "cwd", "reason", "networkApprovalContext", "additionalPermissions", "kind"}
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
-    arguments.setdefault("command", as_text(item.get("command")))
+    arguments["command"] = command_line(params.get("command") or item.get("command"))
     reason = as_text(params.get("reason"))
     question = f"Run {_shown(arguments['command'])}?" + (f" Its reason: {reason}" if reason else "")
     decisions = _usual() | _offered(params.get("availableDecisions"))

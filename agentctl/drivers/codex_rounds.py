@@ -24,16 +24,19 @@ class Rounds:
         self._is_open = False
 
     def item(self, item: Mapping[str, Any]) -> None:
-        """Take an item that has begun, or is done."""
+        """Take an item that has begun."""
         if self._is_open and item.get("type") not in _NO_ANSWER:
             self.used += 1
         self._is_open = False
         self._has_called = self._has_called or is_tool(item)
 
+    def called(self) -> None:
+        """Take a call that is no item: a question to the user."""
+        self._has_called = True
+
     def response_ended(self) -> None:
-        """Take the end of a response."""
-        if self._has_called:
-            self.used += 1
+        """Take the end of a response; another one that is open still was not the turn's last."""
+        self.used += int(self._has_called) + int(self._is_open)
         self._is_open = not self._has_called
         self._has_called = False
 

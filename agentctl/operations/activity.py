@@ -20,8 +20,11 @@ from agentctl.operations.logs import is_live, start_of_tail
 
 
 def is_told(agent: AgentDir) -> bool:
-    """Tell whether a worker has a transcript: a driver writes what its program does."""
-    return "order" in read_quietly(agent.spec) and (agent.activity.exists() or not agent.has_ended)
+    """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
+    order = read_quietly(agent.spec).get("order")
+    if not isinstance(order, dict) or order.get("driver") == "command":
+        return False
+    return agent.activity.exists() or not agent.has_ended
 
 
 def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[dict[str, Any]]:

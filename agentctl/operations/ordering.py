@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
@@ -25,6 +26,7 @@ _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
     "permissions": "permissions", "resume": "resume", "keep": "keep", "output_schema": "outputSchema",
 }  # fmt: skip
+_RULES = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
 _PREFERENCES = {"model": "model", "effort": "effort"}
 _PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
 
@@ -103,7 +105,13 @@ def _policy(task: TaskDir, work: AgentWork, spec: AgentSpec) -> list[dict[str, s
 
     What a read-only agent may not do, no rule allows: its driver sees to that.
     """
-    rules = parse_policy(work.permissions, "--permissions") if work.permissions is not None else []
+    wished = work.permissions
+    if isinstance(wished, str) and wished.lstrip().startswith("["):
+        try:
+            wished = json.loads(wished)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--permissions is no JSON: {error}", hint=_RULES) from error
+    rules = parse_policy(wished, "--permissions") if wished is not None else []
     return [*rules, *spec.permissions, *usable_config(task).permissions]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.agentspec import EFFORTS
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
@@ -113,6 +114,8 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
     for request in requests:
         with told_by_line(request):
             _check_numbers(request)
+            if request.work is not None:
+                _check_work(request.work)
             _check_texts(request)
             for name in request.after:
                 _check_after(task, name, known)
@@ -139,6 +142,15 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
     if not 0 <= request.retry_delay_seconds <= 3600:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
+
+
+def _check_work(work: AgentWork) -> None:
+    if work.max_turns is not None and work.max_turns < 1:
+        raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
+    if work.max_budget_usd is not None and not 0 < work.max_budget_usd < 1e9:
+        raise UsageError(f"max_budget_usd must be more than 0, not {work.max_budget_usd:g}")
+    if work.effort is not None and work.effort not in EFFORTS:
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {work.effort!r}")
 
 
 def _check_texts(request: SpawnRequest) -> None:

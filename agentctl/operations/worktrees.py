@@ -150,7 +150,8 @@ def _unmerged(record: Mapping[str, Any]) -> int:
     mine = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{branch}")
     heads = [name.strip() for name in mine if name.strip()]
     if tree is not None and os.path.isdir(tree.git_dir):  # It may have left its branch.
-        heads.append(tree.git(_LOOK_LIMIT_S).text("rev-parse", "HEAD"))
+        own = git.with_environment({"GIT_DIR": tree.git_dir, "GIT_COMMON_DIR": tree.common})
+        heads.append(own.text("rev-parse", "HEAD"))
     if not heads:
         return 0
     others = ("--not", record["base"], f"--exclude={branch}", "--branches", "--remotes", "--tags")
@@ -213,7 +214,7 @@ def _refuse_loss(agent: AgentDir, record: Mapping[str, Any]) -> None:
         )
     if unmerged:
         raise Refused(
-            f"the worktree of {agent.instance} holds unmerged work: {unmerged} commits of {branch} are on no other branch",
+            f"the worktree of {agent.instance} holds unmerged work: {unmerged} commits that no other branch has",
             hint=f"git -C {repository} merge {branch}; {by_hand}, then git -C {repository} branch -D {branch}",
         )
 

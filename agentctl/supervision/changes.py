@@ -24,6 +24,8 @@ from agentctl.errors import AgentctlError
 
 #: The patch is cut there, and no larger file is taken into it.
 MOST_BYTES = 64 << 20
+#: All that is taken together: somebody may have installed half a world that nobody told git to ignore.
+MOST_TAKEN_BYTES = 4 * MOST_BYTES
 MOST_FILES = 10_000
 SCRATCH = ".scratch"
 _CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
@@ -128,33 +130,36 @@ def _take_in(git: Git, tree: Tree) -> list[dict[str, str]]:
     `git add` would do, but it runs `git status` within submodules, whose settings are an agent's to change.
     """
     names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
-    taken, left_out = [], []
+    taken, left_out, room = [], [], MOST_TAKEN_BYTES
     for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before what lies in that.
-        why = _why_not(os.path.join(tree.path, name))
+        why, size = _look_at(os.path.join(tree.path, name))
+        if why is None and size > room:
+            why = f"{size} bytes: all together are more than {MOST_TAKEN_BYTES}"
         if why is None:
             taken.append(name)
+            room -= size
         else:
             left_out.append({"path": name, "why": why})
     listed = b"".join(os.fsencode(name) + b"\0" for name in taken)
     git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
-    return left_out
+    return left_out[:MOST_FILES]
 
 
-def _why_not(path: str) -> str | None:
-    """Return why a file cannot be in a patch; None where it can, or is gone, which can be."""
+def _look_at(path: str) -> tuple[str | None, int]:
+    """Return why a file cannot be in a patch (None where it can, or is gone, which can be), and its size."""
     if path.endswith("/"):
-        return "a repository of its own"
+        return "a repository of its own", 0
     try:
         found = os.lstat(path)
     except OSError:
-        return None
+        return None, 0
     if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
-        return None
+        return None, 0
     if not stat.S_ISREG(found.st_mode):
-        return "no regular file"
+        return "no regular file", 0
     if found.st_size > MOST_BYTES:
-        return f"{found.st_size} bytes: too large"
-    return None if os.access(path, os.R_OK) else "it cannot be read"
+        return f"{found.st_size} bytes: too large", 0
+    return None if os.access(path, os.R_OK) else "it cannot be read", found.st_size
 
 
 _PLAIN = ("--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")

@@ -132,6 +132,10 @@ class Lab:
         rows = [json.loads(line) for line in lines]
         return [row for row in rows if kind in {None, row["type"]}]
 
+    def ends_of_sub_agents(self, instance: str) -> dict[str, str]:
+        """Return id -> status of the sub-agents that have ended."""
+        return {row["id"]: row["status"] for row in self.activity(instance, "agent") if row["phase"] == "end"}
+
     def arrived(self, scenario: str) -> None:
         """Wait until the stand-in was asked by a conversation that is in this scenario."""
         wait_until(

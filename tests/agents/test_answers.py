@@ -50,9 +50,11 @@ def test_question(lab: Lab) -> None:
     agent = lab.spawn("question")
     question = lab.question(agent)
     assert QUESTION in question["question"]
-    labels = {option["label"]: option["id"] for option in question["options"]}
-    assert set(COLOURS) <= set(labels)
-    lab.respond(agent, labels["blue"])
+    options = {
+        colour: option["id"] for colour in COLOURS for option in question["options"] if colour in option["label"]
+    }
+    assert set(options) == set(COLOURS)
+    lab.respond(agent, options["blue"])
     assert lab.completed(agent) == "The answer was: blue."
 
 
@@ -62,7 +64,7 @@ def test_sub_agent(lab: Lab) -> None:
     assert lab.completed(agent).startswith("Done: subagent")
     rows = lab.activity(agent)
     child = next(row["id"] for row in rows if row["type"] == "agent")
-    assert [row["status"] for row in rows if row["type"] == "agent"][-1] == "completed"
+    assert lab.ends_of_sub_agents(agent) == {child: "completed"}
     assert {row["parent"] for row in rows if row["type"] == "tool" and "hello" in str(row)} == {child}
     assert "hello" in run("tree", "--expand", "all").out
 
@@ -73,7 +75,7 @@ def test_background_sub_agent(lab: Lab) -> None:
     final = lab.completed(agent)
     paused = [request for request in lab.standin.requests if request.scenario[0] == "pause"]
     assert [len(request.results) for request in paused] == [0, 1]
-    assert [row["status"] for row in lab.activity(agent, "agent")][-1] == "completed"
+    assert list(lab.ends_of_sub_agents(agent).values()) == ["completed"]
     assert "background" in final
 
 

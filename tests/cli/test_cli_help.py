@@ -18,7 +18,11 @@ from agentctl.cli.verb import EXIT_WORDS
 from agentctl.errors import ExitCode
 from tests.support import REPOSITORY, run, worker
 
-FAMILIES = {"interact": ("ask", "list", "respond"), "report": ("progress", "message", "result")}
+FAMILIES = {
+    "interact": ("ask", "list", "respond"),
+    "report": ("progress", "message", "result"),
+    "worktrees": ("list", "show", "remove"),
+}
 PAGES = [(), *((name,) for name in VERBS), *((name, sub) for name, subs in FAMILIES.items() for sub in subs)]
 IDS = [" ".join(page) or "agentctl" for page in PAGES]
 

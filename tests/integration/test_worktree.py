@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.repositories import branches, commit, git, new_repository, record, worktrees
-from tests.steps import Task, new_task, spawn, statuses
+from tests.steps import new_task, spawn, statuses
 from tests.support import run, start, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
@@ -248,7 +248,8 @@ def test_nothing_that_a_worker_or_a_hook_names_is_run_by_the_look(repository: Pa
         "rm .git; git init --quiet; "
         f"git config core.fsmonitor 'touch {ran} #'; git config filter.f.clean 'touch {ran}; cat'; "
         "echo '*.txt filter=f diff=d' > .gitattributes; "
-        f"git config diff.d.textconv 'touch {ran}; cat'; git config diff.external 'touch {ran}'; echo x >> a.txt; rm -f {ran}"
+        f"git config diff.d.textconv 'touch {ran}; cat'; git config diff.external 'touch {ran}'; "
+        f"echo x >> a.txt; rm -f {ran}"
     )
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
