@@ -70,7 +70,7 @@ def measure_driver(ground: Ground, rounds: Rounds) -> Found:
 def _by_respond(ground: Ground, task: TaskDir) -> float:
     told = ground.folder() / "told"
     instance = _asking(ground, task, told)
-    ground.agentctl(task, "interact", "respond", instance, "allow")
+    ground.agentctl(task, "interact respond", instance, "allow")
     returned = time.monotonic_ns()
     wait_until(lambda: told.exists() and told.stat().st_size > 0)
     ground.agentctl(task, "wait", instance)

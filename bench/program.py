@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import answering, batches, cancelling, guarding, listing, starting, waiting
+from bench import answering, batches, cancelling, guarding, listing, starting, treeing, waiting
 from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
 from bench.table import draw
@@ -33,6 +33,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     7: cancelling.measure_cancel,
     8: answering.measure_answer,
     9: answering.measure_driver,
+    10: treeing.measure_tree,
 }
 ROUNDS = {
     "default": Rounds(),

@@ -27,12 +27,18 @@ def git(folder: str | Path, *args: str, check: bool = True) -> str:
 
 
 def new_repository(folder: Path) -> Path:
-    """Make a repository with one commit: two files at the top, one in a folder, one ignored name."""
+    """Make a repository with one commit: two files at the top, two in folders, one ignored name."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "config", "user.name", "n")
     git(folder, "config", "user.email", "n@x")
-    for name, text in {"a.txt": "a\n", "b.txt": "b\n", "sub/c.txt": "c\n", ".gitignore": "*.log\n"}.items():
+    for name, text in {
+        "a.txt": "a\n",
+        "b.txt": "b\n",
+        "sub/c.txt": "c\n",
+        "dir/d.txt": "d\n",
+        ".gitignore": "*.log\n",
+    }.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     commit(folder, "first")

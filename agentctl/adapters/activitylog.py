@@ -13,7 +13,7 @@ from agentctl.adapters.eventlog import cut_torn_tail
 from agentctl.adapters.files import AnyPath, storage_errors, sync_folder, write_all
 from agentctl.adapters.locks import locked
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 17
 
 
 class ActivityWriter:

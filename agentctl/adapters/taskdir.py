@@ -136,6 +136,8 @@ class AgentDir(_Folder):
     exit = _Entry("exit.json")
     #: Its git worktree, and what it changed there.
     worktree = _Entry("worktree.json")
+    #: A name for each worker that it started: `TASK.INSTANCE`.
+    children = _Entry("children")
     patch = _Entry("changes.patch")
 
     @cached_property

@@ -77,6 +77,8 @@ def _change(file: Path, change: Callable[[Trusted], Any]) -> None:
     """Change the file whole; two who change it at once do so one after the other."""
     make_folder(file.parent)
     with locked(file.parent):
-        trusted = read_trusted(file)
+        before = read_trusted(file)
+        trusted = dict(before)
         change(trusted)
-        write_whole(file, to_json({"files": trusted}))
+        if trusted != before:
+            write_whole(file, to_json({"files": trusted}))

@@ -40,9 +40,9 @@ def resume(
     force: opt.Force = False,
     json: opt.Json = False,
 ) -> None:
-    """Continue an ended agent from its own session, with its model and its role.
+    """Continue an ended agent from its own session.
 
-    It is a new worker of the same agent id. Messages that the ended one had not read are passed on.
+    It is a new worker of the same agent id, with the same model and role. Messages that the ended one had not read are passed on.
     """
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")

@@ -53,7 +53,6 @@ def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
 agentctl spawn -- make test
 agentctl spawn --name lint --queue --retries 2 -- ruff check .
 agentctl spawn --agent explore "Which modules read the configuration?"
-agentctl spawn --driver codex --permissions deny --max-turns 20 "Name the slowest tests, with reasons"
 agentctl spawn --after lint --shell "make build | tee build.log"
 printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
 """,
@@ -172,7 +171,7 @@ def spawn(
 
 
 def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
-    given = {name: value for name, value in wishes.items() if value not in (None, False)}
+    given = {name: value for name, value in wishes.items() if value is not None and value is not False}
     if prompt is None:
         if given:
             option = min(given).replace("_", "-")

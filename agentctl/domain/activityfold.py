@@ -7,7 +7,6 @@ matters. Of what has ended only a number is kept, and of each group the last few
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
 
 from agentctl.domain.activity import Phase, RowType
 from agentctl.domain.activityitem import Item
@@ -119,14 +118,15 @@ class ActivityFold:
     def tokens(self) -> dict[bytes, dict[str, int]]:
         """Return the tokens that each agent used, by its id."""
         found: dict[bytes, list[int]] = {}
-        own, used_by = self.groups[b""], self._used_by
+        own, used_by, match = self.groups[b""], self._used_by, TOKENS_OF.match
         for key, last in self._usage.items():
             id_ = used_by.get(key, own).id
             total = found.get(id_) or found.setdefault(id_, [0, 0, 0])
-            given, made, cached = _tokens(last)
-            total[0] += given
-            total[1] += made
-            total[2] += cached
+            usual = match(last)
+            given, made, cached = usual.groups() if usual else _tokens(last)
+            total[0] += int(given)
+            total[1] += int(made)
+            total[2] += int(cached)
         return {id_: dict(zip(TOKENS, total, strict=True)) for id_, total in found.items()}
 
     # -- the rows that take longer -------------------------------------------------------------------------------
@@ -213,12 +213,9 @@ class ActivityFold:
             self._gone.add(hash(old.id))
 
 
-def _tokens(last: bytes) -> Iterable[int]:
-    match = TOKENS_OF.match(last)
-    if match is not None:
-        return map(int, match.groups())
+def _tokens(last: bytes) -> list[int]:
     found = tokens_in(fields_of(last[last.find(b",") :]) or {})
-    return (found.get(name, 0) for name in TOKENS)
+    return [found.get(name, 0) for name in TOKENS]
 
 
 def _weight(last: bytes) -> tuple[bytes, int, bytes]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 GIB = 1 << 30
+#: What `maxDepth` can be at most.
+DEEPEST = 64
 
 
 class Limits(NamedTuple):
@@ -42,7 +44,7 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "maxConcurrentAgents": (1, 10_000, True),
     "timeoutSeconds": (0.001, 365 * 86_400, False),
     "graceSeconds": (0, 3600, False),
-    "maxDepth": (0, 64, True),
+    "maxDepth": (0, DEEPEST, True),
     "maxOutputBytes": (1, 1 << 50, True),
     "retryCeilingSeconds": (0, 86_400, False),
     "stallSeconds": (0.001, 365 * 86_400, False),

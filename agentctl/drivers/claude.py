@@ -19,7 +19,7 @@ from agentctl.drivers.claude_asks import Asks
 from agentctl.drivers.claude_ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude_rows import SYNTHETIC, Transcript
 from agentctl.drivers.claude_start import HONOURS, argv_of, environ_of, offered_by
-from agentctl.drivers.claude_values import Meter, bounded, object_in, text_in
+from agentctl.drivers.claude_values import FIELDS, Meter, bounded, object_in, text_in
 from agentctl.drivers.dialogue import (
     Action,
     Driver,
@@ -55,6 +55,8 @@ _SILENT_SYSTEM = frozenset(
 _NOTED_SYSTEM = frozenset(
     {"informational", "compact_boundary", "model_fallback", "notification", "local_command_output"}
 )
+#: Lines whose fields are counted, where they are not known.
+_COUNTED = frozenset({"assistant", "user", "result"})
 #: As much of its standard error as tells why it ended.
 _COMPLAINTS = 10
 
@@ -111,7 +113,7 @@ class ClaudeDialogue:
         message_id = str(uuid4())
         self.unread.add(message_id)
         self.sent += 1
-        self.outcome = None
+        self.result = self.outcome = None
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
         return [Note(row), say({"type": "user", "uuid": message_id, "message": message})]
@@ -139,6 +141,8 @@ class ClaudeDialogue:
             self.transcript.unknown["no JSON object"] += 1
             return ()
         kind = text_in(value.get("type"))
+        if kind in _COUNTED:
+            self.transcript.unknown.update(f"field {name}" for name in value.keys() - FIELDS)
         if handler := self._handlers.get(kind):
             return list(handler(value))
         if kind not in _SILENT:
@@ -153,8 +157,11 @@ class ClaudeDialogue:
 
     def _assistant(self, line: dict[str, Any]) -> Iterable[Action]:
         is_synthetic = object_in(line.get("message")).get("model") == SYNTHETIC
-        if is_synthetic and line.get("parent_tool_use_id") is None:
-            self.error = api_error(line)
+        if line.get("parent_tool_use_id") is None:
+            # A turn goes on, or the end of background work began a new one: what was the result is none any more.
+            self.result = self.outcome = None
+            self.has_begun = True
+            self.error = api_error(line) if is_synthetic else None
         rows = [Note(row) for row in self.transcript.rows(line)]
         return rows if is_synthetic else [Progress(), *rows]
 
@@ -219,7 +226,7 @@ class ClaudeDialogue:
     def _unknown(self) -> Iterable[Row]:
         unknown = self.transcript.unknown
         if unknown:
-            text = ", ".join(f"{bounded(kind)} ({count})" for kind, count in unknown.most_common())
+            text = ", ".join(f"{bounded(kind)} ({count})" for kind, count in sorted(unknown.items()))
             yield Row(RowType.NOTE, "unknown", name="unknown", text=bounded(text))
 
     def _settle(self) -> Sequence[Action]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from agentctl.drivers.order import Order
 
 HONOURS = frozenset(
-    "model effort tools readOnly maxTurns maxBudgetUsd permissions resume keep mcpServers outputSchema".split()
+    {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions"}
+    | {"resume", "keep", "mcpServers", "outputSchema"}
 )
 #: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
 #: skill may run commands.

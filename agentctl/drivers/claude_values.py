@@ -8,6 +8,20 @@ from typing import Any, NamedTuple
 
 #: Longer texts and arguments are cut in the activity; the raw output has the whole.
 _LONGEST = 4000
+#: The fields of `assistant`, `user` and `result` lines in the version that was tested.
+FIELDS = frozenset(
+    """
+    aborted agent_id api_error api_error_params api_error_status api_error_type begun_message_ids deferred_tool_use
+    duration_api_ms duration_ms error errors fast_mode_disabled_reason fast_mode_state first_content_frame_ms
+    first_request_cache_creation_input_tokens first_request_cache_read_input_tokens first_request_input_tokens
+    interrupted_by_shutdown isReplay isSynthetic is_api_error_message is_error message modelUsage
+    model_usage_since_last_result num_turns origin parent_tool_use_id permission_denials queued_turn_count
+    refused_message_id request_id request_sent_wall_ms restored_rewind result result_index runner_exit safety_stops
+    session_id startup_failure_reason stop_reason structured_output subagent_stats subagent_type subtype
+    task_description terminal_reason time_to_request_ms timestamp tool_result_meta tool_use_meta tool_use_result
+    total_cost_usd ttft_ms ttft_stream_ms type usage user_message_uuid user_message_uuids uuid
+    """.split()  # noqa: SIM905 - one name a line would fill a page
+)
 #: More than that is no amount of money.
 _RICHEST = 1e12
 

@@ -83,8 +83,6 @@ class CodexDialogue:
             return self._outcome(Reason.MAX_TURNS, "the limit of turns was reached")
         if self.turns.ending is not None:
             return self._outcome(*self.turns.ending)
-        if self.turns.is_interrupted:
-            return self._outcome(Reason.SIGNAL, "it was interrupted")
         said = "; ".join(self.complaints)
         if self.retried is not None:
             return self._outcome(reason_of(self.retried), message_of(self.retried))

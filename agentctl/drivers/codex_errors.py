@@ -29,7 +29,15 @@ _AUTH = re.compile(
     re.IGNORECASE,
 )
 _RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
+#: Nothing was answered at all: no stream was cut.
+_UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
 _CUT = re.compile(r"stream (?:disconnected|closed)|idle timeout waiting for sse", re.IGNORECASE)
+_SIGNS = (
+    (_AUTH, Reason.AUTH),
+    (_RATE, Reason.RATE_LIMITED),
+    (_UNREACHED, Reason.MODEL_ERROR),
+    (_CUT, Reason.TRUNCATED),
+)
 _STATUS = re.compile(r"status:? (\d{3})\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: What stderr says that explains no ending.
@@ -79,10 +87,7 @@ def _of_status(status: int) -> Reason:
 
 
 def _of_text(text: str) -> Reason | None:
-    for pattern, reason in ((_AUTH, Reason.AUTH), (_RATE, Reason.RATE_LIMITED), (_CUT, Reason.TRUNCATED)):
-        if pattern.search(text):
-            return reason
-    return None
+    return next((reason for pattern, reason in _SIGNS if pattern.search(text)), None)
 
 
 def _http_status(info: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from agentctl.domain.activity import Phase, Row, RowType
 SHELL, PATCH = "shell", "apply_patch"
 #: More of a tool's output than anybody reads in a tree; the raw output has the whole.
 _LONGEST = 20_000
+#: A shell of another folder may be anything, and is shown.
+_SHELL = re.compile(r"(?:/usr)?/bin/(?:ba|da|k|z)?sh")
 _STATUS = {"inProgress": "running", "completed": "completed", "failed": "failed", "declined": "denied"}
 #: Items that are the work of a tool but carry no status and no result.
 _PLAIN_TOOLS = {
@@ -143,15 +146,16 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
 def command_line(command: Any) -> str:
     """Return a command as the model wrote it: Codex tells it with the shell around it.
 
-    >>> command_line("/bin/bash -lc 'touch a'")
-    'touch a'
+    >>> command_line("/bin/bash -lc 'touch a'"), command_line("/home/me/bash -lc 'touch a'")
+    ('touch a', "/home/me/bash -lc 'touch a'")
     """
     text = as_text(command)
     try:
         words = shlex.split(text)
     except ValueError:
         return text
-    return words[2] if len(words) == 3 and words[1] in {"-c", "-lc"} else text
+    is_wrapped = len(words) == 3 and words[1] in {"-c", "-lc"} and _SHELL.fullmatch(words[0]) is not None
+    return words[2] if is_wrapped else text
 
 
 def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:

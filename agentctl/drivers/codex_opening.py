@@ -56,11 +56,14 @@ def inputs(texts: Iterable[str]) -> list[dict[str, str]]:
 def _approval_policy(order: Order) -> str:
     """Return when Codex asks: never, when a command is to leave the sandbox, or before all that is not harmless.
 
-    A rule that says no (or asks) can only be kept to if it is asked about.
+    A rule that says no (or asks) can only be kept to if it is asked about. Of an agent that may only read no request is
+    passed on: a yes could let a command out of the sandbox, and nothing in the request tells whether it would. So its
+    `deny` leaves it what Codex knows to be harmless, and there is nothing to `ask`.
     """
+    answers = {rule.get("answer") for rule in order.permissions}
     if order.read_only:
-        return "never"
-    return "untrusted" if any(rule.get("answer") != "allow" for rule in order.permissions) else "on-request"
+        return "untrusted" if "deny" in answers else "never"
+    return "untrusted" if answers - {"allow"} else "on-request"
 
 
 def _config(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:

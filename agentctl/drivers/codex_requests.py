@@ -72,9 +72,9 @@ def _permission(
 def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Pending:
     known = {"command", "cwd", "reason", "networkApprovalContext", "additionalPermissions", "kind"}
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
-    arguments["command"] = command_line(params.get("command") or item.get("command"))
+    command = arguments["command"] = as_text(params.get("command")) or as_text(item.get("command"))
     reason = as_text(params.get("reason"))
-    question = f"Run {_shown(arguments['command'])}?" + (f" Its reason: {reason}" if reason else "")
+    question = f"Run {_shown(command_line(command))}?" + (f" Its reason: {reason}" if reason else "")
     decisions = _usual() | _offered(params.get("availableDecisions"))
     return _permission(request_id, thread, SHELL, question, arguments, _wrapped(decisions))
 

@@ -106,7 +106,7 @@ class Turns:
     def started(self, turn: str) -> _Actions:
         """Take the id of the turn, which is told twice: from now on it can be steered and interrupted."""
         is_news, self._turn, self._is_turning = turn != self._turn, turn, True
-        self.ending = None
+        self.ending = _INTERRUPTED if self.is_interrupted else None
         self.threads.get(self.threads.root or "").turns.add(turn)
         return self._interrupt_turn() if is_news and (self.is_interrupted or self.is_over) else []
 
@@ -130,7 +130,7 @@ class Turns:
 
     def interrupt(self) -> _Actions:
         """Interrupt the turn. What a tool of it has running ends with the program, so that is hung up on then."""
-        self.is_interrupted = True
+        self.is_interrupted, self.ending = True, _INTERRUPTED
         return self._interrupt_turn() if self._is_turning else [HangUp()]
 
     def stop_over(self) -> _Actions:
@@ -152,7 +152,6 @@ class Turns:
         """The turn has ended."""
         self._is_turning, self._turn = False, ""
         if self.is_interrupted:
-            self.ending = _INTERRUPTED
             return [HangUp()]
         self.ending = (Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up") if self.is_over else ending
         return self._begin() if self._waiting and self.ending[0] is None else self.finish()

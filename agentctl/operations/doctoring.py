@@ -24,6 +24,7 @@ from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
 from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
+from agentctl.operations.programcare import examine_programs
 from agentctl.operations.worktreecare import examine_unknown, examine_worktrees
 from agentctl.supervision import environment
 from agentctl.supervision.endings import Ending, decide, read_decision
@@ -40,7 +41,7 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
-    findings = list(_machine())
+    findings = [*_machine(), *examine_programs()]
     if root is not None:
         findings += _root(root, fix)
         for task_id in root.task_ids():

@@ -105,6 +105,19 @@ def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:
     return record
 
 
+def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
+    """Give a worker that continues another one's run the worktree of that run; None where it had none."""
+    for instance in agent.task.instances():
+        record = read_quietly(agent.task.agent(instance).worktree)
+        path = record.get("path")
+        if path and not record.get("removed") and (cwd == path or cwd.startswith(f"{path}/")):
+            kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
+            adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
+            write_whole(agent.worktree, to_json(adopted))
+            return adopted
+    return None
+
+
 def _keep_out_of_git(root: Root) -> None:
     """Keep tasks and worktrees out of the repository that the root may lie in; a person's own file is left alone."""
     if not root.gitignore.exists():
@@ -199,7 +212,7 @@ def take_back(agent: AgentDir) -> None:
     """Remove the worktree of a worker that never came to be; nobody has been told of it."""
     with contextlib.suppress(AgentctlError, OSError):
         record = read_json(agent.worktree) or {}
-        if record.get("path") and _is_ours(agent, record["path"]):
+        if record.get("path") and not record.get("adopted") and _is_ours(agent, record["path"]):
             _undo(record)
         if record:
             os.unlink(agent.worktree)

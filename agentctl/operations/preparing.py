@@ -31,11 +31,11 @@ from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.judging import judge, queued_instances, settle
+from agentctl.supervision.kinship import task_name
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tickets import NO_ENVIRONMENT
 
 if TYPE_CHECKING:
-    from agentctl.operations.isolating import Origin
     from agentctl.operations.ordering import Ordered
 
 
@@ -61,15 +61,12 @@ def prepare(
     ordered = _order(task, request, environ)
     argv = ordered.argv if ordered else list(request.argv)
     check_program(argv, cwd, environ)
-    origin = _origin(request, ordered, cwd)
     agent = _take_name(task, request) if request.key is None else _take_key(task, request, request.key)
     if isinstance(agent, Spawned):
         return agent
-    made = _Made(cwd, environ)
     try:
         failpoints.reached("spawn.after-mkdir")
-        if origin is not None:
-            made = _isolate(agent, request, origin, argv, environ)
+        made = _isolate(agent, request, ordered, _Made(cwd, environ), argv)
         spec = WorkerSpec(
             instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
             env_names=sorted(os.fsdecode(name) for name in made.environ), umask=_umask(),
@@ -78,9 +75,11 @@ def prepare(
             max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
             after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
             keep_children=request.keep_children, key=request.key, depth=depth,
-            parent=parent.instance if parent and depth else None,
+            parent=parent.instance if parent else None,
+            parent_task=task_name(parent.task, task) if parent else None,
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
+            artifacts=list(request.artifacts) or None,
         )  # fmt: skip
         write_whole(agent.spec, to_json(spec.to_json()), durable=False)
     except BaseException:
@@ -100,22 +99,23 @@ class _Made(NamedTuple):
     worktree: dict[str, str] | None = None
 
 
-def _origin(request: SpawnRequest, ordered: Ordered | None, cwd: str) -> Origin | None:
-    if not request.worktree and (ordered is None or not ordered.wants_worktree):
-        return None
-    from agentctl.operations.isolating import find_origin  # Few workers have a worktree.
-
-    return find_origin(cwd)
-
-
 def _isolate(
-    agent: AgentDir, request: SpawnRequest, origin: Origin, argv: Sequence[str], environ: dict[bytes, bytes]
+    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str]
 ) -> _Made:
-    from agentctl.operations.isolating import make_worktree, without_repository
+    """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
+    continues = request.work is not None and request.work.order is not None
+    if not continues and not request.worktree and not (ordered and ordered.wants_worktree):
+        return here
+    from agentctl.operations.isolating import adopt_worktree, find_origin, make_worktree, without_repository
 
-    record = make_worktree(agent, origin)
+    if continues:
+        record = adopt_worktree(agent, here.cwd)
+        if record is None:
+            return here
+    else:
+        record = make_worktree(agent, find_origin(here.cwd))
     failpoints.reached("spawn.after-worktree")
-    cwd, environ = record["cwd"], without_repository(environ, request.env)
+    cwd, environ = record["cwd"], without_repository(here.environ, request.env)
     try:
         check_program(argv, cwd, environ)
     except UsageError as error:  # A relative path to what is not committed.

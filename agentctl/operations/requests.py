@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.agentspec import EFFORTS
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
@@ -58,6 +57,8 @@ class SpawnRequest:
     keep_children: bool = False
     #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
     worktree: bool = False
+    #: The files that it is given to work with.
+    artifacts: Sequence[str] = ()
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 
@@ -100,6 +101,13 @@ def told_by_line(request: SpawnRequest) -> Iterator[None]:
         if request.where and not error.message.startswith(request.where):
             error.message = f"{request.where}: {error.message}"
         raise
+
+
+def agent_named(request: SpawnRequest) -> str:
+    """Return the agent that a request is for."""
+    if request.work is None:
+        return "command"
+    return str(request.work.order["agent"]) if request.work.order else request.work.agent
 
 
 def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
@@ -145,6 +153,8 @@ def _check_numbers(request: SpawnRequest) -> None:
 
 
 def _check_work(work: AgentWork) -> None:
+    from agentctl.domain.agentspec import EFFORTS  # Commands have no need of it.
+
     if work.max_turns is not None and work.max_turns < 1:
         raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
     if work.max_budget_usd is not None and not 0 < work.max_budget_usd < 1e9:

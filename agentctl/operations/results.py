@@ -19,10 +19,10 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
     """Return a worker's result: what it declared, else the tail of its stdout.
 
     Returns:
-        {agentInstance, status, reason, source: declared|agent|stdout|none, summary, text, truncated, size, sha256, path,
-        files}
+        {agentInstance, status, reason, source: declared|agent|stdout|none, summary, text, truncated, size, sha256,
+        path, files}
         `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
-        declared result or an agent's last words: in result.json). `files`: [{path, size, sha256}], what was declared with it.
+        declared result or an agent's last words: in result.json). `files`: [{path, size, sha256}], what came with it.
     """
     agent = find_agent(task, instance)
     row = _row(task, agent)

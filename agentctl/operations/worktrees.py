@@ -41,7 +41,8 @@ def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]
     found = []
     for instance in agent.task.instances() if mine else ():
         other = read_quietly(agent.task.agent(instance).worktree) if instance != agent.instance else {}
-        both = mine & _touched(other) if other.get("commonDir") == record.get("commonDir") else set()
+        is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
+        both = mine & _touched(other) if is_rival else set()
         if both:
             found.append({"instance": instance, "files": sorted(both)})
     return found

@@ -18,6 +18,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
+from agentctl.supervision.offspring import Offspring
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.timelimit import TimeLimit
 from agentctl.supervision import failpoints, questions
@@ -60,13 +61,14 @@ class Charge(NamedTuple):
     spec: WorkerSpec
     pid: int
     cookie: str
+    offspring: Offspring
 
 
 class Attempt:
     """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
 
     def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
-        self.agent, self.spec, self.pid, cookie = charge
+        self.agent, self.spec, self.pid, cookie, self.offspring = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
         leader = processes.identify(self.pid)
         # Without child subreapers (macOS) the tree is found as far as it can be.
@@ -79,6 +81,8 @@ class Attempt:
         self.message: str | None = None
         self.step: Escalation | None = None
         self.grace_s = self.spec.grace_s
+        #: A cancel waits for the ends of the workers that this one has started.
+        self.is_held = False
         self.is_paused = False
         self.is_blocked = False
         self.askers: dict[int, str] = {}
@@ -119,12 +123,15 @@ class Attempt:
         # The decision between an end and a cancel: only a request that is on disk by now counts.
         if self.cause is None and self.agent.cancel.exists():
             self.cause = Status.CANCELLED
+        self.is_held = False
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
         if self.agent.cancel.exists() and self.leader is None:
-            self._stop_for(Status.CANCELLED, None)
-            self._take_grace()
+            self.is_held = self.step is None and self.cause is None and self.offspring.holds_cancel()
+            if not self.is_held:
+                self._stop_for(Status.CANCELLED, None)
+                self._take_grace()
         self._look_at_pause()
         self._look_at_questions()
 
@@ -190,6 +197,8 @@ class Attempt:
 
     def _stop_for(self, cause: Reason | Status, message: str | None) -> None:
         """Begin the escalation; the first cause stays the reason."""
+        if self.is_held:
+            return
         if self.cause is not None:
             if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
                 self._take(begin(monotonic(), self.grace_s, Stage.KILL))

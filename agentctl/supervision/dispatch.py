@@ -16,9 +16,10 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.errors import NoFreeSlot
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
+from agentctl.supervision.kinship import ancestors
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
@@ -32,7 +33,6 @@ from agentctl.supervision.slots import (
     starting_of,
     survey,
 )
-from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, forget_environment, read_queue
 
 Blobs = Mapping[tuple[str, str], bytes]
@@ -181,16 +181,5 @@ def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
 
 
 def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
-    task, name, seen = root.sibling(ticket.task_id), ticket.instance, set()
-    while name not in seen:
-        seen.add(name)
-        try:
-            parent = read_spec(task.agent(name).spec).parent
-        except AgentctlError:
-            return False
-        if parent is None:
-            return False
-        if (task.id, parent) == (lender.task_id, lender.instance):
-            return True
-        name = parent
-    return False
+    agent = root.sibling(ticket.task_id).agent(ticket.instance)
+    return any((above.task.id, above.instance) == lender for above in ancestors(agent))

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 #: What picks the stand-in's behaviour: `SCENARIO:name`, or `SCENARIO:name=argument`.
 MARK = re.compile(r"SCENARIO:([a-z]+)(?:=([\w.-]+))?")
 
+#: How Claude Code passes on what a user says in the middle of a turn: as the system's words.
+_TOLD_IN_A_TURN = "The user sent a new message"
+
 
 class Turn(NamedTuple):
     """A piece of the conversation: its kind is `user`, `assistant`, `system`, `call` or `result`."""
@@ -85,7 +88,8 @@ def _turns_of_messages(messages: Any) -> Iterator[Turn]:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
             if block["type"] == "text":
-                yield Turn(message["role"], block["text"])
+                is_told = block["text"].startswith(_TOLD_IN_A_TURN)
+                yield Turn("user" if is_told else message["role"], block["text"])
             elif block["type"] == "tool_use":
                 yield Turn("call", block["name"])
             elif block["type"] == "tool_result":

@@ -16,6 +16,8 @@ from tests.support import Completed, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
+#: May appear in no file.
+KEY = "the-key-of-this-test"
 CODEX_CONFIG = """\
 model = "stand-in"
 model_provider = "standin"
@@ -27,7 +29,7 @@ name = "stand-in"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "STANDIN_KEY"
-request_max_retries = {retries}
+request_max_retries = 1
 stream_max_retries = {retries}
 """
 
@@ -46,14 +48,14 @@ class Lab:
         (home / "config.toml").write_text(CODEX_CONFIG.format(url=self.standin.url, retries=retries), encoding="utf-8")
         return {
             "ANTHROPIC_BASE_URL": self.standin.url,
-            "ANTHROPIC_API_KEY": "no-key",
+            "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_MAX_RETRIES": str(retries),
             "CLAUDE_CONFIG_DIR": str(self.folder / "claude"),
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
             "CODEX_HOME": str(home),
-            "STANDIN_KEY": "no-key",
+            "STANDIN_KEY": KEY,
         }
 
     def configure(self, **limits: float) -> None:
@@ -67,9 +69,17 @@ class Lab:
 
     # -- what a person does ------------------------------------------------------------------------------------
 
-    def spawn(self, scenario: str, *options: str, agent: str = "general", name: str = "a1", retries: int = 1) -> str:
-        """Start a worker of the program that plays a scenario; return its name."""
-        chosen = ["--agent", agent, "--driver", self.program, "--name", name]
+    def spawn(
+        self,
+        scenario: str,
+        *options: str,
+        agent: str = "general",
+        name: str = "a1",
+        driver: str | None = None,
+        retries: int = 1,
+    ) -> str:
+        """Start a worker of the program (or of another) that plays a scenario; return its name."""
+        chosen = ["--agent", agent, "--driver", driver or self.program, "--name", name]
         told = run("spawn", "--json", *chosen, *options, f"SCENARIO:{scenario}", env=self.environ(retries))
         return str(told.json["agentInstance"])
 
@@ -131,6 +141,11 @@ class Lab:
         lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
         rows = [json.loads(line) for line in lines]
         return [row for row in rows if kind in {None, row["type"]}]
+
+    def files_with(self, text: str) -> list[str]:
+        """Return the files of the task in which a text stands."""
+        files = [path for path in self.task.path.rglob("*") if path.is_file()]
+        return [str(path) for path in files if text.encode() in path.read_bytes()]
 
     def ends_of_sub_agents(self, instance: str) -> dict[str, str]:
         """Return id -> status of the sub-agents that have ended."""

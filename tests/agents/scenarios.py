@@ -36,8 +36,8 @@ class Reply:
     error: int | None = None
     #: Seconds between two words.
     pace_s: float = 0
-    #: The stream breaks off after the first words.
-    cut: bool = False
+    #: Where the stream breaks off: after the first `word`, or after the first `part` of the answer.
+    cut: str = ""
     #: Nothing is sent at all.
     mute: bool = False
 
@@ -173,7 +173,7 @@ def _mute(request: Request, argument: str) -> Reply:
 
 
 def _cut(request: Request, argument: str) -> Reply:
-    return Reply(text="This stream is cut off before its end.", cut=True)
+    return Reply(text="This stream is cut off before its end.", cut=argument)
 
 
 def _pausing(seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from tests.agents.conversation import Request, parse
 from tests.agents.scenarios import FOR_EVER_S, Reply, reply_to
-from tests.agents.wire import error_body, events, whole
+from tests.agents.wire import Event, error_body, events, whole
 
 _APIS = {"/messages": "messages", "/responses": "responses"}
 
@@ -99,8 +99,13 @@ class _Handler(BaseHTTPRequestHandler):
         for event in events(request, reply):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
-            if "delta" in event and (reply.cut or self._pause(reply.pace_s)):
+            if self._is_cut(event, reply) or ("delta" in event and self._pause(reply.pace_s)):
                 return
+
+    def _is_cut(self, event: Event, reply: Reply) -> bool:
+        if reply.cut == "part":
+            return event["type"] in {"content_block_stop", "response.output_item.done"}
+        return reply.cut == "word" and "delta" in event
 
     def _pause(self, seconds: float) -> bool:
         """Wait before the next word; True if the server closes meanwhile."""

@@ -35,9 +35,15 @@ def test_retries_without_progress(lab: Lab) -> None:
 
 
 def test_stream_cut(lab: Lab) -> None:
-    """A stream that is cut off."""
-    agent = lab.spawn("cut")
+    """A stream that is cut off after a part of the answer: truncated."""
+    agent = lab.spawn("cut=part")
     assert lab.failed(agent) == "truncated"
+
+
+def test_connection_lost(lab: Lab) -> None:
+    """A connection that is lost in the middle of a word: never completed."""
+    agent = lab.spawn("cut=word")
+    assert lab.failed(agent) in {"truncated", "model_error"}
 
 
 def test_no_answer(lab: Lab) -> None:

@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.repositories import branches, commit, git, new_repository, record, worktrees
+from tests.repositories import branches, git, new_repository, record, worktrees
 from tests.steps import new_task, spawn, statuses
-from tests.support import run, start, worker
+from tests.support import WORKERS, run, start, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
@@ -28,36 +29,6 @@ def work(repository: Path, line: str, *options: str | Path, name: str = "a", che
     spawn(["/bin/sh", "-c", line], "--worktree", "--cwd", repository, "--wait", *options, name=name, check=check)
 
 
-CHANGES = r"""
-set -e
-echo two >> a.txt; git commit --quiet --all --message second
-echo three >> a.txt; git rm --quiet b.txt
-printf 'x\0y' > bin; ln -s a.txt link; chmod +x sub/c.txt
-printf 1 > 'new file é'; echo no > ignored.log; mkdir b.txt; echo in > b.txt/in
-"""
-
-
-def test_the_patch_makes_of_the_base_what_the_worktree_holds(repository: Path, tmp_path: Path) -> None:
-    task = new_task()
-    base = git(repository, "rev-parse", "HEAD").strip()
-    work(repository, CHANGES)
-    found = record(task, "a")
-    assert (found["base"], found["branch"], found["repository"]) == (base, "agentctl/t1/a", str(repository))
-    assert found["changes"]["files"] == {
-        "a.txt": "modified", "b.txt": "deleted", "b.txt/in": "added", "bin": "added", "link": "added",
-        "new file é": "added", "sub/c.txt": "modified",
-    }  # fmt: skip
-    assert found["changes"]["commits"] == 1
-    patched = tmp_path / "patched"
-    git(tmp_path, "clone", "--quiet", str(repository), str(patched))
-    git(patched, "apply", "--index", str(task.agent("a") / "changes.patch"))
-    git(Path(found["path"]), "add", "--all")
-    assert git(patched, "write-tree") == git(found["path"], "write-tree")
-    assert git(repository, "status", "--porcelain") == ""
-    assert git(repository, "rev-parse", "main").strip() == base
-    assert not [path for path in task.agent("a").iterdir() if path.name.endswith((".scratch", ".tmp"))]
-
-
 def test_a_worker_runs_in_the_same_subfolder_and_the_root_stays_out_of_git(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,37 +41,6 @@ def test_a_worker_runs_in_the_same_subfolder_and_the_root_stays_out_of_git(
     assert git(repository, "status", "--porcelain", "--untracked-files=all") == ""
     assert "changes" in record(task, "a")
     assert not (task.agent("a") / "changes.patch").exists()
-
-
-@pytest.mark.parametrize("line", ["echo x > x; exit 3", "echo x > x; kill -9 $$", "echo x > x; agentctl cancel a"])
-def test_every_ending_keeps_the_patch(repository: Path, line: str) -> None:
-    task = new_task()
-    work(repository, line, check=False)
-    assert statuses()["a"] in ("failed", "cancelled")
-    assert record(task, "a")["changes"]["files"] == {"x": "added"}
-    assert (task.agent("a") / "changes.patch").read_text().endswith("+x\n")
-
-
-def test_where_the_shim_dies_before_the_patch_it_is_made_later(repository: Path) -> None:
-    task = new_task()
-    argv = ["sh", "-c", "echo x > x"]
-    run("spawn", "--worktree", "--cwd", repository, "--name", "a", "--", *argv, env={VARIABLE: "shim.after-sweep"})
-    run("wait", "a", check=False)
-    assert task.exit("a")["reason"] == "lost"  # type: ignore[index]
-    assert "changes" not in record(task, "a")
-    told = run("result", "a", "--json", check=False).json
-    assert told["worktree"]["changes"]["files"] == {"x": "added"}
-    assert [Path(file["path"]).name for file in told["files"]] == ["changes.patch"]
-
-
-def test_a_failing_git_harms_no_ending_and_a_later_look_makes_the_patch(repository: Path) -> None:
-    task = new_task()
-    work(repository, "echo x > x", "--env", "PATH=/nonexistent")
-    assert statuses() == {"a": "completed"}
-    assert "no program 'git'" in record(task, "a")["changes"]["error"]
-    warned = [one for one in run("doctor", "--json").json if "not recorded" in one["what"]]
-    assert [one["severity"] for one in warned] == ["warning"]
-    assert run("worktrees", "show", "a", "--json").json["changes"]["files"] == {"x": "added"}
 
 
 def test_files_that_two_touched_are_told_of_both(repository: Path) -> None:
@@ -240,27 +180,6 @@ def test_the_callers_git_variables_reach_neither_git_nor_worker(repository: Path
     assert branches(other) == ["main"]
 
 
-def test_nothing_that_a_worker_or_a_hook_names_is_run_by_the_look(repository: Path, tmp_path: Path) -> None:
-    """An agent in a sandbox may write in its worktree: the `.git` there must not decide what runs outside."""
-    task = new_task()
-    ran = tmp_path / "ran"
-    hostile = (
-        "rm .git; git init --quiet; "
-        f"git config core.fsmonitor 'touch {ran} #'; git config filter.f.clean 'touch {ran}; cat'; "
-        "echo '*.txt filter=f diff=d' > .gitattributes; "
-        f"git config diff.d.textconv 'touch {ran}; cat'; git config diff.external 'touch {ran}'; "
-        f"echo x >> a.txt; rm -f {ran}"
-    )
-    hook = repository / ".git" / "hooks" / "post-checkout"
-    hook.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
-    hook.chmod(0o755)
-    work(repository, hostile)
-    run("worktrees")
-    run("worktrees", "remove", "a", check=False)
-    assert not ran.exists()
-    assert record(task, "a")["changes"]["files"] == {".gitattributes": "added", "a.txt": "modified"}
-
-
 def test_a_worktree_within_a_worktree_begins_at_the_commit_of_that_one(repository: Path) -> None:
     task = new_task()
     child = "agentctl spawn --worktree --wait --name child --shell 'cat mine; echo y > yours'"
@@ -289,41 +208,23 @@ def test_attempts_and_dependants_keep_what_is_theirs(repository: Path) -> None:
     assert record(task, "b")["changes"]["files"] == {}
 
 
-def test_what_cannot_be_in_a_patch_is_named(repository: Path) -> None:
-    task = new_task()
-    lines = ["truncate -s 80M big", "git init --quiet own", "mkfifo pipe", "rm a.txt; mkfifo a.txt", "echo x > x"]
-    work(repository, "; ".join(lines))
-    changes = record(task, "a")["changes"]
-    assert {one["path"]: one["why"] for one in changes["leftOut"]} == {
-        "a.txt": "no regular file", "big": "83886080 bytes: too large", "own/": "a repository of its own",
-    }  # fmt: skip
-    assert changes["files"] == {"x": "added"}
-
-
-def test_a_conflict_left_in_the_index_is_in_the_patch_as_it_lies_there(repository: Path) -> None:
-    task = new_task()
-    lines = (
-        "git checkout --quiet -b o; echo o > a.txt; git commit --quiet -am o; git checkout --quiet -; echo t > a.txt"
-    )
-    work(repository, f"{lines}; git commit --quiet -am t; git merge o", check=False)
-    assert record(task, "a")["changes"]["files"] == {"a.txt": "modified"}
-    assert "+<<<<<<< HEAD" in (task.agent("a") / "changes.patch").read_text()
-
-
-def test_submodules_are_told_and_their_new_commit_is_in_the_patch(
+def test_a_continued_agent_goes_on_in_its_worktree(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = new_task()
-    inner = new_repository(tmp_path / "inner")
-    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inner")
-    commit(repository, "with a submodule")
-    line = "git -c protocol.file.allow=always submodule --quiet update --init && cd inner && echo x > x && git add x"
-    done = spawn(
-        ["sh", "-c", f"{line} && git -c user.name=n -c user.email=n@x commit --quiet -m x"],
-        "--worktree", "--cwd", repository, "--wait", name="a",
-    )  # fmt: skip
-    assert "submodules are empty" in done.json["warnings"][0]
-    assert record(task, "a")["changes"]["files"] == {"inner": "modified"}
-    refused = run("worktrees", "remove", "a", check=False)
-    assert refused.code == 1
-    assert os.path.exists(record(task, "a")["path"])
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    options = ("--agent", "general", "--worktree", "--cwd", repository, "--wait")
+    run("spawn", "--name", "a", *options, "say first")
+    place = Path(record(task, "a")["path"])
+    (place / "more").write_text("x\n")
+    second = run("resume", "a", "say second", "--json").json["agentInstance"]
+    task.ended(second)
+    again = record(task, second)
+    assert (again["path"], again["branch"], again["adopted"]) == (str(place), "agentctl/t1/a", True)
+    assert (record(task, "a")["changes"]["files"], again["changes"]["files"]) == ({}, {"more": "added"})
+    assert run("worktrees", "show", second, "--json").json["overlaps"] == []
+    assert worktrees(repository) == [str(place)]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.permissions import decide
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex_dialogue import CodexDialogue
@@ -130,6 +131,7 @@ MCP: dict[str, Any] = {"writer": {"command": "python3", "args": ["mcpw.py"]}}
 HELD: list[tuple[str, Order, str | None, Reason | None, int, str]] = [
     ("parallel", order("SCENARIO:parallel=3"), None, None, 1, "Done: parallel after 3"),
     ("subagent", order("SCENARIO:subagent"), None, None, 2, "Done: subagent"),
+    ("subagent-asks", order('CALL spawn_agent {"message": "SCENARIO:ask"}'), "decline", None, 1, "agent_id"),
     ("two-turns", order("SCENARIO:tool"), None, None, 1, "I recall 2"),
     ("steer", order("SCENARIO:slow=6"), None, None, 0, "I recall 2"),
     ("patch-accept", order(PATCH, permissions=ASK_ALL), "accept", None, 1, "moved.txt"),
@@ -152,7 +154,7 @@ def test_a_recorded_conversation_is_held_and_its_end_told(
     talk = held(f"app-server-{name}", given_order, answer)
     outcome = talk.outcome
     assert (outcome.reason, outcome.turns_used) == (reason, rounds)
-    assert text in (outcome.final_message if reason is None else outcome.message or "")
+    assert text in ((outcome.final_message if reason is None else outcome.message) or "")
     assert outcome.session == talk.of(SessionIs)[0].session
     assert not talk.said
 
@@ -172,7 +174,9 @@ def test_an_approval_is_asked_with_all_that_a_person_needs() -> None:
         if row["dir"] == "out":
             talk.hear(row["msg"])
     (ask,) = talk.of(Ask)
-    assert (ask.tool, ask.arguments["command"], ask.asked_by) == ("shell", "touch stub-ask.txt", None)
+    assert (ask.tool, ask.asked_by, ask.arguments["reason"]) == ("shell", None, "May I?")
+    assert decide([{"tool": "shell", "pattern": "touch *", "answer": "allow"}], ask.tool, ask.arguments) == "allow"
+    assert ask.question == "Run `touch stub-ask.txt`? Its reason: May I?"
     assert [name for name, _ in ask.options][:3] == ["accept", "decline", "cancel"]
     assert {"id": 0, "result": {"decision": "accept"}} in talk.said
     assert talk.outcome.usage == {"input": 22228 - 5601, "output": 40, "cached": 5601}
@@ -219,7 +223,7 @@ def test_a_sub_agent_has_its_own_rows_each_once_and_its_tokens_count() -> None:
 
 def test_the_end_waits_for_a_sub_agent_that_works_on() -> None:
     talk = Conversation(order()).begun()
-    spawn = {"type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent", "status": "completed"}
+    spawn: Message = {"type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent", "status": "completed"}
     spawn |= {"senderThreadId": ROOT, "receiverThreadIds": [CHILD], "prompt": "look"}
     talk.told("item/completed", threadId=ROOT, turnId="t1", item=spawn)
     talk.completed()
@@ -231,10 +235,20 @@ def test_the_end_waits_for_a_sub_agent_that_works_on() -> None:
 
 
 def test_a_sub_agents_question_names_it() -> None:
+    talk = held("app-server-subagent-asks", order('CALL spawn_agent {"message": "SCENARIO:ask"}'), "decline")
+    (agent, _) = [row for row in talk.rows if row.type is RowType.AGENT]
+    assert [ask.asked_by for ask in talk.of(Ask)] == [agent.id]
+    assert "denied" in [row.status for row in talk.rows if row.type is RowType.TOOL and row.parent == agent.id]
+
+
+def test_an_interrupt_while_a_sub_agent_alone_works_is_no_natural_end() -> None:
     talk = Conversation(order()).begun()
     talk.told("turn/started", threadId=CHILD, turn={"id": "c1"})
-    talk.hear({"id": "x", "method": "item/commandExecution/requestApproval", "params": {"threadId": CHILD}})
-    assert talk.of(Ask)[0].asked_by == CHILD
+    talk.completed()
+    assert list(talk.do(talk.dialogue.interrupted())) == [HangUp()]
+    talk.completed(CHILD)
+    assert not talk.of(Finished)
+    assert talk.dialogue.ended(0).reason is Reason.SIGNAL
 
 
 def test_a_resumed_run_counts_its_own_tokens_alone() -> None:
@@ -261,12 +275,20 @@ def test_whoever_may_only_read_is_kept_inside_the_sandbox() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "policy"),
-    [([], "on-request"), ([{"tool": "*", "answer": "allow"}], "on-request"), (ASK_ALL, "untrusted")],
+    ("answers", "policy", "read_only_policy"),
+    [
+        ([], "on-request", "never"),
+        (["allow"], "on-request", "never"),
+        (["allow", "ask"], "untrusted", "never"),
+        (["allow", "deny"], "untrusted", "untrusted"),
+    ],
 )
-def test_rules_that_say_no_are_asked_about(rules: list[dict[str, str]], policy: str) -> None:
-    talk = Conversation(order(permissions=rules))
-    assert talk.said[2]["params"]["approvalPolicy"] == policy
+def test_rules_that_say_no_are_asked_about(answers: list[str], policy: str, read_only_policy: str) -> None:
+    rules = [{"tool": "*", "pattern": "*", "answer": answer} for answer in answers]
+    assert Conversation(order(permissions=rules)).said[2]["params"]["approvalPolicy"] == policy
+    reader = Conversation(order(permissions=rules, read_only=True))
+    reader.hear({"id": 2, "result": {"config": {}}})
+    assert reader.said[-1]["params"]["approvalPolicy"] == read_only_policy
 
 
 def test_a_request_that_is_not_known_is_refused_at_once_and_noted() -> None:
@@ -401,7 +423,7 @@ def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:
 
 def test_a_request_that_codex_takes_back_is_withdrawn() -> None:
     talk = Conversation(order()).begun()
-    question = {"id": "q", "question": "?", "options": None}
+    question: Message = {"id": "q", "question": "?", "options": None}
     two = {"threadId": ROOT, "questions": [question, question | {"id": "r"}]}
     talk.hear({"id": 5, "method": "item/tool/requestUserInput", "params": two})
     talk.do(talk.dialogue.answered("5/q", "yes"))
@@ -422,6 +444,7 @@ def test_a_request_that_codex_takes_back_is_withdrawn() -> None:
         ({"codexErrorInfo": {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}}, Reason.RATE_LIMITED),
         ({"codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": None}}}, Reason.MODEL_ERROR),
         ({"message": "stream disconnected before completion"}, Reason.TRUNCATED),
+        ({"message": "stream disconnected before completion: error sending request"}, Reason.MODEL_ERROR),
         ({"message": "unexpected status 401 Unauthorized"}, Reason.AUTH),
         ({}, Reason.MODEL_ERROR),
     ],

@@ -87,9 +87,9 @@ def test_names_of_tools_match_in_any_case_and_by_pattern() -> None:
     "command",
     [
         "git status; rm -rf /", "git status & rm x", "git log && rm x", "git log || rm x", "git log | sh",
-        "git log > /etc/x", "git log < x", "git log `id`", "git log $(id)", "git log $IFS", "git log\nrm x", "git log\r\nrm x",
-        "git (x)",
-        "git log \x00", "git log \u2028rm", "rm -rf / # git ", "bash -c 'git log; rm x'", "bash -c 'git log' 'x'",
+        "git log > /etc/x", "git log < x", "git log `id`", "git log $(id)", "git log $IFS", "git log\nrm x",
+        "git log\r\nrm x", "git (x)", "git log \x00", "git log \u2028rm", "rm -rf / # git ", "bash -c 'git log; rm x'",
+        "bash -c 'git log' 'x'",
         "bash -c 'git log';rm", './bash -c "git log"', "/work/bash -c 'git log'", "git log <(id)", "gitx", "GIT status",
         ["git", "log;rm"], ["bash", "-c", "git log; rm x"], ["rm", "-rf", "git *"], {"a": "git log"}, 5, None, "",
     ],

@@ -88,7 +88,7 @@ class Program:
         """Tell of the environment."""
         self.answer(os.environ.get(rest, "unset"))
 
-    def do_argv(self, rest: str) -> None:
+    def do_argv(self, _rest: str) -> None:
         """Tell of the command line."""
         self.answer(json.dumps(sys.argv[1:]))
 
@@ -96,7 +96,7 @@ class Program:
         """Ask for a permission."""
         self.ask("Bash", {"command": rest}, "permission")
 
-    def do_question(self, rest: str) -> None:
+    def do_question(self, _rest: str) -> None:
         """Ask the user."""
         options = [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]
         one = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
@@ -110,7 +110,7 @@ class Program:
         request = {"subtype": "can_use_tool", "tool_name": tool, "input": arguments, "tool_use_id": call}
         say(type="control_request", request_id=f"request-{self.turns}", request=request)
 
-    def do_hang(self, rest: str) -> None:
+    def do_hang(self, _rest: str) -> None:
         """Work until the interrupt."""
         self.assistant({"type": "text", "text": "working"})
         self.waiting["hang"] = "hang"
@@ -149,17 +149,17 @@ class Program:
         self.assistant({"type": "text", "text": "x" * (int(rest) << 20)})
         self.answer("it was large")
 
-    def do_cut(self, rest: str) -> None:
+    def do_cut(self, _rest: str) -> None:
         """End too early."""
         self.assistant({"type": "text", "text": "I will"})
         sys.exit(0)
 
-    def do_crash(self, rest: str) -> None:
+    def do_crash(self, _rest: str) -> None:
         """End badly."""
         sys.stderr.write("out of cheese\n")
         sys.exit(3)
 
-    def do_odd(self, rest: str) -> None:
+    def do_odd(self, _rest: str) -> None:
         """Print what nobody expects."""
         sys.stdout.write("no JSON at all\n\n[1]\n")
         say(type="from_the_future", shape="unknown")
