@@ -35,7 +35,6 @@ from agentctl.supervision.dispatch import (
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
 from agentctl.supervision.kinship import enlist, parent_of
-from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     forget_environment,

@@ -23,12 +23,12 @@ from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
-from agentctl.supervision.offspring import Offspring, wake_parent
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.offspring import Offspring, wake_parent
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import Ticket, remove_ticket
 

@@ -18,11 +18,11 @@ from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
-from agentctl.supervision.offspring import Offspring
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.timelimit import TimeLimit
 from agentctl.supervision import failpoints, questions
 from agentctl.supervision.endings import from_wait_status
+from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tree import below_me, without_shim
 
