@@ -83,9 +83,9 @@ class Offspring:
             tell(ev.AWAITING_CHILDREN, {"children": names})
         with self._lent():
             while living and self.agent.task.path.exists():
-                if self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists():
-                    if not self.holds_cancel():
-                        break
+                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
+                if is_cancelled and not self.holds_cancel():
+                    break
                 rest(_TICK_S)
                 living = self.living()
         return names
