@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def gather(
     deadline = None if timeout_s is None else monotonic() + timeout_s
     others = [] if broken is None else [broken]
     is_deep = any(key.task_id != task.id for key in keys)
-    with Vigils(task, recursive=is_deep) as vigils, Loan(vigils.top) as loan:
+    with Vigils(task, recursive=is_deep) as vigils, contextlib.closing(Loan(vigils.top)) as loan:
         stop = Stop(vigils.watch)
         while True:
             seen = _look(vigils, keys)

@@ -1,9 +1,10 @@
-"""Within a worker, its place is lent to those below it while one of its waits lasts."""
+"""A wait within a worker lends that worker's place to its descendants, and takes it back before it returns."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from types import TracebackType
+from collections.abc import Iterator
 
 from agentctl.adapters.locks import locked
 from agentctl.operations.locating import caller
@@ -13,10 +14,11 @@ from agentctl.supervision.slots import loan_lock, place_of
 
 
 class Loan:
-    """The loan of the calling worker's place, if it has one. The open descriptor is the loan.
+    """The loan of the calling worker's place. The open descriptor is the loan: when this process dies, nobody new is
+    started in the place.
 
     A worker may have several waits at once, as those of an agent that makes its calls in parallel: one of them lends,
-    and when it returns the next look of another one does.
+    and once it has returned the next look of another one does.
     """
 
     def __init__(self, vigil: Vigil) -> None:
@@ -25,7 +27,7 @@ class Loan:
         self._fd: int | None = None
 
     def lender(self) -> Lender | None:
-        """Lend, if nobody does yet; return who lends."""
+        """Lend, unless another wait of the worker does; return who lends."""
         me, root = self._me, self._vigil.root
         if me is None or me.task.root.path != root.root.path:
             return None
@@ -38,19 +40,27 @@ class Loan:
         return Lender(me.task.id, me.instance)
 
     def take_back(self) -> None:
-        """Get the place back before the wait returns: a guest at work moves to a free slot, if there is one."""
-        if self._fd is None:
-            return
-        with locked(self._vigil.root.queue_lock):
-            done = dispatch_locked(self._vigil.root)
-        carry_out(self._vigil.root, done)
+        """Get the lent place back before the wait returns."""
+        if self._fd is not None and self._me is not None:
+            take_back(self._vigil, Lender(self._me.task.id, self._me.instance))
 
-    def __enter__(self) -> Loan:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let nobody new into the place."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+@contextlib.contextmanager
+def lending(vigil: Vigil) -> Iterator[Lender | None]:
+    """Within a worker, lend its place to its descendants while this wait lasts, if no other wait of it does."""
+    with contextlib.closing(Loan(vigil)) as loan:
+        yield loan.lender()
+
+
+def take_back(vigil: Vigil, lender: Lender | None) -> None:
+    """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
+    if lender is not None:
+        with locked(vigil.root.queue_lock):
+            done = dispatch_locked(vigil.root)
+        carry_out(vigil.root, done)

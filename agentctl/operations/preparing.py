@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import shutil
@@ -80,6 +81,7 @@ def prepare(
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
+            delegation=request.delegation._asdict() if request.delegation else None,
         )  # fmt: skip
         write_whole(agent.spec, to_json(spec.to_json()), durable=False)
     except BaseException:
@@ -138,9 +140,14 @@ def _folder(cwd: str | None) -> str:
         raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
 
 
+#: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
+_UMASK_LOCK = _thread.allocate_lock()
+
+
 def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
+    with _UMASK_LOCK:
+        mask = os.umask(0o077)
+        os.umask(mask)
     return mask
 
 

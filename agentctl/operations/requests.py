@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
@@ -32,9 +32,18 @@ class AgentWork:
     permissions: str | list[dict[str, str]] | None = None
     #: Stay for more messages after the answer.
     keep: bool = False
+    #: What the final answer has to fit: a JSON schema, or the path of a file with one.
+    output_schema: Mapping[str, Any] | str | None = None
     #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
     order: Mapping[str, Any] | None = None
     agent_id: str | None = None
+
+
+class Delegation(NamedTuple):
+    """In which session a task was delegated, and in which words."""
+
+    session: str
+    objective: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +68,7 @@ class SpawnRequest:
     worktree: bool = False
     #: The files that it is given to work with.
     artifacts: Sequence[str] = ()
+    delegation: Delegation | None = None
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 

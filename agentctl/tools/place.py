@@ -11,7 +11,7 @@ from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.domain.states import TERMINAL
+from agentctl.domain.limits import Limits
 from agentctl.errors import NotFound, Refused
 from agentctl.operations.agents import Agent, list_agent_specs
 from agentctl.operations.configuring import usable_config
@@ -20,6 +20,7 @@ from agentctl.operations.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import Caller, find_task
 from agentctl.operations.resuming import newest_run
+from agentctl.operations.spawning import task_for_spawn
 from agentctl.operations.subtree import subtasks_of, subtree
 from agentctl.supervision.kinship import descendants
 from agentctl.tools.definition import Target
@@ -135,14 +136,37 @@ def _parent_of(agent: AgentDir) -> str | None:
     return str(parent) if parent else None
 
 
-def place_of_caller(task: str | None, *, root: str | None = None, agents: Sequence[str] | None = None) -> Place:
-    """Return the place of whoever runs this: its worker's task, else the one that is named, else the current one."""
-    me = true_caller()
-    found = me.task if me is not None and task is None else find_task(task, root=root)
-    return Place(found, me if me is not None and me.task.path == found.path else None, tuple(agents) if agents else None)
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the tools of one server or session find their place: looked up for each call, since it may come to be."""
 
+    task: str | None = None
+    root: str | None = None
+    agents: tuple[str, ...] | None = None
 
-def is_live(agent: AgentDir) -> bool:
-    """Tell whether a worker has not ended, as its files tell."""
-    worker = read_task(agent.task)[0].workers.get(agent.instance)
-    return worker is not None and worker.status not in TERMINAL
+    def place(self, *, create: bool = False) -> Place:
+        """Return the place: that of the worker in which this runs, else of the named task, else of the current one.
+
+        Args:
+            create: Make a task where none is chosen, as a spawn does.
+
+        Raises:
+            NotFound: There is no such task.
+        """
+        me = true_caller()
+        if me is not None and self.task is None:
+            return Place(me.task, me, self.agents)
+        find = task_for_spawn if create else find_task
+        found = find(self.task, root=self.root, force=False)
+        return Place(found, me if me is not None and me.task.path == found.path else None, self.agents)
+
+    def situation(self) -> Situation:
+        """Look at how things stand, also where there is no task yet."""
+        try:
+            return self.place().situation()
+        except NotFound:
+            if self.task is not None:
+                raise
+        limits = Limits()
+        agents = [one for one in list_agent_specs(None)[0] if one.usable and one.origin is not Origin.HOME]
+        return Situation("", limits.max_concurrent_agents, limits.max_depth + 1, agents)
