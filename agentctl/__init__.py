@@ -18,7 +18,7 @@ _OFFERED = {
     "Spawned": "agentctl.operations.requests",
     "WaitedEnd": "agentctl.operations.waiting",
     "Cancelled": "agentctl.operations.cancelling",
-    "SubtaskEnd": "agentctl.operations.subtasks",
+    "SubtaskEnd": "agentctl.operations.subtaskends",
     "spawn": "agentctl.api.verbs",
     "wait_any": "agentctl.api.verbs",
     "cancel": "agentctl.api.verbs",

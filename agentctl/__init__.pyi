@@ -17,7 +17,7 @@ from agentctl.errors import WaitTimedOut as WaitTimedOut
 from agentctl.operations.cancelling import Cancelled as Cancelled
 from agentctl.operations.delegating import TaskResult as TaskResult
 from agentctl.operations.requests import Spawned as Spawned
-from agentctl.operations.subtasks import SubtaskEnd as SubtaskEnd
+from agentctl.operations.subtaskends import SubtaskEnd as SubtaskEnd
 from agentctl.operations.waiting import WaitedEnd as WaitedEnd
 
 __version__: str

@@ -72,6 +72,8 @@ class TaskDir(_Folder):
     queue = _Entry("queue")
     queue_lock = _Entry("queue.lock")
     cursors = _Entry("cursors")
+    #: Calls over MCP that answer later, by a name that cannot be guessed.
+    handles = _Entry("handles")
     template = _Entry("template")
     shim_log = _Entry("shim.log")
     #: What `join` writes, where no other folder is named.

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 
 class SpawnOptions(TypedDict, total=False):
-    """The options of `agentctl spawn`, by their names in a line of `spawn --batch`; docs/delegation.md tells of each."""
+    """The options of `agentctl spawn`, by their names in a line of `spawn --batch`."""
 
     name: str
     cwd: str
@@ -27,6 +27,7 @@ class SpawnOptions(TypedDict, total=False):
     max_turns: int
     max_budget_usd: float
     permissions: str
+    output_schema: str
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A task directory in the hands of a program: each method is a command of the same name, and does the same."""
+"""A task directory in the hands of a program: each method does what the command of its name does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from agentctl.operations.locating import find_root, find_task
 from agentctl.operations.requests import Spawned
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
 from agentctl.operations.spawning import spawn_workers, task_for_spawn
-from agentctl.operations.subtasks import SubtaskEnd, SubtaskRequest, run_subtask
+from agentctl.operations.subtaskends import SubtaskEnd
+from agentctl.operations.subtasks import SubtaskRequest, run_subtask
 from agentctl.operations.tasks import create_task
 from agentctl.operations.waiting import WaitedEnd, wait_all, wait_any
 
@@ -122,7 +123,7 @@ class Task:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def list(self) -> list[dict[str, Any]]:
+    def workers(self) -> list[dict[str, Any]]:
         """Return a row for each worker, as `list --json` has it."""
         return list_workers(self.folder)[0]
 

@@ -18,13 +18,14 @@ def spawn(
     agent: str | None = None,
     argv: Sequence[str] | None = None,
     queue: bool = False,
+    timeout_seconds: float | None = None,
     task: Task | str | None = None,
     root: str | None = None,
     **options: Unpack[SpawnOptions],
 ) -> Spawned:
     """Start an agent with a prompt, or a command (`Task.spawn`); without a task, one is made."""
     chosen = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
-    return chosen.spawn(prompt, agent=agent, argv=argv, queue=queue, **options)
+    return chosen.spawn(prompt, agent=agent, argv=argv, queue=queue, timeout_seconds=timeout_seconds, **options)
 
 
 def wait_any(
@@ -36,9 +37,7 @@ def wait_any(
     root: str | None = None,
 ) -> WaitedEnd:
     """Return the earliest end or block that this consumer has not been given (`Task.wait_any`)."""
-    return _found(task, root).wait_any(
-        *instances, timeout_seconds=timeout_seconds, consumer=consumer, kinds=kinds
-    )
+    return _found(task, root).wait_any(*instances, timeout_seconds=timeout_seconds, consumer=consumer, kinds=kinds)
 
 
 def cancel(

@@ -6,19 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.render import out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, NotFound
 from agentctl.operations.doctoring import examine
-from agentctl.operations.locating import find_root
+from agentctl.operations.locating import find_root, find_task
 
 app = module()
 
 
-@verb(app, "doctor", exits=(), examples="agentctl doctor\nagentctl doctor --fix\nagentctl doctor --json")
+@verb(
+    app,
+    "doctor",
+    exits=(ExitCode.NOT_FOUND,),
+    examples="agentctl doctor\nagentctl doctor --fix\nagentctl doctor --json\nagentctl doctor --close-breaker explore",
+)
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired safely.")] = False,
+    close_breaker: Annotated[
+        str | None,
+        typer.Option(metavar="AGENT", help="Let an agent that failed too often be started again in the task's tree."),
+    ] = None,
+    task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
     json: opt.Json = False,
@@ -29,6 +40,8 @@ def doctor(
     kills processes at logout; which agent programs are installed, and whether their versions are the tested
     ones. Exits with 1 while an error is left.
     """
+    if close_breaker is not None:
+        return _close(find_task(task, root=root, force=force), close_breaker, json)
     try:
         found = find_root(root, force=force)
     except NotFound:
@@ -43,6 +56,17 @@ def doctor(
             _show(finding)
     left = any(finding["severity"] == "error" and not finding["fixed"] for finding in findings)
     return ExitCode.REFUSED if left else ExitCode.DONE
+
+
+def _close(place: TaskDir, agent: str, json: bool) -> int:
+    from agentctl.operations.gatecare import close_breaker
+
+    closed = close_breaker(place, agent)
+    if json:
+        out_json({"agent": closed.agent, "failures": closed.failures, "reason": closed.reason})
+    else:
+        out(f"{plain(closed.agent)} may be started again; it had failed {closed.failures} times ({closed.reason})")
+    return ExitCode.DONE
 
 
 def _show(finding: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.operations.locating import find_task
 from agentctl.operations.subtaskends import SUCCESS, SubtaskEnd, refusal
-from agentctl.operations.subtasks import Subtask, SubtaskRequest, await_subtask, begin_subtask
+from agentctl.operations.subtasks import Subtask, SubtaskRequest, await_subtask, begin_subtask, end_with_caller
 
 app = module()
 
@@ -93,11 +93,18 @@ def _tell_begun(begun: Subtask, *, json: bool) -> int:
 
 def _stay(begun: Subtask, wait_s: float | None, *, json: bool) -> int:
     try:
-        end = await_subtask(begun, wait_s=wait_s)
+        return _answer(await_subtask(begun, wait_s=wait_s), json=json)
     except KeyboardInterrupt:
+        # The cancel of the worker that this runs in ends with SIGINT: its program is told what became of the sub-task.
+        end = end_with_caller(begun)
+        if end is not None:
+            return _answer(end, json=json)
         note(f"interrupted: {begun.task.id} left running")
         note(f"hint: agentctl wait-all --task {begun.task.id}; agentctl cancel --all --task {begun.task.id}")
         return ExitCode.INTERRUPTED
+
+
+def _answer(end: SubtaskEnd, *, json: bool) -> int:
     if json:
         out_json(end.to_json())
     else:

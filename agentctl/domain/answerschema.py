@@ -19,8 +19,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 #: They say something to people, and nothing about what fits.
 _SILENT = frozenset({"$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated"})
-_SIZES = {"minLength": (str, 1), "maxLength": (str, -1), "minItems": (list, 1), "maxItems": (list, -1),
-          "minProperties": (dict, 1), "maxProperties": (dict, -1)}  # fmt: skip
+_SIZES = {"minLength": ("string", 1), "maxLength": ("string", -1), "minItems": ("array", 1), "maxItems": ("array", -1),
+          "minProperties": ("object", 1), "maxProperties": ("object", -1)}  # fmt: skip
 _BOUNDS = {"minimum": (1, False), "maximum": (-1, False), "exclusiveMinimum": (1, True), "exclusiveMaximum": (-1, True)}
 _LISTS = frozenset({"anyOf", "oneOf", "allOf"})
 KEYWORDS = frozenset(
@@ -135,10 +135,10 @@ def _is_of(value: Any, name: str) -> bool:
 
 def _size_problems(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     for key, (kind, sign) in _SIZES.items():
-        if key in schema and isinstance(value, kind) and sign * (len(value) - schema[key]) < 0:
+        if key in schema and _is_of(value, kind) and sign * (len(value) - schema[key]) < 0:
             yield f"{where}: {key} is {schema[key]}, and it has {len(value)}"
     for key, (sign, is_open) in _BOUNDS.items():
-        if key in schema and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key in schema and _is_of(value, "number"):
             beyond = sign * (value - schema[key])
             if beyond < 0 or (is_open and beyond == 0):
                 yield f"{where}: {key} is {schema[key]}, and it is {_shown(value)}"

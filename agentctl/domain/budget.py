@@ -31,8 +31,12 @@ class Spent(NamedTuple):
         Spent(input=2, output=2, cached=3, cost_usd=0.5)
         """
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        tokens = (one + two for one, two in zip(self[:3], other[:3], strict=True))
-        return Spent(*tokens, cost_usd=sum(costs) if costs else None)
+        return Spent(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            sum(costs) if costs else None,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in files and as `usage` prints it."""
@@ -41,13 +45,14 @@ class Spent(NamedTuple):
 
 def spent_from(value: Mapping[str, Any]) -> Spent:
     """Return what a file tells; what is no number counts as none."""
-    tokens = (_amount(value.get(name)) or 0 for name in ("input", "output", "cached"))
-    return Spent(*map(int, tokens), cost_usd=_amount(value.get("costUsd")))
+    given, made, cached = (int(_amount(value.get(name)) or 0) for name in ("input", "output", "cached"))
+    return Spent(given, made, cached, _amount(value.get("costUsd")))
 
 
 def _amount(value: object) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if is_number and 0 <= value < 1e15 else None  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if 0 <= value < 1e15 else None
 
 
 def total(parts: Iterable[Spent]) -> Spent:

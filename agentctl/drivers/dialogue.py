@@ -96,6 +96,15 @@ class Outcome:
     session: str | None = None
     touched_files: list[str] = field(default_factory=list)
 
+    def filled(self, known: Outcome) -> Outcome:
+        """Take over what another one brought and this one did not."""
+        for name in _BROUGHT:
+            setattr(self, name, getattr(self, name) or getattr(known, name))
+        return self
+
+
+_BROUGHT = ("final_message", "turns_used", "usage", "cost_usd", "model", "session", "touched_files")
+
 
 class Finished(NamedTuple):
     """The agent has answered, and nothing of it works in the background: hang up, or wait for the next message."""

@@ -10,13 +10,12 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
-from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.domain.permissions import decide
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
@@ -38,23 +37,32 @@ from agentctl.drivers.order import Order
 from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.idling import Idle
 from agentctl.driving.lines import Lines
+from agentctl.driving.patience import Patience
 from agentctl.driving.program import Program
 from agentctl.driving.purse import Purse
-from agentctl.driving.questions import OpenQuestions
+from agentctl.driving.questions import OpenQuestions, policy_row
 from agentctl.driving.recording import Recorder
 from agentctl.operations.messaging import mark_read, next_message
 
-#: How long a program may take to end after it was hung up on, before it is sent SIGTERM, and then SIGKILL.
-_HANG_UP_S = 10.0
-_TERMINATE_S = 3.0
 _NATURAL, _UNHAPPY, _INTERRUPTED = 0, 1, 130
 
 
-class Host:
-    """One run of an agent program."""
+class Decided(NamedTuple):
+    """The policy answers a permission. An action of its own: what led to the question stands before the answer."""
 
-    def __init__(self, agent: AgentDir, order: Order, driver: Driver) -> None:
-        self.agent, self.order, self.driver = agent, order, driver
+    ask: Ask
+    answer: str
+
+
+class Host:
+    """One run of an agent program.
+
+    Args:
+        changes: What of the order is not as `spec.json` has it.
+    """
+
+    def __init__(self, agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> None:
+        self.agent, self.order, self.driver, self.changes = agent, order, driver, changes
         self.recorder = Recorder(agent)
         self.questions = OpenQuestions(agent)
         self.idle = Idle(agent)
@@ -65,9 +73,8 @@ class Host:
         #: What no later word of the program changes: it was stopped for this.
         self.verdict: Outcome | None = None
         self.finished: Outcome | None = None
-        self._retries: asyncio.TimerHandle | None = None
-        self._closing: asyncio.TimerHandle | None = None
-        self._actions: deque[Action] = deque()
+        self._again: asyncio.TimerHandle | None = None
+        self._actions: deque[Action | Decided] = deque()
         self._lines = (Lines(), Lines())
         self.error: Exception | None = None
 
@@ -91,9 +98,10 @@ class Host:
         except OSError as error:
             message = f"{self.order.program} could not be started: {error.strerror}; {self.driver.install}"
             return self._refused(Outcome(reason=Reason.NOT_INSTALLED, message=message))
+        self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions]) as watch:
             self._watch(watch)
-            self.recorder.input("begin")
+            self.recorder.input("begin", **self.changes)
             self._do(self.dialogue.begin())
             self._look()
             code = await self.program.ended
@@ -110,7 +118,7 @@ class Host:
         """A callback raised: whatever it was, the agent is not left running without anybody who listens."""
         error = context.get("exception")
         self.error = error if isinstance(error, Exception) else RuntimeError(str(context.get("message")))
-        self._terminate()
+        self.patience.terminate()
 
     # -- what happens --------------------------------------------------------------------------------------------
 
@@ -150,7 +158,7 @@ class Host:
         """Pass on what has been answered and said meanwhile."""
         for ask, answer in self.questions.answered():
             self._pass_on(ask.key, answer)
-        while not self.is_interrupted and self._closing is None and self._take_message():
+        while not self.is_interrupted and not self.program.is_hung_up and self._take_message():
             pass
         self.recorder.flush()
 
@@ -164,7 +172,7 @@ class Host:
         if message is None:
             return False
         if not self.idle.wake():
-            self.loop.call_later(SLICE_S, self._look)
+            self._look_again()
             return False
         text = str(message.get("text") or "")
         if text.strip():
@@ -174,16 +182,24 @@ class Host:
         if message.get("close"):
             self.order = self.order._replace(keep=False)
             if self.finished is not None:
-                self._hang_up()
+                self.patience.hang_up()
         return True
+
+    def _look_again(self) -> None:
+        """Look in a moment, once: who is told in between looks as well, and would look again too."""
+        if self._again is not None:
+            self._again.cancel()
+        self._again = self.loop.call_later(SLICE_S, self._look)
 
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
         self.finished = None
         self.recorder.input("told", text=text, interrupt=interrupt)
         self._do(self.dialogue.told(text, interrupt=interrupt))
 
-    def _pass_on(self, key: str, answer: str) -> None:
-        self.recorder.input("answered", key=key, answer=answer)
+    def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None) -> None:
+        self.recorder.input("answered", key=key, answer=answer, **({"policy": policy} if policy else {}))
+        if policy:
+            self.recorder.row(policy_row(key, policy))
         self._do(self.dialogue.answered(key, answer))
 
     def _interrupt(self) -> None:
@@ -192,11 +208,11 @@ class Host:
             return
         was_idle = self.idle.is_idle
         self.is_interrupted = True
-        self._stop_retry_clock()
+        self.patience.got_on()
         self.idle.end()
         self.questions.close_all("its worker is being stopped")
         if was_idle:
-            self._hang_up()
+            self.patience.hang_up()
         else:
             self.recorder.input("interrupted")
             actions = self.dialogue.interrupted()
@@ -212,7 +228,7 @@ class Host:
 
     # -- what is done about it -----------------------------------------------------------------------------------
 
-    def _do(self, actions: Iterable[Action]) -> None:
+    def _do(self, actions: Iterable[Action | Decided]) -> None:
         """Carry out actions in their order; those that they bring about come behind."""
         is_outermost = not self._actions
         self._actions.extend(actions)
@@ -223,18 +239,22 @@ class Host:
             self._carry_out(action)
             self._actions.popleft()
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: Action | Decided) -> None:
         match action:
             case Say(data):
                 self.program.say(data)
             case HangUp():
-                self._hang_up()
+                # Without an interrupt it has its work before it; `command` programs get no more input from the start.
+                self.patience.hang_up() if self.is_interrupted else self.program.hang_up()
             case Note(row):
                 self.recorder.row(row)
                 if self.purse.note(row):
                     self._look_at_budget()
             case Ask():
                 self._ask(action)
+            case Decided(ask, answer):
+                policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
+                self._pass_on(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
             case Withdraw(key):
                 self.questions.close(key, "it was taken back")
             case SessionIs(session, model):
@@ -246,9 +266,10 @@ class Host:
         """Take the dialogue's word on how the agent gets on."""
         match word:
             case Retrying(reason, message):
-                self._retrying(Outcome(reason=reason, message=message))
+                outcome = Outcome(reason=reason, message=message)
+                self.patience.retrying(self.order.retry_ceiling_seconds, outcome, self._stop)
             case Progress():
-                self._stop_retry_clock()
+                self.patience.got_on()
             case Finished(outcome):
                 self._finish(outcome)
             case Stop(outcome):
@@ -261,15 +282,13 @@ class Host:
         if ask.tool is not None:
             answer = decide(self.order.permissions, ask.tool, ask.arguments or {})
             if answer != "ask":
-                row = Row(RowType.NOTE, f"policy:{ask.key}", text=f"{answer}: {ask.tool}", parent=ask.asked_by)
-                self.recorder.row(row._replace(phase=Phase.END, name="permission"))
-                self._pass_on(ask.key, ask.allow if answer == "allow" else ask.deny)
+                self._do([Decided(ask, answer)])
                 return
         self.recorder.flush()  # Whoever is told of the question finds what led to it.
         self.questions.put(ask)
 
     def _finish(self, outcome: Outcome) -> None:
-        self._stop_retry_clock()
+        self.patience.got_on()
         self.purse.pay(outcome.cost_usd)
         self._look_at_budget()
         repair = None if self.is_interrupted or self.verdict else self.answer.repair(outcome)
@@ -280,47 +299,25 @@ class Host:
         self.recorder.flush()
         self.recorder.result(outcome)
         if self.is_interrupted or not self.order.keep:
-            self._hang_up()
+            self.recorder.outcome(self.finished)  # Whoever is killed from now on: it has ended like this.
+            self.patience.hang_up()
         elif next_message(self.agent) is None:
             self.idle.begin()
         else:
             self.loop.call_soon(self._look)
-
-    def _hang_up(self) -> None:
-        """Close the program's input; one that does not end is helped."""
-        self.program.hang_up()
-        if self._closing is None:
-            self._closing = self.loop.call_later(_HANG_UP_S, self._terminate)
 
     def _stop(self, outcome: Outcome) -> None:
         """Stop the program for a cause that is none of its own endings."""
         if self.verdict is None:
             self.verdict = outcome
             self.questions.close_all("its agent failed")
-            self._terminate()
-
-    def _terminate(self) -> None:
-        self.program.signal(signal.SIGTERM)
-        self._closing = self.loop.call_later(_TERMINATE_S, self.program.signal, signal.SIGKILL)
+            self.patience.terminate()
 
     def _look_at_budget(self) -> None:
         """Stop where the tree has gone beyond a limit: whoever breaks it pays for it."""
         excess = self.purse.excess() if self.verdict is None else None
         if excess is not None:
             self._stop(Outcome(reason=Reason.BUDGET, message=excess))
-
-    # -- retries that lead nowhere -------------------------------------------------------------------------------
-
-    def _retrying(self, outcome: Outcome) -> None:
-        if self._retries is None:
-            ceiling = self.order.retry_ceiling_seconds
-            outcome.message = f"{outcome.message} (it tried again for {ceiling:g} s)"
-            self._retries = self.loop.call_later(ceiling, self._stop, outcome)
-
-    def _stop_retry_clock(self) -> None:
-        if self._retries is not None:
-            self._retries.cancel()
-            self._retries = None
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -346,12 +343,4 @@ class Host:
 
     def _complete(self, outcome: Outcome) -> Outcome:
         """Give an ending that the program did not tell itself what is known of its last turns."""
-        known = self.dialogue.ended(0) if outcome is self.verdict else None
-        if known is not None:
-            outcome.final_message = outcome.final_message or known.final_message
-            outcome.usage = outcome.usage or known.usage
-            outcome.turns_used = outcome.turns_used or known.turns_used
-            outcome.session = outcome.session or known.session
-            outcome.model = outcome.model or known.model
-            outcome.cost_usd = known.cost_usd if outcome.cost_usd is None else outcome.cost_usd
-        return outcome
+        return outcome.filled(self.dialogue.ended(0)) if outcome is self.verdict else outcome

@@ -42,7 +42,8 @@ class Program:
         self.ended: asyncio.Future[int] = self._loop.create_future()
         self._input = self.process.stdin.fileno()
         self._unsaid = bytearray()
-        self._is_hung_up = False
+        #: Nothing is said to it any more: it was hung up on, or has closed its input.
+        self.is_hung_up = False
         self._outputs = {self.process.stdout.fileno(): on_output, self.process.stderr.fileno(): on_errors}
         os.set_blocking(self._input, False)
         for fd in self._outputs:
@@ -54,14 +55,14 @@ class Program:
 
     def say(self, data: bytes) -> None:
         """Write to its input; what the pipe does not take waits. After `hang_up` nothing is written any more."""
-        if not self._is_hung_up:
+        if not self.is_hung_up:
             self._unsaid += data
             self._write()
 
     def hang_up(self) -> None:
         """Close its input once everything is written."""
-        if not self._is_hung_up:
-            self._is_hung_up = True
+        if not self.is_hung_up:
+            self.is_hung_up = True
             self._write()
 
     def _write(self) -> None:
@@ -73,9 +74,9 @@ class Program:
             return
         except OSError:  # It has closed its input, or is gone.
             self._unsaid.clear()
-            self._is_hung_up = True
+            self.is_hung_up = True
         self._loop.remove_writer(self._input)
-        if self._is_hung_up and self.process.stdin is not None and not self.process.stdin.closed:
+        if self.is_hung_up and self.process.stdin is not None and not self.process.stdin.closed:
             self.process.stdin.close()
 
     # -- output and end ------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class Program:
 
     def _look(self) -> None:
         if self.process.returncode is None and self.process.poll() is not None:
-            self._is_hung_up = True
+            self.is_hung_up = True
             self._write()
             if self._outputs:
                 self._loop.call_later(_DRAIN_S, self._tell_end)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.activity import Row, RowType
 from agentctl.drivers.dialogue import Ask
 from agentctl.operations.asking import Asked, close_question, leave, put_question
 
@@ -48,6 +49,12 @@ class OpenQuestions:
         """Close what is open."""
         for key in list(self._open):
             self.close(key, why)
+
+
+def policy_row(key: str, told: Mapping[str, Any]) -> Row:
+    """Return the row of a permission that the policy has answered: `told` is {answer, tool, askedBy}."""
+    text = f"{told.get('answer')}: {told.get('tool')}"
+    return Row(RowType.NOTE, f"policy:{key}", name="permission", text=text, parent=told.get("askedBy"))
 
 
 def _body(ask: Ask) -> dict[str, Any]:

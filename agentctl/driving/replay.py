@@ -11,6 +11,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order
+from agentctl.driving.questions import policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
@@ -53,6 +54,8 @@ def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
 
 
 def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input], end: int | None) -> Iterator[bytes]:
+    # A later attempt continues what an earlier one has begun.
+    order = order._replace(**{key: run[0][key] for key in ("prompt", "session", "resume") if key in run[0]})
     dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
     output.seek(offset)
     for value in run:
@@ -60,6 +63,8 @@ def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input]
             offset += len(line)
             yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
         at = str(value.get("at"))
+        if value.get("what") == "answered" and "policy" in value:
+            yield encode_row(policy_row(str(value.get("key")), value["policy"]), at)
         yield from _rows(_told(dialogue, value), at)
     while (end is None or offset < end) and (line := output.readline()):
         offset += len(line)

@@ -23,10 +23,11 @@ def main() -> int:
     order, driver = read_order(agent)
     set_trace(os.environ)
     os.umask(int(read_quietly(agent.spec).get("umask", 0o077)))
-    order = _taken_up(agent, order)
+    now = _taken_up(agent, order)
+    changes = {} if now is order else {"prompt": now.prompt, "session": now.session, "resume": now.resume}
     if "maxBudgetUsd" in driver.honours:
-        order = Purse(agent).hand_on(order)
-    return asyncio.run(Host(agent, order, driver).run())
+        now = Purse(agent).hand_on(now)
+    return asyncio.run(Host(agent, now, driver, changes).run())
 
 
 def read_order(agent: AgentDir) -> tuple[Order, Driver]:

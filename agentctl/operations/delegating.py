@@ -72,6 +72,10 @@ class Terms:
     model: str | None = None
     cwd: str | None = None
 
+    def renewed(self, session_id: str, timeout_seconds: float | None) -> Terms:
+        """Return them for another session or time limit."""
+        return replace(self, session_id=session_id, timeout_seconds=timeout_seconds)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delegated:
@@ -85,7 +89,7 @@ class Delegated:
     def refusal(self) -> TaskResult:
         """Return the result of one that could not be started."""
         return TaskResult(
-            task_id=self.instance, objective=self.objective, agent_type=self.agent_type, status=Status.FAILED,
+            task_id=self.instance, objective=self.objective, agent_type=self.agent_type, status=Status.FAILED.value,
             error=self.error,
         )  # fmt: skip
 
@@ -212,7 +216,7 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
         "agent_type": str(spec.get("agent") or "command"),
     }
     if not decision:
-        return TaskResult(**known, status=status or Status.RUNNING)
+        return TaskResult(**known, status=str(status or Status.RUNNING))
     ended = str(decision.get("status", Status.FAILED))
     return TaskResult(
         **known,
@@ -240,11 +244,13 @@ def _error(agent: AgentDir, decision: Mapping[str, Any]) -> str:
     """Return why it is no success: the decision's words, else what the program itself said at its end."""
     if decision.get("status") == Status.CANCELLED:
         return f"cancelled by {decision.get('by', 'agentctl')}"
-    code, signal, message = decision.get("exitCode"), decision.get("signal"), decision.get("message")
-    how = f"exit code {code}" if code else str(signal or "")
-    parts = [str(decision.get("reason") or "failed"), str(message or how)]
-    said = "" if message else _tail(agent.stderr, _STDERR_BYTES)
-    return ": ".join(part for part in [*parts, said] if part)
+    reason, message = str(decision.get("reason") or "failed"), decision.get("message")
+    if message:
+        return f"{reason}: {message}"
+    code, signal = decision.get("exitCode"), decision.get("signal")
+    how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
+    said = _tail(agent.stderr, _STDERR_BYTES)
+    return f"{how}: {said}" if said else how
 
 
 def _tail(path: str, size: int) -> str:

@@ -22,6 +22,7 @@ from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
+from agentctl.operations.gatecare import examine_gates
 from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
 from agentctl.operations.programcare import examine_programs
@@ -129,6 +130,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
     yield from examine_worktrees(task, fix=fix)
+    yield from examine_gates(task)
     if fix:
         with contextlib.suppress(AgentctlError, OSError):
             roster.mend(task, roster_rows(view))

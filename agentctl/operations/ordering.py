@@ -17,6 +17,7 @@ from agentctl.drivers.registry import COMMAND, choose, load, program_of
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
+from agentctl.operations.handing import with_identity, with_server
 from agentctl.operations.policies import policy_of
 from agentctl.operations.requests import AgentWork
 from agentctl.operations.schemas import ask_for, read_schema
@@ -46,7 +47,7 @@ class Ordered(NamedTuple):
 
     def of(self, agent: AgentDir, cwd: str) -> Order:
         """Return the order with the worker's name and folder."""
-        return self.order._replace(instance=agent.instance, task_id=agent.task.id, cwd=cwd)
+        return with_identity(self.order._replace(instance=agent.instance, task_id=agent.task.id, cwd=cwd), agent)
 
 
 def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:
@@ -76,7 +77,9 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     )  # fmt: skip
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", _check_honoured(driver, order))
+    warnings = _check_honoured(driver, order)
+    order = with_server(task, order, driver, environ)
+    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
 
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:

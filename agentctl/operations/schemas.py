@@ -30,7 +30,7 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{given} is no JSON: {error}", hint="--output-schema takes a file with a JSON schema") from error
+        raise UsageError(f"{given} is no JSON: {error}", hint="a JSON schema is wanted") from error
     if len(text) > _LONGEST:
         raise UsageError(f"{given} is too large: {len(text)} characters", hint=f"at most {_LONGEST} are taken")
     check_schema(schema, given)

@@ -55,7 +55,7 @@ def refusal(error: AgentctlError) -> SubtaskEnd:
     return SubtaskEnd(task_id=None, agent_id=None, status=ERROR, failure_reason=error.message)
 
 
-def end_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
+def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
     decision, declared = read_quietly(worker.exit), read_quietly(worker.result)
     status = Status(decision.get("status", Status.FAILED))

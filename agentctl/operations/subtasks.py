@@ -25,10 +25,21 @@ from agentctl.operations.locating import Caller
 from agentctl.operations.references import find_artifacts
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
-from agentctl.operations.subtaskends import SubtaskEnd, end_of
+from agentctl.operations.subtaskends import SubtaskEnd, answer_of
 from agentctl.operations.waiting import wait_all
 from agentctl.supervision.kinship import leaves_children
 from agentctl.supervision.spec import read_spec
+
+__all__ = [
+    "Subtask",
+    "SubtaskEnd",
+    "SubtaskRequest",
+    "await_subtask",
+    "begin_subtask",
+    "end_of",
+    "find_subtask",
+    "run_subtask",
+]
 
 USER = "user"
 #: Limits of each worker: a sub-task takes them over. Those of the whole tree are its root's alone.
@@ -220,13 +231,23 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEn
     except WaitTimedOut:
         return _still(subtask, "timeout")
     except WaitStopped as stop:
-        caller = true_caller()
-        if stop.stopped != "cancelled" or caller is None or leaves_children(caller.agent):
-            return _still(subtask, stop.stopped)
-        cancel_workers(subtask.task, [instance])
-        if not subtask.worker.has_ended:
-            return _still(subtask, stop.stopped)
-    return end_of(subtask.worker, subtask.agent_id)
+        end = end_with_caller(subtask) if stop.stopped == "cancelled" else None
+        return end or _still(subtask, stop.stopped)
+    return end_of(subtask)
+
+
+def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
+    """Cancel a sub-task whose caller is being cancelled, and return its answer; None where it is to live on."""
+    caller = true_caller()
+    if caller is None or not caller.agent.cancel.exists() or leaves_children(caller.agent):
+        return None
+    cancel_workers(subtask.task, [subtask.spawned.agent_instance])
+    return end_of(subtask) if subtask.worker.has_ended else None
+
+
+def end_of(subtask: Subtask) -> SubtaskEnd:
+    """Return the answer of a sub-task whose worker has ended."""
+    return answer_of(subtask.worker, subtask.agent_id)
 
 
 def _still(subtask: Subtask, why: str) -> SubtaskEnd:

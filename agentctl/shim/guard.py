@@ -24,6 +24,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
@@ -88,6 +89,7 @@ class Guard:
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
         self.offspring = Offspring(self.agent, root, folder)
+        self.wall = WallClock(root)
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -171,6 +173,9 @@ class Guard:
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
         if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
             return self._cancelled_ending(number), False
+        excess = self.wall.broken()
+        if excess is not None:
+            return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number), False
         try:
             unborn = fork_worker(self.agent, self.spec, self._environ())
         except (BirthError, OSError) as error:
@@ -191,7 +196,7 @@ class Guard:
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring)
+        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring, self.wall)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event)
         watched.abandoned = self.abandoned
         outcome = watched.watch()

@@ -20,6 +20,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.timelimit import TimeLimit
+from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import failpoints, questions
 from agentctl.supervision.endings import from_wait_status
 from agentctl.supervision.offspring import Offspring
@@ -62,13 +63,14 @@ class Charge(NamedTuple):
     pid: int
     cookie: str
     offspring: Offspring
+    wall: WallClock
 
 
 class Attempt:
     """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
 
     def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
-        self.agent, self.spec, self.pid, cookie, self.offspring = charge
+        self.agent, self.spec, self.pid, cookie, self.offspring, self.wall = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
         leader = processes.identify(self.pid)
         # Without child subreapers (macOS) the tree is found as far as it can be.
@@ -180,6 +182,9 @@ class Attempt:
         self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
             self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
+        excess = self.wall.broken()
+        if excess is not None:
+            self._stop_for(Reason.BUDGET, excess)
         if not self.agent.task.events.exists() and not self.agent.task.path.exists():
             self._stop_for(Status.CANCELLED, "its task was removed")
 

@@ -15,6 +15,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.supervision import tree
 from agentctl.supervision.endings import Ending, decide, from_wait_status, publish, was_started
 from agentctl.supervision.tickets import read_queue
+from agentctl.supervision.toldends import told_end
 
 
 class Condition(Enum):
@@ -112,25 +113,39 @@ def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
     """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
     status, reason, code, name = from_wait_status(*seen)
     worker = read_quietly(agent.worker)
-    return Ending(
+    ending = _told_ending(agent) or Ending(
         status=status,
         reason=reason,
-        exit_code=code,
-        signal=name,
         message="its shim was gone; a wait saw the exit",
         started_at=worker.get("startedAt"),
         attempt=int(worker.get("attempt", 1)),
     )
+    return ending._replace(exit_code=code, signal=name)
 
 
 def lost_ending(agent: AgentDir) -> Ending:
-    """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended."""
+    """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended.
+
+    An agent's driver may have told its end before.
+    """
     worker = read_quietly(agent.worker)
     if processes.identity_from(worker) is None and not was_started(agent):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return Ending(
+    return _told_ending(agent) or Ending(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.get("startedAt"),
         attempt=int(worker.get("attempt", 1)),
     )  # fmt: skip
+
+
+def _told_ending(agent: AgentDir) -> Ending | None:
+    """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
+    told, worker = told_end(agent), read_quietly(agent.worker)
+    attempt = int(worker.get("attempt", 1))
+    if told is None or agent.attempt_exit(attempt).exists():
+        return None
+    message = told.message or "its shim was gone; its driver had told the end"
+    return Ending(
+        status=told.status, reason=told.reason, message=message, started_at=worker.get("startedAt"), attempt=attempt
+    )

@@ -19,6 +19,7 @@ class Ledger:
     """The account of a tree; each look reads only what came since the last one."""
 
     def __init__(self, root: TaskDir) -> None:
+        #: On whose limits and logs it goes.
         self.root = root
         self.facts = TreeFacts()
         self._readers: dict[str, LogReader] = {}
@@ -58,12 +59,16 @@ class Ledger:
             self._final[agent.path] = found
         return found
 
+    def wall_s(self) -> float:
+        """Return how long at least one worker of the tree was at work."""
+        return self.facts.wall_s(time.time())
+
     def account(self) -> Account:
         """Return what the tree has used up by now."""
         agents = self.agents()
         reserved = sum(self._reserved(agent) for agent in agents if not agent.has_ended)
         spent = total(map(self.spent_by, agents))
-        return Account(spent, reserved, self.facts.workers, self.facts.wall_s(time.time()))
+        return Account(spent, reserved, self.facts.workers, self.wall_s())
 
     def _reserved(self, agent: AgentDir) -> float:
         own = own_budget(agent)

@@ -94,24 +94,25 @@ def _resume(place: Place, given: Arguments, _call: Call) -> Any:
 
 
 def _list(place: Place, given: Arguments, _call: Call) -> Any:
-    rows = [_row(agent) for agent in place.below()]
+    rows = [_row(place, agent) for agent in place.below()]
     prefix = given.get("path_prefix", "").strip("/")
     return [row for row in rows if not prefix or f"{row['path']}/".startswith(f"{prefix}/")]
 
 
-def _row(agent: AgentDir) -> dict[str, Any]:
+def _row(place: Place, agent: AgentDir) -> dict[str, Any]:
     spec, view = read_quietly(agent.spec), read_task(agent.task)[0]
     worker = view.workers.get(agent.instance)
     row = {
-        "id": agent.instance,
+        "id": place.name_of(agent),
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status) if worker else "queued",
         "parent": spec.get("parent"),
         "path": _path(agent, spec),
         "last_message": _last_message(agent),
     }
-    more = {"reason": worker.reason if worker else None, "task_id": agent.task.id, "question": question_of(agent)}
-    return row | {key: value for key, value in more.items() if value and (key != "question" or not agent.has_ended)}
+    question = None if agent.has_ended else question_of(agent)
+    more = {"reason": worker.reason if worker else None, "question": question}
+    return row | {key: value for key, value in more.items() if value}
 
 
 def _path(agent: AgentDir, spec: dict[str, Any]) -> str:

@@ -85,6 +85,8 @@ class Tool:
     properties: Mapping[str, Mapping[str, Any]]
     run: Callable[[Place, Arguments, Call], Any]
     finish: Callable[[Place, Pending], Any] | None = None
+    #: What becomes of it where the caller itself is being cancelled: an answer, or None where it is to live on.
+    with_caller: Callable[[Place, Pending], Any] | None = None
     required: tuple[str, ...] = ()
     #: Other names of arguments -> their names here; other names of the tool.
     synonyms: Mapping[str, str] = field(default_factory=dict)

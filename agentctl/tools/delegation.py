@@ -12,13 +12,12 @@ from agentctl.operations.delegating import (
     DEFAULT_SESSION,
     DEFAULT_TIMEOUT_S,
     Delegated,
-    TaskResult,
     Terms,
     delegate,
     result_of,
 )
 from agentctl.operations.gathering import Key
-from agentctl.operations.subtasks import SubtaskRequest, begin_subtask, end_of, find_subtask
+from agentctl.operations.subtasks import Subtask, SubtaskRequest, begin_subtask, end_of, end_with_caller, find_subtask
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 from agentctl.tools.agents import driver_for
 from agentctl.tools.arguments import check
@@ -86,12 +85,12 @@ def _refusal(item: Any, index: int) -> Delegated | None:
 def _results(place: Place, pending: Pending) -> Any:
     rows: list[Any] = list(pending.given["rows"])
     share = share_of(len(rows))
-    told = [_told(result_of(place.task.agent(row), max_bytes=share)) if isinstance(row, str) else row for row in rows]
+    told = [_one(place, row, share) for row in rows]
     return told[0] if pending.tool == TASK.name else {"results": told}
 
 
-def _told(result: TaskResult) -> dict[str, Any]:
-    return result.to_json()
+def _one(place: Place, row: Any, max_bytes: int) -> Any:
+    return result_of(place.task.agent(row), max_bytes=max_bytes).to_json() if isinstance(row, str) else row
 
 
 TASK = Tool(
@@ -177,9 +176,19 @@ def _subtask_tool(agent: Agent) -> Tool:
         required=("title",),
         run=run,
         finish=_subtask_end,
+        with_caller=_subtask_cancelled,
         spawns=True,
     )
 
 
 def _subtask_end(place: Place, pending: Pending) -> Any:
-    return end_of(find_subtask(place.task.sibling(pending.targets[0].key.task_id))).to_json()
+    return end_of(_subtask_of(place, pending)).to_json()
+
+
+def _subtask_cancelled(place: Place, pending: Pending) -> Any:
+    end = end_with_caller(_subtask_of(place, pending))
+    return None if end is None else end.to_json()
+
+
+def _subtask_of(place: Place, pending: Pending) -> Subtask:
+    return find_subtask(place.task.sibling(pending.targets[0].key.task_id))

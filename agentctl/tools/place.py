@@ -21,7 +21,7 @@ from agentctl.operations.listing import read_task
 from agentctl.operations.locating import Caller, find_task
 from agentctl.operations.resuming import newest_run
 from agentctl.operations.spawning import task_for_spawn
-from agentctl.operations.subtree import subtasks_of, subtree
+from agentctl.operations.subtree import subtree
 from agentctl.supervision.kinship import descendants
 from agentctl.tools.definition import Target
 
@@ -86,7 +86,7 @@ class Place:
         return str(told or os.getcwd())
 
     def find(self, name: str) -> AgentDir:
-        """Return the worker that a caller means: an instance, an agent id (its newest run), or a sub-task.
+        """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task, `TASK/INSTANCE`.
 
         Raises:
             NotFound: There is none, or it is not below the caller.
@@ -97,17 +97,22 @@ class Place:
         return agent
 
     def _of_subtask(self, name: str) -> AgentDir | None:
-        """Return the first worker of a sub-task: the one that its task is bound to."""
-        told = read_task(self.task)[0].subtasks
-        for subtask in subtasks_of(self.task, [name] if name in told else []):
-            workers = read_task(subtask)[0].workers
-            if workers:
-                return newest_run(subtask, next(iter(workers)))
+        """Return a worker of a sub-task; without its name the first one, the one that the task is bound to."""
+        task_id, _, instance = name.partition("/")
+        for subtask in subtree(self.task)[1:]:
+            if subtask.id == task_id:
+                workers = read_task(subtask)[0].workers
+                first = instance or next(iter(workers), "")
+                return newest_run(subtask, first) if first else None
         return None
 
     def _is_below(self, agent: AgentDir) -> bool:
         assert self.me is not None
         return any(one.path == agent.path for one in descendants(self.me.agent))
+
+    def name_of(self, agent: AgentDir) -> str:
+        """Return the id by which the caller knows a worker."""
+        return agent.instance if agent.task.id == self.task.id else f"{agent.task.id}/{agent.instance}"
 
     def target(self, name: str) -> Target:
         """Return the worker that a caller means as what is waited for."""

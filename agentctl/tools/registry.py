@@ -79,16 +79,23 @@ class Toolbox:
 
     def finish(self, pending: Pending, call: Call) -> Any:
         """Wait until all that was started has ended, and answer; or, when the call's time is over, say who works."""
+        place = self.source.place()
         try:
-            place = self.source.place()
             sight = self.watch(pending, call)
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
                 return self.answer(place, pending)
             return _still(place, pending, sight)
         except WaitStopped as stop:
-            return {**stop.to_json(), "error": stop.message, "ids": [target.id for target in pending.targets]}
+            return self._stopped(place, pending, stop)
         except (AgentctlError, OSError) as error:
             return told(error)
+
+    def _stopped(self, place: Place, pending: Pending, stop: WaitStopped) -> Any:
+        """Answer a caller that is cancelled or was paused."""
+        with_caller = self._named(pending.tool).with_caller
+        answer = with_caller(place, pending) if with_caller is not None and stop.stopped == "cancelled" else None
+        ids = [target.id for target in pending.targets]
+        return answer or {**stop.to_json(), "error": stop.message, "ids": ids}
 
     def watch(self, pending: Pending, call: Call, *, asked: frozenset[tuple[Any, int]] | None = None) -> Sight:
         """Wait for the end of all; with `asked` also for a question that is not in it."""

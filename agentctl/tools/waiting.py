@@ -65,7 +65,7 @@ def _wait(place: Place, given: Arguments, call: Call) -> Any:
 def _targets(place: Place, ids: list[str] | str | None) -> tuple[list[Target], list[str]]:
     """Return who is waited for, and the ids of which nothing is known."""
     if ids is None:
-        return [_named(place, agent.task.id, agent.instance) for agent in place.children()], []
+        return [Target(id=place.name_of(one), key=Key(one.task.id, one.instance)) for one in place.children()], []
     targets, unknown = [], []
     for name in dict.fromkeys([ids] if isinstance(ids, str) else ids):
         try:
@@ -73,11 +73,6 @@ def _targets(place: Place, ids: list[str] | str | None) -> tuple[list[Target], l
         except NotFound:
             unknown.append(name)
     return targets, unknown
-
-
-def _named(place: Place, task_id: str, instance: str) -> Target:
-    """A worker of a sub-task is known by the name of that."""
-    return Target(id=instance if task_id == place.task.id else task_id, key=Key(task_id, instance))
 
 
 def has_news(sight: Sight, told: Given) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import psutil
 
 from tests import leaks, support
 from tests.agents.standin import StandIn
-from tests.steps import Task, kill
-from tests.support import Completed, run, wait_until
+from tests.steps import Task
+from tests.support import Completed, is_alive, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
@@ -136,12 +137,16 @@ class Lab:
 
     def kill(self, instance: str, victims: str) -> None:
         """SIGKILL the driver of a worker, or all of it with its shim, and wait until that is seen."""
-        pids = [self.leader(instance)]
-        if victims != "the driver":
-            children = psutil.Process(pids[0]).children(recursive=True)
-            pids = [self.task.shim_of(instance), *pids, *(child.pid for child in children)]
-        kill(*pids)
+        driver = psutil.Process(self.leader(instance))
+        self.kill_all([driver] if victims == "the driver" else self.processes())
         assert self.failed(instance) in {"signal", "lost"}
+
+    def kill_all(self, processes: Sequence[psutil.Process]) -> None:
+        """SIGKILL processes; some of them end because others do."""
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        wait_until(lambda: [one for one in processes if is_alive(one.pid)], accept=lambda left: not left, what="death")
 
     # -- what a person can look at -----------------------------------------------------------------------------
 

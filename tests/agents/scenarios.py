@@ -150,6 +150,28 @@ def _subagent(request: Request, argument: str) -> Reply:
     return Reply(text=done("subagent", len(results)))
 
 
+def _delegate(request: Request, argument: str) -> Reply:
+    """A sub-agent by our own tools, in another process; it plays the scenario in the argument, and is waited for."""
+    results, order = request.results, f"Report back. SCENARIO:{argument}"
+    if _is_claude(request):
+        if results:
+            return Reply(text=f"It answered: {results[-1]}")
+        return Reply(text="I delegate.", calls=(Call("mcp__agentctl__task", {"objective": order}),))
+    if not results:
+        return Reply(text="I delegate.", calls=(Call(_ours(request, "spawn_agent"), {"instruction": order}),))
+    if '"success"' not in results[-1]:
+        # A wait that tells of a question is no end; whoever watches the task answers it.
+        seen = re.findall(r'\\*"cursor\\*": ?\\*"([0-9a-f]+)', results[-1])
+        again = {"timeout_ms": 20000} | ({"cursor": seen[-1]} if seen else {})
+        return Reply(calls=(Call(_ours(request, "wait"), again),))
+    return Reply(text=f"It answered: {results[-1]}")
+
+
+def _ours(request: Request, name: str) -> str:
+    """Return the whole name of a tool of our server."""
+    return next((tool for tool in request.tools if "agentctl" in tool and tool.endswith(name)), name)
+
+
 def _background(request: Request, argument: str) -> Reply:
     """A sub-agent that nobody waits for: the first answer comes while it works."""
     if not request.results:
@@ -193,6 +215,7 @@ _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "endless": _endless,
     "subagent": _subagent,
     "background": _background,
+    "delegate": _delegate,
     "fail": _fail,
     "slow": _slow,
     "mute": _mute,

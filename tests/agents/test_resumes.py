@@ -60,7 +60,7 @@ def test_all_that_were_lost(lab: Lab) -> None:
     first = lab.spawn("slowtool", "--permissions", "allow")
     wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
     lab.session(first)
-    kill(*(process.pid for process in lab.processes()))
+    lab.kill_all(lab.processes())
     assert lab.failed(first) == "lost"
     told = run("resume", "--lost", "--json", env=lab.environ()).json
     assert len(told) == 1

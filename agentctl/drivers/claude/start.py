@@ -14,6 +14,7 @@ HONOURS = frozenset(
 #: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
 #: skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
+_SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout"})
 #: A Claude Code that was started from another one must not take itself for a part of it.
 _INHERITED = frozenset(
     {
@@ -81,7 +82,12 @@ def _servers(order: Order) -> list[str]:
     strict = ["--strict-mcp-config"] if is_strict else []
     if not order.mcp_servers:
         return strict
-    return [*strict, f"--mcp-config={json.dumps({'mcpServers': dict(order.mcp_servers)})}"]
+    servers = {name: _server(value) for name, value in order.mcp_servers.items()}
+    return [*strict, f"--mcp-config={json.dumps({'mcpServers': servers})}"]
+
+
+def _server(value: Mapping[str, object]) -> dict[str, object]:
+    return {key: item for key, item in value.items() if key in _SERVER_KEYS}
 
 
 def environ_of(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from agentctl.drivers.order import Order
 _PROFILE = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 _SERVER_KEYS = frozenset(
-    {"command", "args", "env", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
+    {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
+    | {"startup_timeout_sec", "tool_timeout_sec", "supports_parallel_tool_calls"}
 )
 
 

@@ -1,0 +1,304 @@
+"""Tasks for sub-agents as coroutines: one thread and one watch serve all of an executor's workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.questions import Question
+from agentctl.api.task import Task
+from agentctl.api.watching import Watcher
+from agentctl.errors import NotFound, Refused, WaitStopped, WaitTimedOut
+from agentctl.operations.cancelling import Cancelled, cancel_workers
+from agentctl.operations.delegating import (
+    DEFAULT_AGENT,
+    DEFAULT_SESSION,
+    DEFAULT_TIMEOUT_S,
+    Delegated,
+    TaskResult,
+    Terms,
+    delegate,
+    result_of,
+    session_results,
+)
+from agentctl.operations.locating import find_agent
+
+#: What becomes of the workers of a coroutine that is cancelled.
+OnCancel: TypeAlias = Literal["cancel", "leave"]
+#: Takes a question; returns the answer, or None to leave it to somebody else.
+OnQuestion: TypeAlias = Callable[[Question], Awaitable[str | None] | str | None]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TaskExecutor:
+    """Delegates tasks to sub-agents, each a worker of a task directory, and brings their results.
+
+        async with TaskExecutor() as executor:
+            results = await executor.execute_parallel([
+                {"objective": "Where is the configuration read?", "subagent_type": "explore"},
+                {"objective": "What do the tests not cover?", "subagent_type": "plan"},
+            ])
+
+    What can be wrong with a task is in its result and raised by nobody. What does not get a slot waits in the queue.
+    Within a worker, that worker's own slot is lent to its descendants as long as a result is outstanding.
+
+    Args:
+        task: The task directory, or its id; else the chosen one; where none is chosen, one is made.
+        root: Where the tasks are, as `--root`.
+        model: For all that do not name one.
+        working_dir: Where the workers run; else the working folder.
+        session_id: Groups what was delegated (`get_session_tasks`).
+        on_cancel: Whether a coroutine that is cancelled cancels its workers, or leaves them at work.
+        on_question: Called with each question of a worker. Without it, questions wait for an answer from elsewhere.
+    """
+
+    #: How much of an answer a result holds; the whole is in the worker's folder.
+    max_result_bytes = 64 * 1024
+
+    def __init__(
+        self,
+        task: Task | str | None = None,
+        *,
+        root: str | None = None,
+        model: str | None = None,
+        working_dir: str | None = None,
+        session_id: str = DEFAULT_SESSION,
+        on_cancel: OnCancel = "cancel",
+        on_question: OnQuestion | None = None,
+    ) -> None:
+        self.task = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
+        self._terms = Terms(session_id=session_id, model=model, cwd=working_dir)
+        self._on_cancel: OnCancel = on_cancel
+        self._on_question = on_question
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentctl")
+        self._watcher = Watcher(
+            self._folder, self._thread, self._read, None if on_question is None else self._begin_answering
+        )
+        self._answering: set[asyncio.Task[None]] = set()
+        #: The workers that were started here and whose results are outstanding; and how many are being started.
+        self._active: set[str] = set()
+        self._starting = 0
+        self._is_closed = False
+
+    @property
+    def _folder(self) -> TaskDir:
+        return self.task.folder
+
+    # -- delegating --------------------------------------------------------------------------------------------
+
+    async def execute_task(
+        self,
+        objective: str,
+        subagent_type: str = DEFAULT_AGENT,
+        context: Mapping[str, Any] | None = None,
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_S,
+        *,
+        argv: Sequence[str] | None = None,
+        session_id: str | None = None,
+        **options: Unpack[SpawnOptions],
+    ) -> TaskResult:
+        """Give one task to a sub-agent, and return its result.
+
+        Args:
+            objective: What it is to do.
+            subagent_type: `explore`, `plan`, `general`, or an agent of your own.
+            context: Put below the objective, as JSON.
+            timeout_seconds: How long it may work; neither its time in the queue nor an open question counts.
+            argv: A command to be run instead of an agent.
+            session_id: Another session than the executor's.
+            options: More about the worker, as `agentctl spawn` takes it.
+        """
+        item: dict[str, Any] = {**options, "objective": objective, "context": context, "argv": argv}
+        if argv is None:
+            item["subagent_type"] = subagent_type
+        return (await self.execute_parallel([item], timeout_seconds, session_id=session_id))[0]
+
+    async def execute_parallel(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_S,
+        *,
+        session_id: str | None = None,
+    ) -> list[TaskResult]:
+        """Give all tasks to sub-agents at once, and return their results in the same order.
+
+        Args:
+            tasks: {objective, subagent_type?, context?}, and any option of `agentctl spawn`; see `execute_task`.
+        """
+        async with self._begun(tasks, timeout_seconds, session_id) as ends:
+            return list(await asyncio.gather(*ends))
+
+    async def stream(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_S,
+        *,
+        session_id: str | None = None,
+    ) -> AsyncIterator[TaskResult]:
+        """Give all tasks to sub-agents at once, and yield each result as its worker ends.
+
+        Leaving the loop early is leaving the others: they are cancelled or left as `on_cancel` says, once the generator
+        is closed (`contextlib.aclosing` does it at once).
+        """
+        async with self._begun(tasks, timeout_seconds, session_id) as ends:
+            for end in asyncio.as_completed(ends):
+                yield await end
+
+    async def wait_task(self, task_id: str, timeout_seconds: float | None = None) -> TaskResult:
+        """Wait for a task that was started before, here or anywhere, and return its result.
+
+        Raises:
+            NotFound: There is no such worker.
+            WaitTimedOut: It has not ended in time. Nobody was stopped; neither is anybody if this is cancelled.
+        """
+        await self._do(find_agent, self._folder, task_id)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self._watcher.end_of(task_id)
+        except TimeoutError as error:
+            raise WaitTimedOut(
+                f"{task_id} is still at work after {timeout_seconds or 0:g} s", hint="nobody was stopped; wait again"
+            ) from error
+
+    @contextlib.asynccontextmanager
+    async def _begun(
+        self, tasks: Sequence[Mapping[str, Any]], timeout_seconds: float | None, session_id: str | None
+    ) -> AsyncIterator[list[asyncio.Future[TaskResult]]]:
+        """Start tasks, and give the futures of their results; what is left of them at the end is given up."""
+        if self._is_closed:
+            raise RuntimeError("this executor is closed")
+        terms = self._terms.renewed(session_id or self._terms.session_id, timeout_seconds)
+        job = self._thread.submit(delegate, self._folder, [plain(task) for task in tasks], terms)
+        ends: list[asyncio.Future[TaskResult]] | None = None
+        is_left = self._on_cancel == "leave"
+        try:
+            ends = [self._end_of(one) for one in await self._started(job, len(tasks))]
+            yield ends
+        except WaitStopped:
+            is_left = True  # A cancel of this worker reaches those below it without us; after a pause they go on.
+            raise
+        finally:
+            job.cancel()  # A call that is aborted before it starts creates nobody.
+            if (ends is None or _give_up(ends)) and not is_left and not self._is_closed:
+                await self._do(_withdraw, self._folder, job)
+
+    async def _started(self, job: Future[list[Delegated]], count: int) -> list[Delegated]:
+        self._starting += count
+        try:
+            return await asyncio.wrap_future(job)
+        finally:
+            self._starting -= count
+
+    def _end_of(self, one: Delegated) -> asyncio.Future[TaskResult]:
+        if one.instance is None:
+            refused: asyncio.Future[TaskResult] = asyncio.get_running_loop().create_future()
+            refused.set_result(one.refusal())
+            return refused
+        instance = one.instance
+        end = self._watcher.end_of(instance)
+        self._active.add(instance)
+        end.add_done_callback(lambda _: self._active.discard(instance))
+        return end
+
+    def _read(self, instance: str) -> TaskResult:
+        return result_of(self._folder.agent(instance), max_bytes=self.max_result_bytes)
+
+    async def _do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in the thread; what has been begun there is done, also if nobody waits for it any more."""
+        job = self._thread.submit(partial(function, *args, **kwargs))
+        return await asyncio.shield(asyncio.wrap_future(job))
+
+    # -- what is under way -------------------------------------------------------------------------------------
+
+    def get_active_task_count(self) -> int:
+        """Return how many tasks were delegated here and have not ended."""
+        return self._starting + len(self._active)
+
+    async def get_session_tasks(self, session_id: str | None = None) -> list[TaskResult]:
+        """Return every task of a session, ended or not, in the order of their start; read from the files."""
+        session = session_id or self._terms.session_id
+        return await self._do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
+
+    async def cancel_all_tasks(self, grace_seconds: float | None = None) -> list[Cancelled]:
+        """Cancel what is under way here; returns once nothing of it is alive, or its survivors are known.
+
+        Whoever waits for one of these tasks gets a result with the status `cancelled`.
+        """
+        await self._do(lambda: None)  # Behind what is being started.
+        names = sorted(self._active)
+        ends = [self._watcher.end_of(name) for name in names]
+        done = await asyncio.to_thread(cancel_workers, self._folder, names, grace_s=grace_seconds)
+        ended = {one.agent_instance for one in done if one.cancelled}
+        await asyncio.gather(*[end for name, end in zip(names, ends, strict=True) if name in ended])
+        return done
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop watching; what is under way is cancelled or left at work, as `on_cancel` says."""
+        if self._is_closed:
+            return
+        await self._do(lambda: None)  # Behind what is being started.
+        self._is_closed = True
+        if self._active and self._on_cancel == "cancel":
+            await self._do(cancel_workers, self._folder, sorted(self._active), wait=False)
+        for asking in self._answering:
+            asking.cancel()
+        await self._watcher.close()
+        self._thread.shutdown(wait=False)
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def _begin_answering(self, instance: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._answer(instance))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, instance: str) -> None:
+        """Put the open questions of a worker to `on_question`; an error of its own is that of the worker's task."""
+        assert self._on_question is not None
+        try:
+            for question in await self._do(self.task.questions):
+                if question.agent_instance == instance:
+                    told = self._on_question(question)
+                    answer = await told if inspect.isawaitable(told) else told
+                    if answer is not None:
+                        await self._respond(question, answer)
+        except Exception as error:  # noqa: BLE001  It is theirs who wait for the result.
+            self._watcher.fail(instance, error)
+
+    async def _respond(self, question: Question, answer: str) -> None:
+        # Somebody else was faster, or the worker has ended: there is nothing to be answered.
+        with contextlib.suppress(Refused, NotFound):
+            await self._do(self.task.respond, answer, instance=question.agent_instance, question_id=question.id)
+
+
+def _give_up(ends: Sequence[asyncio.Future[TaskResult]]) -> bool:
+    """Let go of what has no result; tell whether there was any."""
+    left = [end for end in ends if not end.done() or end.cancelled() or end.exception() is not None]
+    for end in left:
+        end.cancel()
+    return bool(left)
+
+
+def _withdraw(folder: TaskDir, job: Future[list[Delegated]]) -> None:
+    """Cancel what a job has started; in the thread, so behind the job. The shims do the escalation."""
+    if not job.cancelled() and job.exception() is None:
+        names = [one.instance for one in job.result() if one.instance is not None]
+        cancel_workers(folder, names, wait=False)

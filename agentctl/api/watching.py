@@ -1,0 +1,171 @@
+"""The ends of many workers for one event loop: one view of the task, whose descriptors the loop watches.
+
+The loop only sleeps on the descriptors. Reading the log, judging, and starting who waits may have to wait for a lock,
+so each turn is done in the executor's one thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, NamedTuple, TypeVar
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.states import Status
+from agentctl.operations.lending import lending, take_back
+from agentctl.operations.stopping import Stop
+from agentctl.operations.vigil import Vigil
+from agentctl.supervision.dispatch import Lender
+
+End = TypeVar("End")
+
+
+class _Seen(NamedTuple, Generic[End]):
+    """What a turn found."""
+
+    ends: dict[str, End]
+    #: Worker -> the seq at which it blocked.
+    blocked: dict[str, int]
+
+
+class Watcher(Generic[End]):
+    """Gives a future for the end of each worker that is waited for.
+
+    Args:
+        thread: Of one worker, so that nothing here happens twice at once.
+        read: Makes of an ended worker what its future gives; called in the thread.
+        on_blocked: Called in the loop, once for each time that a worker blocks.
+    """
+
+    def __init__(
+        self,
+        task: TaskDir,
+        thread: ThreadPoolExecutor,
+        read: Callable[[str], End],
+        on_blocked: Callable[[str], None] | None,
+    ) -> None:
+        self._task = task
+        self._thread = thread
+        self._read = read
+        self._on_blocked = on_blocked
+        self._futures: dict[str, list[asyncio.Future[End]]] = {}
+        self._blocks: dict[str, int] = {}
+        self._woken = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        #: Kept between two waits: the log need not be read again from its beginning.
+        self._vigil: Vigil | None = None
+        self._let_go: Callable[[], object] = lambda: None
+        self._lender: Lender | None = None
+        self._stop: Stop | None = None
+
+    def end_of(self, instance: str) -> asyncio.Future[End]:
+        """Return the future of a worker's end; it may have ended before. Cancelling it harms nobody."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[End] = loop.create_future()
+        self._futures.setdefault(instance, []).append(future)
+        future.add_done_callback(lambda done: self._forget(instance, done))
+        if self._watching is None or self._watching.done():
+            self._woken = asyncio.Event()
+            self._watching = loop.create_task(self._watch())
+        self._woken.set()
+        return future
+
+    def fail(self, instance: str, error: BaseException) -> None:
+        """Let the waits for a worker end with an error."""
+        for future in self._taken(instance):
+            future.set_exception(error)
+
+    def _taken(self, instance: str) -> list[asyncio.Future[End]]:
+        self._blocks.pop(instance, None)
+        return [future for future in self._futures.pop(instance, []) if not future.done()]
+
+    def _forget(self, instance: str, future: asyncio.Future[End]) -> None:
+        """Let go of a future that was cancelled."""
+        waiting = self._futures.get(instance, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                self._taken(instance)
+            self._woken.set()
+
+    async def close(self) -> None:
+        """Stop watching; whoever still waits is cancelled."""
+        for future in [future for waiting in self._futures.values() for future in waiting]:
+            future.cancel()
+        if self._watching is not None:
+            await asyncio.wait([self._watching])
+        self._thread.submit(self._let_go)
+
+    # -- in the loop -------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Watch as long as anybody waits. Within a worker its place is lent meanwhile."""
+        loop = asyncio.get_running_loop()
+        with contextlib.ExitStack() as loan:
+            try:
+                vigil = await loop.run_in_executor(self._thread, self._open, loan)
+                while self._futures:
+                    names = tuple(self._futures)
+                    seen = await loop.run_in_executor(self._thread, self._turn, vigil, names)
+                    self._tell(seen)
+                    if self._futures:
+                        await self._sleep(vigil)
+            except Exception as error:  # noqa: BLE001  Whatever it is, it is theirs who wait.
+                for name in list(self._futures):
+                    self.fail(name, error)
+            finally:
+                # Behind a turn that may be under way, in the same thread.
+                with contextlib.suppress(RuntimeError):  # The interpreter ends, and all descriptors with it.
+                    self._thread.submit(loan.pop_all().close)
+
+    def _tell(self, seen: _Seen[End]) -> None:
+        for name, end in seen.ends.items():
+            for future in self._taken(name):
+                future.set_result(end)
+        for name, seq in seen.blocked.items():
+            if self._on_blocked is not None and self._blocks.get(name) != seq and name in self._futures:
+                self._blocks[name] = seq
+                self._on_blocked(name)
+
+    async def _sleep(self, vigil: Vigil) -> None:
+        """Sleep until a descriptor tells something, somebody else waits or has left, or it is time to look."""
+        loop = asyncio.get_running_loop()
+        watched = [fd for fd in (vigil.watch.fd, *vigil.sentinels()) if fd is not None]
+        for fd in watched:
+            loop.add_reader(fd, self._woken.set)
+        try:
+            async with asyncio.timeout(min(vigil.until_look(), vigil.watch.longest_s)):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+        finally:
+            for fd in watched:
+                loop.remove_reader(fd)
+            self._woken.clear()
+
+    # -- in the thread -----------------------------------------------------------------------------------------
+
+    def _open(self, loan: contextlib.ExitStack) -> Vigil:
+        if self._vigil is None:
+            self._vigil = vigil = Vigil(self._task)
+            self._let_go = weakref.finalize(self, vigil.__exit__, None, None, None)
+        self._lender = loan.enter_context(lending(self._vigil))
+        self._stop = Stop(self._vigil.watch)
+        return self._vigil
+
+    def _turn(self, vigil: Vigil, names: Collection[str]) -> _Seen[End]:
+        """Take what woke us, and look at the named workers."""
+        vigil.sleep(0)
+        view = vigil.update()
+        workers = [view.workers[name] for name in names if name in view.workers]
+        ended = [worker.instance for worker in workers if worker.is_terminal]
+        if len(ended) == len(names):
+            take_back(vigil, self._lender)
+        elif self._stop is not None:
+            self._stop.check()
+            vigil.run_queue(self._lender)
+        blocked = {one.instance: one.block_seq or 0 for one in workers if one.status is Status.BLOCKED}
+        return _Seen({name: self._read(name) for name in ended}, blocked)

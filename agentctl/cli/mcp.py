@@ -1,0 +1,77 @@
+"""`mcp`: the tools for agents, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.verb import FINDS, module, verb
+from agentctl.errors import Refused, UsageError
+
+app = module()
+
+INSTALL_HINT = "pip install 'agentctl[mcp]'"
+
+
+@verb(
+    app,
+    "mcp",
+    exits=FINDS,
+    examples="""
+agentctl mcp
+agentctl mcp --tools claude --call-seconds 0
+agentctl mcp --http 8931 --task survey-auth
+agentctl install claude
+""",
+)
+def mcp(
+    tools: Annotated[
+        str, typer.Option(metavar="DIALECT", help="codex, claude, subtask or all.", show_default=True)
+    ] = "codex",
+    agents: Annotated[
+        str | None, typer.Option(metavar="LIST", help="The agents that are offered, instead of the project's.")
+    ] = None,
+    http: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1, and not stdio."),
+    ] = None,
+    call_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", parser=opt.seconds, help="How long one call may take; 0: no limit; else what is safe."
+        ),
+    ] = None,
+    progress_seconds: Annotated[
+        float, typer.Option(metavar="N", parser=opt.seconds, help="How often a caller that waits is told so.")
+    ] = 10.0,
+    task: opt.Task = None,
+    root: opt.Root = None,
+) -> None:
+    """Serve the tools by which an agent starts sub-agents, waits for them and answers them.
+
+    On standard input and output, for one client: a worker's server gives its own children; that of a person's session
+    works in the task that `spawn` would take. A client that goes away ends nobody.
+    """
+    if find_spec("mcp") is None:
+        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_HINT)
+    if not progress_seconds:
+        raise UsageError("--progress-seconds must be more than 0")
+    from agentctl.tools.place import Source
+    from agentctl.tools.registry import Toolbox
+
+    chosen = tuple(name.strip() for name in agents.split(",") if name.strip()) if agents else None
+    toolbox = Toolbox(Source(task, root, chosen), tools)
+    if http is None:
+        from agentctl.mcp import stdio
+
+        stdio.serve(toolbox, call_s=call_seconds, progress_s=progress_seconds)
+        return
+    from agentctl.mcp import http as over_http
+
+    token_file = over_http.make_token(http)
+    print(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token_file}", file=sys.stderr, flush=True)
+    over_http.serve(toolbox, http, token_file, call_s=call_seconds, progress_s=progress_seconds)

@@ -1,0 +1,29 @@
+"""Text that no terminal obeys: what came from a worker or from a file may hold control characters."""
+
+from __future__ import annotations
+
+
+def _escapes() -> dict[int, str]:
+    """Return what is printed for C0, DEL, C1, and what turns the direction of text or ends a line unseen."""
+    small = [*range(0x20), *range(0x7F, 0xA0)]
+    wide = [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+    table = {code: f"\\x{code:02x}" for code in small} | {code: f"\\u{code:04x}" for code in wide}
+    return table | {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+
+
+ESCAPES = _escapes()
+
+
+def plain(text: object, keep: str = "") -> str:
+    r"""Return text that no terminal obeys; `keep` names control characters that may stay.
+
+    >>> plain("a\x1b[31mb\n")
+    'a\\x1b[31mb\\n'
+    >>> plain("a\nb", keep="\n")
+    'a\nb'
+    """
+    told = str(text)
+    if not keep:
+        return told if told.isascii() and told.isprintable() else told.translate(ESCAPES)
+    kept = {ord(character) for character in keep}
+    return told.translate({code: shown for code, shown in ESCAPES.items() if code not in kept})

@@ -1,0 +1,126 @@
+"""The MCP server: lists the tools as they stand now, and carries out their calls.
+
+A caller that breaks a call off, or goes away, ends nobody: whatever was started goes on, and can be taken up again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+from anyio import create_task_group
+from anyio.abc import TaskGroup
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agentctl import __version__
+from agentctl.mcp import elicitation, tasks
+from agentctl.mcp.threads import Tell, Threads
+from agentctl.tools.definition import CAREFUL_S, Pending
+from agentctl.tools.registry import Offered, Toolbox, is_error
+from agentctl.tools.waiting import WAIT
+
+PROGRESS_S = 10.0
+#: Clients that wait for as long as a call takes, by the names that they give themselves.
+_PATIENT = frozenset({"claude-code"})
+_INSTRUCTIONS = (
+    "Gives work to sub-agents that run in parallel, each a real process with a history of its own. Start several at"
+    " once, go on with your own work, then wait. Results are bounded; a file has the whole. A `blocked` agent waits for"
+    " an answer: give it, or ask the user."
+)
+
+Context = ServerRequestContext[TaskGroup, Any]
+
+
+class AgentctlServer:
+    """One server for one place.
+
+    Args:
+        call_s: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
+    """
+
+    def __init__(self, toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
+        self.toolbox = toolbox
+        self._call_s = call_s
+        self._progress_s = progress_s
+        self.threads = Threads(progress_s)
+        self.server: Server[TaskGroup] = Server(
+            "agentctl", version=__version__, instructions=_INSTRUCTIONS, lifespan=_lifespan, on_list_tools=self._list,
+            on_call_tool=self._call,
+        )  # fmt: skip
+        tasks.install(self)
+
+    async def _list(self, _ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        offered = await self.threads.run(lambda _call: self.toolbox.offered())
+        return types.ListToolsResult(tools=[_as_tool(one) for one in offered])
+
+    async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
+        """Call a tool. What takes long is handed to a client that can come back for it, and else waited for."""
+        if params.request_state is not None:
+            return await elicitation.go_on(self, ctx, params.request_state, params.input_responses or {})
+        limit_s = CAREFUL_S if params.name in (WAIT.name, *WAIT.other_names) else self.limit_s(ctx)
+        begun = await self.threads.run(
+            lambda call: self.toolbox.begin(params.name, params.arguments or {}, call), limit_s=limit_s, tell=_tell(ctx)
+        )
+        if not isinstance(begun, Pending):
+            return as_result(begun)
+        if tasks.is_spoken_by(ctx):
+            return await tasks.hand_over(self, begun)
+        return await elicitation.finish(self, ctx, begun)
+
+    def limit_s(self, ctx: Context) -> float | None:
+        """Return how long a call may take."""
+        if self._call_s is not None:
+            return self._call_s or None
+        client = ctx.session.client_params
+        name = client.client_info.name if client is not None else ""
+        return None if name in _PATIENT else CAREFUL_S
+
+    async def wait(self, ctx: Context, pending: Pending, limit_s: float | None) -> Any:
+        """Wait until a call's workers have all ended, or its time is over; return its answer."""
+        return await self.threads.run(
+            lambda call: self.toolbox.finish(pending, call), limit_s=limit_s, tell=_tell(ctx, pending)
+        )
+
+
+@asynccontextmanager
+async def _lifespan(_server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
+    """Hold what outlives a call: a form that the user fills in after the call's time was over."""
+    async with create_task_group() as group:
+        yield group
+        group.cancel_scope.cancel()
+
+
+def _tell(ctx: Context, pending: Pending | None = None) -> Tell:
+    waited = f" for {len(pending.targets)} agent(s)" if pending is not None else ""
+
+    async def tell(passed: float) -> None:
+        await ctx.session.report_progress(passed, message=f"waiting{waited}, {passed:g} s")
+
+    return tell
+
+
+def is_modern(ctx: Context) -> bool:
+    """Tell whether the client speaks a protocol in which a server asks by its answers."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _as_tool(offered: Offered) -> types.Tool:
+    tool, description = offered
+    hints = types.ToolAnnotations(
+        read_only_hint=tool.read_only, destructive_hint=tool.destructive, open_world_hint=tool.spawns
+    )
+    return types.Tool(name=tool.name, description=description, input_schema=tool.schema, annotations=hints)
+
+
+def as_result(answer: Any) -> types.CallToolResult:
+    """Return an answer as a tool's result: as text, and, where it is an object, as that."""
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))],
+        structured_content=dict(answer) if isinstance(answer, Mapping) else None,
+        is_error=is_error(answer),
+    )

@@ -1,0 +1,68 @@
+"""The waits of calls, each in a thread of its own; a call that is broken off wakes its thread, and ends nobody."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from agentctl.tools.definition import Call
+
+T = TypeVar("T")
+
+#: A thread that waits takes no processor; what is meant is that no call stands in line for one.
+_MOST_THREADS = 1000
+
+Tell = Callable[[float], Awaitable[None]]
+
+
+class Threads:
+    """Runs calls; made within the event loop.
+
+    Args:
+        progress_s: How often a caller that waits is told so: some take silence for death.
+    """
+
+    def __init__(self, progress_s: float) -> None:
+        self._limiter = anyio.CapacityLimiter(_MOST_THREADS)
+        self._progress_s = progress_s
+
+    async def run(self, work: Callable[[Call], T], *, limit_s: float | None = None, tell: Tell | None = None) -> T:
+        """Run a call's work in a thread; a cancel of this breaks the call off."""
+        broken, holder = os.pipe()
+
+        def in_thread() -> T:
+            try:
+                return work(Call(limit_s=limit_s, broken=broken))
+            finally:
+                os.close(broken)
+
+        try:
+            if tell is None:
+                return await self._in_thread(in_thread)
+            done: list[T | Exception] = []
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._tell, tell)
+                try:
+                    done.append(await self._in_thread(in_thread))
+                except Exception as error:  # noqa: BLE001 - raised again outside of the group, which would wrap it
+                    done.append(error)
+                group.cancel_scope.cancel()
+            if isinstance(done[0], Exception):
+                raise done[0]
+            return done[0]
+        finally:
+            os.close(holder)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+
+    async def _tell(self, tell: Tell) -> None:
+        passed = 0.0
+        while True:
+            await anyio.sleep(self._progress_s)
+            passed += self._progress_s
+            await tell(passed)

@@ -1,0 +1,53 @@
+"""What keeps agents from being started for a while: breakers of a tree, and accounts that are left alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.breaker import Breaker, breakers
+from agentctl.errors import NotFound
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.locating import who
+from agentctl.supervision.ledger import Ledger
+
+
+def examine_gates(task: TaskDir) -> Iterator[dict[str, Any]]:
+    """Yield a finding for each agent of a tree that has a breaker: {severity, what, where, next, fixed}."""
+    if root_of_tree(task).path != task.path:
+        return  # The tree is looked at from its root task.
+    limits, now = usable_config(task).limits, time.time()
+    for breaker in _breakers(task).values():
+        until = breaker.opens_at(limits)
+        if until is None:
+            continue
+        state = f"not started for another {until - now:.0f} s" if breaker.is_open(limits, now) else "to be tried again"
+        what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
+        next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
+        yield {"severity": "warning", "what": what, "where": task.id, "next": next_, "fixed": False}
+
+
+def close_breaker(task: TaskDir, agent: str) -> Breaker:
+    """Let an agent be started again in the tree of a task; return the breaker that was closed.
+
+    Raises:
+        NotFound: The agent has not failed last.
+    """
+    root = root_of_tree(task)
+    found = _breakers(root)
+    if agent not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise NotFound(f"the agent {agent} has no failures in a row in the tree of {root.id}", hint=f"with: {known}")
+    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root.id, who(), {"agent": agent})
+    eventlog.append(root.events, [event])
+    return found[agent]
+
+
+def _breakers(root: TaskDir) -> dict[str, Breaker]:
+    return dict(breakers(Ledger(root).update().facts.ends()))

@@ -1,0 +1,75 @@
+"""The MCP server that an agent gets from us: with it, it starts sub-agents of its own and asks the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order
+from agentctl.errors import AgentctlError
+from agentctl.operations.lineage import depth_in, depth_limit, true_caller
+from agentctl.operations.locating import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
+
+SERVER = "agentctl"
+_PREFIX = f"mcp__{SERVER}__"
+#: The agents below have limits of their own; what starts them needs nobody's permission.
+_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
+_DIALECTS = {"claude": "claude"}
+#: A call lasts as long as a sub-agent works.
+_CALL_S = 7 * 86_400
+_START_S = 60
+
+
+def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
+    """Return an order with our server in it, where the agent may use one and may start anything.
+
+    An agent that may only read gets none: those that it would start may write. The variables go to the server by name,
+    since some programs give a server next to nothing of their own: a sub-agent needs its keys.
+    """
+    if not _may(task, order, driver) or find_spec("mcp") is None:
+        return order
+    command = server_command(_DIALECTS.get(driver.name, "codex"), call_s=0)
+    server: dict[str, Any] = {
+        "command": command[0],
+        "args": command[1:],
+        "env_vars": sorted(os.fsdecode(name) for name in environ),
+        "timeout": _CALL_S * 1000,
+        "tool_timeout_sec": _CALL_S,
+        "startup_timeout_sec": _START_S,
+        "supports_parallel_tool_calls": True,
+    }
+    return order._replace(
+        mcp_servers={**order.mcp_servers, SERVER: server}, permissions=[*order.permissions, dict(_RULE)]
+    )
+
+
+def server_command(dialect: str, *, call_s: float) -> list[str]:
+    """Return the command line of a server. `-P`: nothing that lies in the project's folder is taken for a module."""
+    return [sys.executable, "-P", "-m", "agentctl", "mcp", f"--tools={dialect}", f"--call-seconds={call_s:g}"]
+
+
+def _may(task: TaskDir, order: Order, driver: Driver) -> bool:
+    if "mcpServers" not in driver.honours or order.read_only:
+        return False
+    if order.tools is not None and not any(name.startswith(_PREFIX.rstrip("_")) for name in order.tools):
+        return False
+    caller = true_caller()
+    try:
+        return depth_in(task, caller) < depth_limit(task, caller)
+    except AgentctlError:
+        return False
+
+
+def with_identity(order: Order, agent: AgentDir) -> Order:
+    """Return an order whose server knows which worker it serves."""
+    server = order.mcp_servers.get(SERVER)
+    if server is None:
+        return order
+    root = str(agent.task.root.path)
+    identity = {ROOT_VARIABLE: root, TASK_VARIABLE: agent.task.id, INSTANCE_VARIABLE: agent.instance}
+    return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": identity}})

@@ -1,0 +1,81 @@
+"""What the workers of a tree of tasks have used up, and what its limits leave."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.breaker import breakers
+from agentctl.domain.budget import Spent, total
+from agentctl.domain.limits import KEYS
+from agentctl.domain.projection import WorkerView
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.listing import read_task
+from agentctl.supervision.ledger import Ledger
+
+_OF_TREES = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
+
+
+class _Row:
+    """A worker with what it used up."""
+
+    def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView, now: float) -> None:
+        self.task_id, self.worker = task_id, worker
+        agent = ledger.root.sibling(task_id).agent(worker.instance)
+        self.spent = ledger.spent_by(agent) if worker.driver is not None else Spent()
+        self.wall_s = ledger.facts.wall_of(task_id, now, worker.instance)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `usage --json` prints it."""
+        head = {"taskId": self.task_id, "agentInstance": self.worker.instance, "agent": self.worker.agent}
+        return {**head, "status": self.worker.status, **_figures([self]), "wallSeconds": round(self.wall_s, 3)}
+
+
+def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
+    """Return what was used up in the tree that a task belongs to; without `recursive` rows of that task alone.
+
+    Returns:
+        {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, breakers}
+    """
+    ledger, now = Ledger(root_of_tree(task)), time.time()
+    for name in list(ledger.update().facts.views):
+        read_task(ledger.root.sibling(name))  # Who is proven lost is told so: it works no more.
+    facts = ledger.update().facts
+    names = [name for name in facts.views if recursive or name == task.id]
+    rows = [_Row(ledger, name, worker, now) for name in names for worker in facts.views[name].workers.values()]
+    limits, account = usable_config(ledger.root).limits, ledger.account()
+    return {
+        "rootTaskId": ledger.root.id,
+        "workers": [row.to_json() for row in rows],
+        "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
+        "tasks": [
+            {"taskId": name, **_figures(row for row in rows if row.task_id == name),
+             "wallSeconds": round(facts.wall_of(name, now), 3)}
+            for name in names
+        ],
+        "total": {**account.spent.to_json(), "tokens": account.spent.tokens, "workers": account.workers,
+                  "wallSeconds": round(account.wall_s, 3)},
+        "limits": {KEYS[field]: getattr(limits, field) for field in _OF_TREES if getattr(limits, field)},
+        "left": {key: round(value, 6) for key, value in account.left(limits).items()},
+        "reservedUsd": account.reserved_usd,
+        "breakers": [
+            {"agent": one.agent, "failures": one.failures, "reason": one.reason, "open": one.is_open(limits, now)}
+            for one in breakers(facts.ends()).values()
+        ],
+    }  # fmt: skip
+
+
+def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.worker.agent, []).append(row)
+    return found
+
+
+def _figures(rows: Iterable[_Row]) -> dict[str, Any]:
+    rows = list(rows)
+    spent = total(row.spent for row in rows)
+    return {**spent.to_json(), "tokens": spent.tokens, "workers": len(rows)}

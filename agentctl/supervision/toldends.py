@@ -1,0 +1,34 @@
+"""How an agent ended by its driver's own word: that is on disk before the driver ends, and counts whoever was killed then."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Reason, Status
+
+
+class ToldEnd(NamedTuple):
+    """What a driver told."""
+
+    status: Status
+    reason: Reason | None = None
+    message: str | None = None
+
+
+def told_end(agent: AgentDir) -> ToldEnd | None:
+    """Return what the driver of the last attempt told of its end; None where it told nothing, or is no agent's."""
+    told = read_quietly(agent.outcome)
+    if not told or told.get("pid") != read_quietly(agent.worker).get("pid"):
+        return None
+    if told.get("status") == Status.COMPLETED:
+        return ToldEnd(Status.COMPLETED)
+    return ToldEnd(Status.FAILED, _reason(told.get("reason")), told.get("message"))
+
+
+def _reason(name: object) -> Reason:
+    try:
+        return Reason(str(name))
+    except ValueError:
+        return Reason.EXIT_CODE

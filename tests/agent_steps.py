@@ -1,0 +1,65 @@
+"""What tests of agents say again and again: a world with one agent program, an agent in it, its end, its question."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.steps import Task, new_task
+from tests.support import WORKERS, Completed, run
+
+
+def agent_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cap: int = 2, grace: float = 1) -> Task:
+    """Make a task, in a world where one agent program is installed: the one that needs no model."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
+    claude.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    return new_task(cap=cap, grace=grace)
+
+
+def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True) -> Completed:
+    """Start an agent, named a if nothing else is said."""
+    return run("spawn", "--agent", "general", "--name", name, *options, prompt, check=check)
+
+
+def plays(folder: Path, script: str) -> str:
+    """Return the prompt for an agent program that does what a script says: `me` is the program, `say` prints a line."""
+    file = folder / f"script-{len(list(folder.glob('script-*')))}.py"
+    file.write_text(script, encoding="utf-8")
+    return f"play {file}"
+
+
+def ends(instance: str = "a") -> dict[str, Any]:
+    """Wait for an agent's end, and return its decision with its result."""
+    run("wait", instance, check=False)
+    found: dict[str, Any] = run("show", instance, "--json").json
+    return {**found["exit"], "result": found["result"]}
+
+
+def blocked(instance: str = "a") -> dict[str, Any]:
+    """Wait until an agent asks, and return the question."""
+    run("wait-any", instance, "--for", "blocked", "--timeout-seconds", "20")
+    questions: list[dict[str, Any]] = run("interact", "list", "--json").json
+    return next(one for one in questions if one["agentInstance"] == instance)
+
+
+def activity(task: Task, instance: str = "a") -> list[dict[str, Any]]:
+    """Return the rows of an agent's activity."""
+    return [json.loads(line) for line in (task.agent(instance) / "activity.jsonl").read_bytes().splitlines()]
+
+
+def rebuilds_the_same(task: Task, instance: str = "a") -> None:
+    """Check that the activity of an ended agent can be made again from its raw output."""
+    file = task.agent(instance) / "activity.jsonl"
+    before = file.read_bytes()
+    file.write_bytes(b"")
+    run("activity", instance, "--rebuild")
+    assert file.read_bytes().splitlines() == before.splitlines()

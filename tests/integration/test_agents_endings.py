@@ -1,0 +1,135 @@
+"""At stake: however an agent program ends, and whatever it prints before, its end is told as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays, rebuilds_the_same
+from tests.life import known, living, passes, read, set_config
+from tests.steps import Task, statuses
+from tests.support import run, wait_for_json, wait_until
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+ENDINGS = {
+    "exits well, without a result": ("raise SystemExit(0)", "failed", "truncated"),
+    "a result, then a crash": ("me.answer('x'); raise SystemExit(9)", "completed", None),
+    "a result, then a signal": ("me.answer('x'); import os; os.kill(os.getpid(), 9)", "completed", None),
+    "its output closed early": (
+        "import os; me.assistant({'type': 'text', 'text': 'I'}); os.close(1); os.close(2)", "failed", "truncated",
+    ),
+    "half a line": ("import os; os.write(1, b'{\"type\": \"resu'); os._exit(0)", "failed", "truncated"),
+    "no newline at the end": (
+        "import os, json; me.assistant({'type': 'text', 'text': 'x'});"
+        "os.write(1, json.dumps({'type': 'result', 'subtype': 'success', 'is_error': False, 'result': 'x'}).encode());"
+        "os._exit(0)",
+        "completed", None,
+    ),
+    "bytes that are no text": (
+        "import os; os.write(1, b'\\xff\\xfe\\x00{}\\n\\xc3\\n'); me.answer('\\udc80 \\ud83d x\\x1b[2J')", "completed", None,
+    ),
+    "a signal before any word": ("import os; os.kill(os.getpid(), 11)", "failed", "signal"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_an_end_is_told_as_it_was(task: Task, tmp_path: Path, how: str) -> None:
+    script, status, reason = ENDINGS[how]
+    agent(plays(tmp_path, script))
+    end = ends()
+    assert (end["status"], end.get("reason"), end["result"]["success"]) == (status, reason, status == "completed"), end
+    assert "\x1b" not in run("result", "a", check=False).out
+    rebuilds_the_same(task)
+
+
+def test_output_that_a_grandchild_holds_open_holds_up_nobody(task: Task, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    agent(plays(tmp_path, f"""
+import json, pathlib, subprocess
+child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+pathlib.Path({str(pids)!r}).write_text(json.dumps(child.pid))
+me.answer("done")
+"""))  # fmt: skip
+    grandchild = known(wait_for_json(pids))
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "done")
+    assert living([grandchild]) == []
+
+
+def test_a_flood_is_stopped_at_its_limit(task: Task, tmp_path: Path) -> None:
+    set_config(task, maxOutputBytes=1 << 20, graceSeconds=0.2)
+    agent(plays(tmp_path, "while True: me.assistant({'type': 'text', 'text': 'x' * 50000})"))
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "output_limit")
+
+
+def test_a_program_that_closes_its_input_can_be_answered_without_harm(task: Task, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    agent(plays(tmp_path, f"""
+import os, time
+me.ask("Bash", {{"command": "x"}}, "permission")
+os.close(0)
+while not os.path.exists({str(gate)!r}): time.sleep(0.02)
+me.answer("went on")
+os._exit(0)
+"""))  # fmt: skip
+    blocked()
+    run("interact", "respond", "a", "allow")
+    gate.touch()
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "went on")
+    rebuilds_the_same(task)
+
+
+def test_a_stopped_program_can_be_cancelled(task: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"), "--grace-seconds", "0.2")
+    wait_until((task.agent("a") / "session.json").exists, what="the session")
+    run("cancel", "a")
+    assert statuses() == {"a": "cancelled"}
+
+
+def test_the_clock_stands_still_while_it_asks(task: Task) -> None:
+    agent("permit x", "--timeout-seconds", "1.5")
+    blocked()
+    passes(2)
+    assert statuses() == {"a": "blocked"}
+    run("interact", "respond", "a", "allow")
+    assert ends()["status"] == "completed"
+
+
+def test_a_cancel_ends_the_pause_between_attempts(task: Task, tmp_path: Path) -> None:
+    agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "3600")
+    task.has("agent.retrying", "a")
+    run("cancel", "a")
+    assert ends()["status"] == "cancelled"
+
+
+def test_the_activity_of_several_attempts_is_made_again(task: Task, tmp_path: Path) -> None:
+    agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "0.05")
+    assert ends()["attempt"] == 2
+    rebuilds_the_same(task)
+
+
+def test_the_activity_tells_what_a_policy_has_answered_also_when_it_is_made_again(task: Task, tmp_path: Path) -> None:
+    script = "me.ask('Bash', {'command': 'a'}, lambda answer: me.ask('Bash', {'command': 'b'}, 'permission'))"
+    agent(plays(tmp_path, script), "--permissions", "allow")
+    ends()
+    assert [row["text"] for row in activity(task) if row.get("name") == "permission"] == ["allow: Bash"] * 2
+    rebuilds_the_same(task)
+
+
+def test_who_kills_the_driver_after_the_answer_changes_nothing_about_it(task: Task, tmp_path: Path) -> None:
+    """The program has answered, and lingers; its driver is killed meanwhile."""
+    agent(plays(tmp_path, "import time; me.answer('done'); time.sleep(600)"))
+    wait_until((task.agent("a") / "result.json").exists, what="the answer")
+    os.kill(read(task.agent("a") / "worker.json")["pid"], signal.SIGKILL)
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "done")

@@ -1,0 +1,227 @@
+"""At stake: a tree of tasks never starts or uses up more than its root task allows, and says with figures why."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.life import read, set_config
+from tests.steps import Task, new_task, statuses
+from tests.support import WORKERS, Completed, run, wait_until, worker
+
+#: Answers, having used this much.
+PLAY = """
+import json, time
+def spend(tokens, dollars, text="done"):
+    me.turns += 1
+    usage = {"input_tokens": 0, "output_tokens": tokens}
+    block = {"type": "text", "text": text}
+    message = {"id": f"msg_{me.turns}", "type": "message", "role": "assistant", "model": "none", "usage": usage,
+               "content": [block], "stop_reason": None}
+    say(type="assistant", message=message, parent_tool_use_id=None, session_id=me.session)
+    models = {"none": {"inputTokens": 0, "outputTokens": tokens, "cacheReadInputTokens": 0, "costUSD": dollars}}
+    me.result(text, modelUsage=models, usage=usage, total_cost_usd=dollars)
+"""
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Make a task, in a world where one agent program is installed."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
+    claude.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    return new_task(cap=3, grace=1)
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Any:
+    """Return what makes a prompt that lets the agent program do something."""
+
+    def made(script: str) -> str:
+        file = tmp_path / f"play-{len(list(tmp_path.iterdir()))}.py"
+        file.write_text(PLAY + script, encoding="utf-8")
+        return f"play {file}"
+
+    return made
+
+
+def agent(prompt: str, name: str, *options: str | Path, check: bool = True) -> Completed:
+    """Start an agent."""
+    return run("spawn", "--agent", "general", "--name", name, *options, prompt, check=check)
+
+
+def ends(name: str) -> dict[str, Any]:
+    """Wait for a worker's end; return the decision."""
+    run("wait", name, check=False)
+    found: dict[str, Any] = run("show", name, "--json").json["exit"]
+    return found
+
+
+def test_no_more_workers_are_started_than_the_tree_may_have(task: Task) -> None:
+    set_config(task, maxWorkers=2)
+    run("spawn", "--", "true")
+    refused = run("spawn", "--batch", "-", stdin='{"argv": ["true"]}\n' * 2, check=False)
+    assert refused.code == 1
+    assert "maxWorkers is 2: 1 were started, 2 more are asked for" in refused.err
+    run("spawn", "--", "true")
+    assert run("spawn", "--queue", "--", "true", check=False).code == 1
+    assert len(statuses()) == 2
+    assert run("usage", "--json").json["left"] == {"maxWorkers": 0}
+    run("wait-all")
+
+
+def test_a_worker_that_spawns_from_many_processes_gets_never_one_more(task: Task) -> None:
+    set_config(task, maxWorkers=9, maxDepth=2, maxConcurrentAgents=4)
+    run("spawn", "--name", "loop", "--", *worker("spawns_in_a_loop", 20))
+    run("wait-all", timeout=60)
+    assert len(task.order("agent.queued")) == 9
+    assert (task.agent("loop") / "stdout.log").read_text(encoding="ascii") == "8\n"
+
+
+def test_a_spawn_that_is_killed_on_its_way_takes_nothing_away(task: Task) -> None:
+    set_config(task, maxWorkers=1)
+    run("spawn", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.after-ticket"}, check=False)
+    assert task.events("agent.queued") == []
+    assert run("spawn", "--name", "only", "--", "true").code == 0
+    run("wait", "only")
+
+
+def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refused(task: Task, play: Any) -> None:
+    set_config(task, maxTokens=100)
+    agent(play("spend(60, 0)"), "a")
+    assert ends("a")["status"] == "completed"
+    agent(play("spend(60, 0); time.sleep(60)"), "b")
+    end = ends("b")
+    assert (end["status"], end["reason"]) == ("failed", "budget")
+    assert "maxTokens is 100: 120 are used up" in end["message"]
+    refused = agent("say no", "c", check=False)
+    assert refused.code == 1
+    assert "maxTokens is 100: 120 are used up" in refused.err
+    run("spawn", "--name", "command", "--", "true")  # It uses no model.
+    run("wait", "command")
+
+
+def test_a_queued_agent_that_finds_nothing_left_is_not_run(task: Task, play: Any, tmp_path: Path) -> None:
+    set_config(task, maxTokens=100, maxConcurrentAgents=1)
+    gate = tmp_path / "gate"
+    agent(play(f"import os\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)\nspend(100, 0)"), "a")
+    agent(play(f"open({str(tmp_path / 'b')!r}, 'w'); spend(1, 0)"), "b", "--queue")
+    gate.touch()
+    assert ends("b")["reason"] == "budget"
+    assert not (tmp_path / "b").exists()
+
+
+def test_money_is_reserved_handed_on_and_charged(task: Task, play: Any) -> None:
+    set_config(task, maxCostUsd=2)
+    agent("hang", "a", "--max-budget-usd", "1.5")
+    wait_until((task.agent("a") / "session.json").exists, what="a to work")
+    assert run("usage", "--json").json["left"]["maxCostUsd"] == 0.5
+    agent("argv", "b")
+    argv = json.loads(read_result(task, "b")["finalMessage"])
+    assert "--max-budget-usd=0.5" in argv
+    run("cancel", "a")
+    agent(play("spend(1, 2.5)"), "d")
+    assert ends("d")["reason"] == "budget"
+    told = run("usage", "--json").json
+    assert told["total"]["costUsd"] == 2.5
+    assert told["reservedUsd"] == 0
+    assert "maxCostUsd is 2: 2.5 are used up" in agent("say no", "e", check=False).err
+
+
+def read_result(task: Task, name: str) -> dict[str, Any]:
+    """Wait for a worker's end; return its result."""
+    ends(name)
+    found: dict[str, Any] = read(task.agent(name) / "result.json")
+    return found
+
+
+def test_a_unit_that_the_program_does_not_report_refuses_the_start(task: Task) -> None:
+    set_config(task, maxTokens=100)
+    folder = Path(os.environ["HOME"]) / ".agentctl" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "echoes.md").write_text(
+        "---\nname: echoes\ndescription: says it\ndriver: command\nargv: [echo]\n---\n", encoding="utf-8"
+    )
+    refused = run("spawn", "--agent", "echoes", "hello", check=False)
+    assert refused.code == 1
+    assert "does not tell the tokens" in refused.err
+    assert statuses() == {}
+
+
+def test_the_time_in_which_anybody_worked_is_limited(task: Task) -> None:
+    set_config(task, maxWallSeconds=1)
+    run("spawn", "--name", "a", "--", *worker("sleeps", 60))
+    end = ends("a")
+    assert (end["status"], end["reason"]) == ("failed", "budget")
+    assert "maxWallSeconds is 1" in run("spawn", "--", "true", check=False).err
+
+
+def test_what_attempts_used_up_adds_up(task: Task, tmp_path: Path) -> None:
+    set_config(task, cooldownSeconds=0)
+    agent(f"once 500 {tmp_path / 'tried'}", "a", "--retries", "1", "--retry-delay-seconds", "0.05")
+    assert ends("a")["attempt"] == 2
+    row = run("usage", "--json").json["workers"][0]
+    assert (row["output"], row["workers"]) == (10, 1)
+
+
+def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tmp_path: Path) -> None:
+    set_config(task, maxWorkers=5, maxDepth=3)
+    line = (
+        "agentctl new Other --id other >/dev/null; agentctl spawn --task other -- true; agentctl spawn --root x -- true"
+    )
+    run("spawn", "--name", "a", "--shell", f"PATH={Path(sys.executable).parent}:$PATH; {line}")
+    run("wait", "a", check=False)
+    said = (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
+    assert "is held to the limits of t1" in said
+    assert run("list", "--task", "other", "--json").json == []
+
+
+def test_usage_tells_workers_agents_tasks_and_the_tree(task: Task, play: Any) -> None:
+    agent(play("spend(7, 0.5)"), "a")
+    agent("say hello", "b")
+    run("spawn", "--name", "c", "--", "true")
+    run("wait-all")
+    told = run("usage", "--json").json
+    assert [(row["agentInstance"], row["output"], row["costUsd"]) for row in told["workers"]][0] == ("a", 7, 0.5)
+    assert {row["agent"]: row["workers"] for row in told["agents"]} == {"general": 2, "command": 1}
+    assert told["tasks"][0]["output"] == told["total"]["output"] == 12
+    assert (told["limits"], told["left"]) == ({}, {})
+    assert told["total"]["wallSeconds"] > 0
+    lines = [line.split("\t") for line in run("usage").out.splitlines()]
+    assert [line[0] for line in lines] == ["worker"] * 3 + ["agent"] * 2 + ["task", "tree"]
+    assert lines[0][:6] == ["worker", "t1/a", "1", "0", "7", "0"]
+
+
+def test_an_agent_that_fails_again_and_again_is_not_started_for_a_while(task: Task) -> None:
+    set_config(task, breakerFailures=2, breakerCooldownSeconds=60)
+    for name in ("a", "b"):
+        agent("crash", name)
+        ends(name)
+    refused = agent("say no", "c", check=False)
+    assert refused.code == 1
+    assert "failed 2 times in a row" in refused.err
+    assert "truncated" in refused.err
+    run("spawn", "--agent", "explore", "--name", "other", "say yes")
+    findings = [one for one in run("doctor", "--json", check=False).json if "times in a row" in one["what"]]
+    assert [one["severity"] for one in findings] == ["warning"]
+    run("doctor", "--close-breaker", "general")
+    agent("say yes", "d")
+    assert ends("d")["status"] == "completed"
+    assert run("doctor", "--close-breaker", "general", check=False).code == 3
+    run("wait", "other")
+
+
+def test_a_breaker_closes_by_itself(task: Task) -> None:
+    set_config(task, breakerFailures=1, breakerCooldownSeconds=0.3)
+    agent("crash", "a")
+    ends("a")
+    wait_until(lambda: agent("say yes", "b", check=False), accept=lambda done: done.code == 0, what="the breaker")
+    assert ends("b")["status"] == "completed"

@@ -1,0 +1,77 @@
+"""At stake: what a sub-agent is told is what was meant, and an item that cannot be meant says which and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.api.options import SpawnOptions, plain
+from agentctl.errors import UsageError
+from agentctl.operations import batch
+from agentctl.operations.delegating import Terms, _request, prompt_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.text(min_size=1), st.dictionaries(st.text(), JSON, min_size=1, max_size=4))
+def test_a_prompt_is_the_objective_and_below_it_the_context(objective: str, context: dict[str, Any]) -> None:
+    prompt = prompt_of(objective, context)
+    assert prompt.startswith(f"{objective}\n\nContext:\n")
+    assert json.loads(prompt[len(f"{objective}\n\nContext:\n") :]) == context
+
+
+@given(st.text())
+def test_without_a_context_the_prompt_is_the_objective(objective: str) -> None:
+    assert prompt_of(objective) == prompt_of(objective, {}) == objective
+
+
+def test_an_item_takes_what_it_does_not_say_from_the_terms() -> None:
+    terms = Terms(session_id="s", timeout_seconds=7, model="large", cwd="/somewhere")
+    request = _request({"objective": "look", "subagent_type": "explore"}, terms, "tasks[0]")
+    assert request.work is not None
+    assert (request.work.agent, request.work.prompt, request.work.model) == ("explore", "look", "large")
+    assert (request.timeout_seconds, request.cwd, request.delegation) == (7, "/somewhere", ("s", "look"))
+    own = _request({"objective": "look", "model": "small", "timeout_seconds": 1, "cwd": "/else"}, terms, "tasks[0]")
+    assert own.work is not None
+    assert (own.work.agent, own.work.model, own.timeout_seconds, own.cwd) == ("general", "small", 1, "/else")
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({}, "objective is missing"),
+        ({"objective": "  "}, "objective is missing"),
+        ({"objective": 3}, "objective is missing"),
+        ({"objective": "x", "context": [1]}, "context must be an object"),
+        ({"objective": "x", "context": {"a": {1, 2}}}, "cannot be written as JSON"),
+        ({"objective": "x", "prompt": "y"}, "prompt is none of the keys"),
+        ({"objective": "x", "keep": True}, "keep is none of the keys"),
+        ({"objective": "x", "argv": ["true"], "subagent_type": "plan"}, "give one of them"),
+        ({"objective": "x", "argv": []}, "argv is missing"),
+        ({"objective": "x", "timeout_seconds": "soon"}, "timeout_seconds must be a number"),
+        ({"objective": "x", "colour": "red"}, "unknown key 'colour'"),
+    ],
+)
+def test_an_item_that_cannot_be_meant_says_which_and_why(item: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        _request(item, Terms(), "tasks[3]")
+    assert refused.value.message.startswith("tasks[3]: ")
+    assert message in refused.value.message
+
+
+def test_the_typed_options_are_those_of_a_batch() -> None:
+    """What each call has as an argument of its own, or must not have, is no option."""
+    of_the_call = {"argv", "prompt", "agent", "timeout_seconds", "keep"}
+    assert set(SpawnOptions.__annotations__) == {*batch._KINDS, *batch._WORK} - of_the_call
+
+
+def test_sequences_and_mappings_become_what_json_has() -> None:
+    assert plain({"after": ("a",), "env": {"A": "1"}, "name": None}) == {"after": ["a"], "env": {"A": "1"}}
