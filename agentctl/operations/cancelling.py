@@ -180,7 +180,7 @@ def _withdraw(agent: AgentDir) -> _Withdrawal:
         decide(agent, Ending(status=Status.CANCELLED, by=who(), message="it was waiting in the queue"))
         for ticket in mine:
             remove_ticket(root, ticket)
-            forget_environment(root, ticket.environment, environment.store_folder())
+            forget_environment(ticket.environment, environment.store_folder(), read_queue(root))
     publish(agent)
     with contextlib.suppress(AgentctlError):
         update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})

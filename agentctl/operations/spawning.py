@@ -197,12 +197,13 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
     """
     root = root_of_tree(task)
-    queued = {ticket.instance for ticket in read_queue(root) if ticket.task_id == task.id}
+    queue = read_queue(root)
+    queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     for item in prepared:
         if item.agent.instance not in queued and not item.agent.shim.exists():
             remove_folder(item.agent)
             if item.environment != NO_ENVIRONMENT:
-                forget_environment(root, item.environment, environment.store_folder())
+                forget_environment(item.environment, environment.store_folder(), queue)
 
 
 def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:

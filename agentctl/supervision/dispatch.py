@@ -125,8 +125,9 @@ def dispatch_locked(
                 place.let_go()
                 done.problem = f"it could not be started: {error.strerror}"
                 break
+        left = [ticket for ticket in queue if ticket not in done.removed] if done.removed else []
         for ticket in done.removed:
-            forget_environment(root, ticket.environment, folder)
+            forget_environment(ticket.environment, folder, left)
     finally:
         found.release()
     return done

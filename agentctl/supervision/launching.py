@@ -87,7 +87,7 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
         "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,
-        "failpoint": os.environ.get(failpoints.VARIABLE),
+        "failpoint": failpoints.armed(),
     }
     with contextlib.suppress(BrokenPipeError):  # The shim died: its missing answer tells.
         write_all(launched.order_fd, json.dumps(order).encode() + b"\n" + (blob or b""))

@@ -69,7 +69,13 @@ def read_queue(root: TaskDir) -> list[Ticket]:
         names = os.listdir(root.queue)
     except FileNotFoundError:
         return []
-    return [Ticket(name) for name in sorted(names) if name.count(".") == _DOTS]
+    names.sort()
+    return [Ticket(name) for name in names if name.count(".") == _DOTS]
+
+
+def some_wait(queue: Sequence[Ticket]) -> bool:
+    """Tell whether any ticket waits for other workers: one search through all names."""
+    return ".w." in "/".join(queue)
 
 
 def next_age(queue: Sequence[Ticket]) -> int:
@@ -109,9 +115,9 @@ def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
     return False
 
 
-def forget_environment(root: TaskDir, token: str, folder: FilePath) -> None:
-    """Drop an environment from memory once no ticket names it (the caller holds the queue's lock)."""
-    if token != NO_ENVIRONMENT and not any(f".{token}." in ticket for ticket in read_queue(root)):
+def forget_environment(token: str, folder: FilePath, queue: Sequence[Ticket]) -> None:
+    """Drop an environment from memory once no ticket of the queue names it (the caller holds the queue's lock)."""
+    if token != NO_ENVIRONMENT and f".{token}." not in "/".join(queue):
         environment.drop(folder, token)
 
 
