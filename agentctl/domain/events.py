@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
 
 from agentctl.domain.states import Status
+from agentctl.lean import Any, NamedTuple
 
 TASK_CREATED = "task.created"
 QUEUED = "agent.queued"
@@ -30,6 +30,8 @@ RESULT_DECLARED = "result.declared"
 #: The event that tells of a terminal status, and back.
 END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
 END_STATUS = {event: status for status, event in END_EVENT.items()}
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 #: What a decoded line is: the object as it stands in the file.
 Event = dict[str, Any]
@@ -57,7 +59,7 @@ def make_event(
 
 def encode(events: Iterable[Event]) -> bytes:
     """Return the lines of `events`, each ended by the newline that commits it."""
-    return b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in events)
+    return b"".join(_ENCODER.encode(event).encode() + b"\n" for event in events)
 
 
 def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 
 from agentctl.adapters import eventlog, processes
@@ -24,10 +23,11 @@ from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name
 from agentctl.domain.states import Status
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Refused
 from agentctl.operations.locating import Caller
-from agentctl.operations.requests import Spawned, SpawnRequest, check_program
-from agentctl.supervision import environment, failpoints
+from agentctl.operations.requests import Spawned, SpawnRequest
+from agentctl.operations.surroundings import Surroundings
+from agentctl.supervision import failpoints
 from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tickets import NO_ENVIRONMENT
@@ -45,13 +45,11 @@ class Prepared:
 
 
 def prepare(
-    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int
+    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int, around: Surroundings
 ) -> Prepared | Spawned:
-    cwd = _folder(request.cwd)
-    environ = environment.for_worker(os.environb, request.env)
-    _make_agentctl_reachable(environ)
-    check_program(request, cwd, environ)
-    agent = _take_name(task, request) if request.key is None else _take_key(task, request, request.key)
+    cwd, environ = around.folder(request), around.environ(request)
+    around.check_program(request, cwd, environ)
+    agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
     if isinstance(agent, Spawned):
         return agent
     try:
@@ -74,28 +72,13 @@ def prepare(
     return Prepared(request, agent, spec, environ)
 
 
-def _folder(cwd: str | None) -> str:
-    try:
-        return os.path.abspath(cwd) if cwd else os.getcwd()
-    except FileNotFoundError:
-        raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
-
-
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
-def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
-    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
-    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
-    folder = os.path.dirname(sys.executable)
-    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
-        environ[b"PATH"] = os.fsencode(f"{path}{os.pathsep}{folder}")
-
-
-def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
+def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir:
     """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
     if request.name is not None:
         agent = task.agent(request.name)
@@ -105,9 +88,8 @@ def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
             )
         return agent
     base = base_name(request.argv[0])
-    number = _first_free(task, base)
-    while not _make(agent := task.agent(f"{base}-{number}")):
-        number += 1
+    while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):
+        pass  # Another spawn has taken it.
     return agent
 
 
@@ -123,28 +105,12 @@ def _make(agent: AgentDir) -> bool:
     return True
 
 
-def _first_free(task: TaskDir, base: str) -> int:
-    """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
-
-    def is_taken(number: int) -> bool:
-        return task.agent(f"{base}-{number}").path.exists()
-
-    high = 1
-    while is_taken(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_taken(middle) else (low, middle)
-    return high
-
-
-def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spawned:
+def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir | Spawned:
     """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
     import hashlib  # 6 ms, with OpenSSL: only for keys.
 
     make_folder(task.keys)
-    path = task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     with locked(task.keys):
         known = read_json(path) or {}
         if known:
@@ -152,7 +118,7 @@ def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spaw
             if _is_begun(agent, processes.identity_from(known.get("spawner"))):
                 return _spawned_of(agent)
             remove_folder(agent)
-        agent = _take_name(task, request)
+        agent = _take_name(task, request, around)
         try:
             me = processes.identify(os.getpid())
             write_whole(path, to_json({"agentInstance": agent.instance, "spawner": me and me.to_json()}))

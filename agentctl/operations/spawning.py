@@ -23,6 +23,7 @@ from agentctl.operations.locating import TASK_VARIABLE, Caller, caller, current_
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, check_requests, told_by_line
 from agentctl.operations.sandboxes import refuse_in_sandbox
+from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.dispatch import (
     Dispatched,
@@ -80,10 +81,11 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     refuse_in_sandbox(root, parent)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
+    around = Surroundings(task)
     try:
         for index, request in enumerate(requests):
             with told_by_line(request):
-                found = prepare(task, request, limits, parent, depth)
+                found = prepare(task, request, limits, parent, depth, around)
             if isinstance(found, Prepared):
                 prepared.append(found)
             else:

@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
@@ -17,13 +16,14 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
 from agentctl.supervision.places import Place
 from agentctl.supervision.succession import Succession
-from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_queue
+from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names
 
 if TYPE_CHECKING:
     from agentctl.supervision.dispatch import Dispatched
@@ -113,7 +113,7 @@ class _Shim:
                     self.ticket = following
                     return following
                 if self.ticket is not None:
-                    forget_environment(self.ticket.environment, self.folder, read_queue(self.root))
+                    forget_environment(self.ticket.environment, self.folder, read_names(self.root))
                 self.place.vacate(self.me)
                 done = Dispatched() if self.was_refused else self._dispatch(takes_more)
             if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.config import known_limits
@@ -17,6 +16,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch

@@ -10,11 +10,11 @@ import fcntl
 import json
 import os
 import sys
-from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD
 from agentctl.supervision.places import Occupant, Place

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_json, to_json, write_all
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.errors import Damaged
+from agentctl.lean import NamedTuple
 
 
 class Occupant(NamedTuple):

@@ -14,7 +14,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision.places import Occupant, Place, names_worker
-from agentctl.supervision.tickets import Ticket, forget_environment, read_queue, some_wait
+from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 
 #: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
 _WHOLE_LOOK_EVERY_S = 1.0
@@ -37,11 +37,11 @@ class Succession:
         """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
         if monotonic() >= self._until or self._state_of_config() != self._config:
             return None
-        queue = read_queue(self._root)
-        ticket = self._first(queue)
+        names = read_names(self._root)
+        ticket = self._first(names)
         if ticket is not None:
             place.occupy(Occupant(ticket.task_id, ticket.instance, me))
-            forget_environment(ended.environment, self._folder, queue)
+            forget_environment(ended.environment, self._folder, names)
         return ticket
 
     def _state_of_config(self) -> tuple[int, int] | None:
@@ -52,13 +52,13 @@ class Succession:
             return None
         return found.st_ino, found.st_mtime_ns
 
-    def _first(self, queue: list[Ticket]) -> Ticket | None:
+    def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
         slots = os.listdir(self._root.slots)
-        if some_wait(queue) or not all(map(str.isdigit, slots)):
+        if some_wait(names) or not all(map(str.isdigit, slots)):
             return None  # A dependency may be met now; a guest gets a free slot before the queue does.
         occupants = [(self._root.slots / name).read_bytes() for name in slots]
-        for ticket in queue:
+        for ticket in filter(None, map(parse_ticket, names)):
             if any(names_worker(data, ticket.task_id, ticket.instance) for data in occupants):
                 continue  # Its shim is on the way.
             agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
