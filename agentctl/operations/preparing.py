@@ -140,7 +140,7 @@ def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
         return True
     is_told = any(
         not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).read_new()
+        for row in eventlog.LogReader(agent.task.events).rows()
     )
     return is_told and settle(agent, judge(agent))
 

@@ -139,7 +139,7 @@ def was_started(agent: AgentDir) -> bool:
         not isinstance(row, ev.BadLine)
         and row[1]["type"] == ev.STARTED
         and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).read_new()
+        for row in eventlog.LogReader(agent.task.events).rows()
     )
 
 
