@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-all lint format bench clean
+.PHONY: help demo test soak test-agents test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,13 +27,17 @@ demo: $(VENV)/.run ## run the shipped survey on this repository, from start to r
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## the tests, without the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not agents"
 
 soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "slow or soak"
 
-test-all: $(VENV)/.dev ## every test
-	@$(PY) -m pytest $(PYTEST_JOBS)
+test-agents: $(VENV)/.dev ## the real Claude Code and Codex, fetched from npm, against a stand-in model
+	@$(PY) -m tests.agents.install
+	@$(PY) -m pytest --numprocesses 2 -m agents tests/agents
+
+test-all: $(VENV)/.dev ## every test, without those of the real agent programs
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents"
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .

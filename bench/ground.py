@@ -103,7 +103,7 @@ class Ground:
 
     def command(self, task: TaskDir, verb: str, *args: str) -> list[str]:
         """Return the argv of an agentctl command."""
-        return [*self.program, verb, "--root", str(task.root.path), "--task", task.id, *args]
+        return [*self.program, *verb.split(), "--root", str(task.root.path), "--task", task.id, *args]
 
     def import_typer(self) -> Ran:
         """Run the neighbour of every command: the same interpreter, which imports typer and ends."""

@@ -21,7 +21,7 @@ _USED = 5
 #: Rows of the roster are paid after half a second, files are looked at every second: all code has run by then.
 _SETTLED_S = 2.5
 _SLEEP = ("sleep", "600")
-_BARE = (sys.executable, "-I", "-S", "-c", "import signal; signal.pause()")
+BARE = (sys.executable, "-I", "-S", "-c", "import signal; signal.pause()")
 
 
 def measure_memory(ground: Ground, rounds: Rounds) -> Found:
@@ -50,9 +50,9 @@ def _fresh(ground: Ground, count: int) -> tuple[list[float], list[float]]:
     try:
         for _ in range(count):
             ground.agentctl(task, "spawn", "--", *_SLEEP)
-            bare.append(subprocess.Popen(_BARE, stdin=subprocess.DEVNULL))
+            bare.append(subprocess.Popen(BARE, stdin=subprocess.DEVNULL))
         time.sleep(_SETTLED_S)
-        return _of_shims(task, count), [_private_dirty(process.pid) for process in bare]
+        return _of_shims(task, count), [private_dirty(process.pid) for process in bare]
     finally:
         for process in bare:
             process.kill()
@@ -80,11 +80,12 @@ def _of_shims(task: TaskDir, count: int) -> list[float]:
         shim = processes.identity_from(read_quietly(task.agent(f"sleep-{number}").shim))
         if shim is None or processes.life_of(shim) is not processes.Life.ALIVE:
             raise BenchError(f"sleep-{number} has no shim")
-        found.append(_private_dirty(shim.pid))
+        found.append(private_dirty(shim.pid))
     return found
 
 
-def _private_dirty(pid: int) -> float:
+def private_dirty(pid: int) -> float:
+    """Return the memory that a process has for itself and has written to, in KiB."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     matched = re.search(r"^Private_Dirty:\s+(\d+) kB$", text, re.MULTILINE)
     if matched is None:

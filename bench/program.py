@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import batches, cancelling, guarding, listing, starting, waiting
+from bench import answering, batches, cancelling, guarding, listing, starting, treeing, waiting
 from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
 from bench.table import draw
@@ -31,6 +31,9 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     5: starting.measure_late_spawn,
     6: guarding.measure_memory,
     7: cancelling.measure_cancel,
+    8: answering.measure_answer,
+    9: answering.measure_driver,
+    10: treeing.measure_tree,
 }
 ROUNDS = {
     "default": Rounds(),
@@ -66,7 +69,12 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
     parser.add_argument(
-        "--only", type=int, action="append", choices=FIGURES, metavar="N", help="one figure, 1 to 7; repeatable"
+        "--only",
+        type=int,
+        action="append",
+        choices=FIGURES,
+        metavar="N",
+        help=f"one figure, 1 to {max(FIGURES)}; repeatable",
     )
     length = parser.add_mutually_exclusive_group()
     for name, text in (("quick", "5 rounds"), ("full", "15 rounds of figure 4 too, 300 of figure 2")):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
@@ -19,7 +20,13 @@ class TaskConfig(NamedTuple):
     title: str = ""
     parent_task_id: str | None = None
     root_task_id: str | None = None
+    #: Of a sub-task: the worker that asked for it, and the one agent that works on it.
+    parent_instance: str | None = None
+    agent: str | None = None
     created_at: str | None = None
+    #: The rules of `config.permissions`, for the task's agents.
+    permissions: tuple[dict[str, str], ...] = ()
+    children_at_end: ChildrenAtEnd = ChildrenAtEnd.WAIT
 
 
 def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
@@ -29,7 +36,7 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
         if value is None or (head is not None and value.get("head") != head.decode("utf-8", "replace")):
             return None
         return _from_json(value)
-    except (Damaged, BadLimit, KeyError, TypeError, AttributeError):
+    except (Damaged, BadLimit, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -39,7 +46,11 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
         title=str(value.get("title", "")),
         parent_task_id=value.get("parentTaskId"),
         root_task_id=value.get("rootTaskId"),
+        parent_instance=value.get("parentInstance"),
+        agent=value.get("agent"),
         created_at=value.get("createdAt"),
+        permissions=tuple(value.get("permissions", ())),
+        children_at_end=ChildrenAtEnd(value.get("childrenAtEnd", ChildrenAtEnd.WAIT)),
     )
 
 
@@ -51,7 +62,11 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
         "title": config.title,
         "parentTaskId": config.parent_task_id,
         "rootTaskId": config.root_task_id,
+        "parentInstance": config.parent_instance,
+        "agent": config.agent,
         "createdAt": config.created_at,
+        "permissions": list(config.permissions),
+        "childrenAtEnd": config.children_at_end,
     }
     write_whole(task.config_cache, to_json(value), durable=False)
 

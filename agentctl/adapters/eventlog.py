@@ -32,7 +32,7 @@ def append(path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bo
     data = encode(events)
     with storage_errors(path, "append to"):
         with locked(path) as fd:
-            size = _cut_torn_tail(fd)
+            size = cut_torn_tail(fd)
             if unless is not None and unless(fd):
                 return False
             try:
@@ -50,7 +50,7 @@ def append(path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bo
     return True
 
 
-def _cut_torn_tail(fd: int) -> int:
+def cut_torn_tail(fd: int) -> int:
     """Cut what a killed writer left behind the last newline; return the size."""
     size = os.fstat(fd).st_size
     if size == 0 or os.pread(fd, 1, size - 1) == b"\n":

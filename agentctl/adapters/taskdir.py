@@ -40,6 +40,9 @@ class Root(_Folder):
     current = _Entry("current")
     lock = _Entry("root.lock")
     templates = _Entry("templates")
+    worktrees = _Entry("worktrees")
+    #: Keeps what is ours out of the repository that the root may lie in.
+    gitignore = _Entry(".gitignore")
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
@@ -124,7 +127,18 @@ class AgentDir(_Folder):
     interactions = _Entry("interactions")
     inbox = _Entry("inbox")
     result = _Entry("result.json")
+    #: The vendor's session of an agent: what `resume` needs.
+    session = _Entry("session.json")
+    #: How the agent ended, as its driver saw it: what the shim decides by.
+    outcome = _Entry("outcome.json")
+    #: What was said to the agent's program, beside its raw output in stdout.log.
+    dialogue = _Entry("dialogue.jsonl")
     exit = _Entry("exit.json")
+    #: Its git worktree, and what it changed there.
+    worktree = _Entry("worktree.json")
+    #: A name for each worker that it started: `TASK.INSTANCE`.
+    children = _Entry("children")
+    patch = _Entry("changes.patch")
 
     @cached_property
     def instance(self) -> str:

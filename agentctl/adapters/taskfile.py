@@ -12,10 +12,16 @@ from typing import Any
 import yaml
 
 from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import UsageError
 
 #: More than any honest file of ours, less than what makes a parser of pure Python hang.
 _SIZE_LIMIT = 1 << 20
+PERMISSIONS = "permissions"
+CHILDREN_AT_END = "childrenAtEnd"
+#: Keys of `config` that are no limits.
+OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END})
+DRIVER_ORDER = "driverOrder"
 
 
 class _Loader(yaml.SafeLoader):
@@ -130,9 +136,33 @@ def read_limits(document: Document, base: Limits | None = None) -> Limits:
     if not isinstance(config, Mapping):
         raise document.error(("config",), "config must be a mapping of limits")
     try:
-        return limits_from(config, base)
+        return limits_from({key: value for key, value in config.items() if key not in OTHER_KEYS}, base)
     except BadLimit as error:
         raise document.error(("config", error.key), str(error)) from error
+
+
+def read_permissions(document: Document) -> tuple[dict[str, str], ...]:
+    """Return the rules of the document's `config.permissions`."""
+    value = (document.value.get("config") or {}).get(PERMISSIONS)
+    if value is None:
+        return ()
+    from agentctl.domain.permissions import parse_policy  # Few tasks have rules.
+
+    try:
+        return tuple(parse_policy(value, PERMISSIONS))
+    except UsageError as error:
+        raise document.error(("config", PERMISSIONS), error.message) from error
+
+
+def read_children_at_end(document: Document) -> ChildrenAtEnd:
+    """Return the document's `config.childrenAtEnd`."""
+    value = (document.value.get("config") or {}).get(CHILDREN_AT_END, ChildrenAtEnd.WAIT)
+    try:
+        return ChildrenAtEnd(value)
+    except ValueError:
+        known = ", ".join(ChildrenAtEnd)
+        problem = f"{CHILDREN_AT_END} must be one of {known}, not {value!r}"
+        raise document.error(("config", CHILDREN_AT_END), problem) from None
 
 
 def read_defaults(path: Path) -> Document:
@@ -144,10 +174,10 @@ def read_defaults(path: Path) -> Document:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="it holds your own defaults") from error
     document = parse(path, data)
-    unknown = set(document.value) - {"config"}
+    unknown = set(document.value) - {"config", DRIVER_ORDER}
     if unknown:
         key = min(unknown)
-        raise document.error((key,), f"unknown key {key!r}; known: config")
+        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}")
     return document
 
 

@@ -62,10 +62,11 @@ class Watch:
             time.sleep(limit)
             return []
         readable = wait_readable([*own, *fds], limit)
-        self._drain()
+        self.drain()
         return [fd for fd in readable if fd != self.fd]
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Forget what has been told so far."""
         if self.fd is not None:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self.fd, 65536):

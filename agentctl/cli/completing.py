@@ -22,6 +22,11 @@ def complete_tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _root_of(ctx).task_ids(), incomplete)
 
 
+def complete_agents(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the agents that are defined here."""
+    return _offer(lambda: _agent_names(ctx), incomplete)
+
+
 def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the templates that can be used."""
     return _offer(lambda: _template_names(ctx), incomplete)
@@ -62,3 +67,13 @@ def _template_names(ctx: typer.Context) -> list[str]:
     except Exception:  # noqa: BLE001 - the shipped ones need no root
         root = None
     return [path.parent.name for folder in template_folders(root) for path in Path(folder).glob("*/task.yaml")]
+
+
+def _agent_names(ctx: typer.Context) -> list[str]:
+    from agentctl.operations.agents import list_agent_specs
+
+    try:
+        root: Root | None = _root_of(ctx)
+    except Exception:  # noqa: BLE001 - the shipped ones need no root
+        root = None
+    return [agent.spec.name for agent in list_agent_specs(root)[0]]

@@ -13,7 +13,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.interacting import ask as ask_question
+from agentctl.operations.asking import ask as ask_question
 from agentctl.operations.interacting import list_questions
 from agentctl.operations.interacting import respond as answer_question
 from agentctl.operations.locating import find_root, find_task

@@ -11,9 +11,12 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.render import NOTHING, as_json, is_terminal, out, out_json, plain, warn
+from agentctl.cli.transcript import paragraph
 from agentctl.cli.verb import module, verb
+from agentctl.domain.transcript import Entry
 from agentctl.errors import UsageError
-from agentctl.operations.locating import find_task
+from agentctl.operations.activity import follow_transcript, is_told
+from agentctl.operations.locating import find_agent, find_task
 from agentctl.operations.logs import follow_events, follow_logs
 
 app = module()
@@ -36,7 +39,9 @@ def logs(
     tail: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only its stdout.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only its stderr.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Let control characters through to this terminal.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The bytes as they are: no transcript, and control characters pass.")
+    ] = False,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -44,13 +49,18 @@ def logs(
 ) -> None:
     """Print the output of a worker.
 
-    On a terminal control characters are shown, not obeyed; to a pipe every byte is passed as it is. With -f
-    it goes on until the worker has ended.
+    Of an agent it is a transcript: what it said, called and brought, with its sub-agents; --raw, --stdout or
+    --stderr give what its program printed instead. Of a command it is what that printed: on a terminal control
+    characters are shown, not obeyed; to a pipe every byte is passed as it is. With -f it goes on until the worker
+    has ended.
     """
     if raw and json:
         raise UsageError("--raw and --json exclude each other")
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
     place = find_task(task, root=root, force=force)
+    if not (raw or stdout or stderr) and is_told(find_agent(place, instance)):
+        _tell(follow_transcript(place, instance, follow=follow, tail=tail), json=json)
+        return
     chunks = follow_logs(place, instance, streams=streams, follow=follow, tail=tail)
     if json:
         _decoded(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
@@ -58,6 +68,12 @@ def logs(
         _pass_on(chunks)
     else:
         _decoded(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
+
+
+def _tell(entries: Iterable[Entry], *, json: bool) -> None:
+    for entry in entries:
+        text = paragraph(entry)
+        out_json({"stream": "transcript", "text": text}) if json else _write(text)
 
 
 def _pass_on(chunks: Chunks) -> None:

@@ -135,6 +135,8 @@ def standing(row: Mapping[str, Any]) -> str | None:
         return "survivors"
     if row.get("paused"):
         return "paused"
+    if row.get("stalled"):
+        return "stalled"
     health = row.get("health")
     return health if health in ("unsupervised", "elsewhere") else None
 

@@ -21,11 +21,17 @@ app = module()
 @verb(
     app,
     "send",
-    examples='agentctl send explore-1 "look into tests/ too"\nagentctl send explore-1 stop --json',
+    examples="""
+agentctl send explore-1 "look into tests/ too"
+agentctl send explore-1 --interrupt "stop that: only src/ matters"
+agentctl send explore-1 --close
+""",
 )
 def send(
     instance: opt.Instance,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")] = "",
+    interrupt: Annotated[bool, typer.Option("--interrupt", help="Now, and not in the agent's next turn.")] = False,
+    close: Annotated[bool, typer.Option("--close", help="Let an agent that was kept (--keep) end after it.")] = False,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -33,9 +39,9 @@ def send(
 ) -> None:
     """Send a message to a worker.
 
-    It waits on disk until the worker reads it with `agentctl inbox`.
+    An agent gets it in its next turn. Any other worker reads it with `agentctl inbox`; until then it waits on disk.
     """
-    told = send_message(find_task(task, root=root, force=force), instance, text)
+    told = send_message(find_task(task, root=root, force=force), instance, text, interrupt=interrupt, close=close)
     if json:
         out_json(told)
     else:

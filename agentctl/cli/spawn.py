@@ -15,25 +15,32 @@ from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.batch import read_batch
 from agentctl.operations.locating import find_task
-from agentctl.operations.requests import Spawned, SpawnRequest
+from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import resume_queue, spawn_workers, task_for_spawn
 
 app = module()
 
 
 class SpawnVerb(Verb):
-    """`spawn`, which wants `--` before the command: what stands there without one is no command."""
+    """`spawn`: behind `--` stands a command; one text without it is an agent's prompt."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
         rest = super().parse_args(ctx, args)
-        command = ctx.params.get("command") or []
-        if command and given[-len(command) - 1 : -len(command)] != ["--"] and not ctx.resilient_parsing:
-            raise UsageError(
-                f"what is {command[0]!r}? a command stands behind --",
-                hint="agentctl spawn [OPTIONS] -- CMD ARGS...",
-            )
+        words = ctx.params.get("command") or []
+        if words and given[-len(words) - 1 : -len(words)] != ["--"] and not ctx.resilient_parsing:
+            _check_prompt(words, is_agent_named=ctx.params.get("agent") is not None)
+            ctx.params["prompt"], ctx.params["command"] = words[0], None
         return rest
+
+
+def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
+    """Refuse what is rather a command: an agent that is started by mistake costs money."""
+    if len(words) > 1 or not (is_agent_named or " " in words[0].strip()):
+        raise UsageError(
+            f"what is {words[0]!r}? a command stands behind --, and a prompt is one text behind all options",
+            hint='agentctl spawn [OPTIONS] -- CMD ARGS...; agentctl spawn --agent explore "WHAT TO DO"',
+        )
 
 
 @verb(
@@ -45,14 +52,33 @@ class SpawnVerb(Verb):
     examples="""
 agentctl spawn -- make test
 agentctl spawn --name lint --queue --retries 2 -- ruff check .
+agentctl spawn --agent explore "Which modules read the configuration?"
 agentctl spawn --after lint --shell "make build | tee build.log"
 printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
 """,
 )
 def spawn(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD ARGS...]", help="The command; no shell sees it.")
+        list[str] | None,
+        typer.Argument(metavar="[PROMPT | -- CMD ARGS...]", help="Work for an agent (- reads stdin), or a command."),
     ] = None,
+    prompt: Annotated[str | None, typer.Option(hidden=True)] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="AGENT", help="explore, plan, general or your own (agentctl agents); else general."),
+    ] = None,
+    driver: Annotated[str | None, typer.Option(metavar="DRIVER", help="claude or codex; else the first found.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The agent's model, as its program names it.")
+    ] = None,
+    effort: Annotated[str | None, typer.Option(metavar="LEVEL", help="How hard it thinks: low, medium, high.")] = None,
+    max_turns: Annotated[int | None, typer.Option(metavar="N", help="How many tool rounds it may take.")] = None,
+    max_budget_usd: Annotated[float | None, typer.Option(metavar="N", help="What it may cost, in US dollars.")] = None,
+    permissions: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="ask, allow, deny, or rules in JSON; else the definition's, else ask."),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the agent after its answer, for `send`.")] = False,
     shell: Annotated[
         str | None, typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.")
     ] = None,
@@ -89,6 +115,9 @@ def spawn(
     keep_children: Annotated[
         bool, typer.Option("--keep-children", help="Let what it leaves behind at its end live.")
     ] = False,
+    worktree: Annotated[
+        bool, typer.Option("--worktree", help="Run it in a git worktree and on a branch of its own.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it has ended; exit with its exit code.")] = False,
     batch: Annotated[
         str | None,
@@ -105,22 +134,26 @@ def spawn(
     force: opt.Force = False,
     json: opt.Json = False,
 ) -> int:
-    """Start a command as a worker.
+    """Start an agent or a command as a worker.
 
     It goes on when this terminal is closed. Without a task, one is made.
     With --wait the exit code is the worker's own (128 + n for signal n; 7 where it has none); Ctrl-C then
     leaves the worker running.
     """
-    modes = (command, shell, batch, roster, resume)
+    modes = (command, shell, batch, roster, resume, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
-        raise UsageError("give one of -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
+        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
+    wishes = {"agent": agent, "driver": driver, "model": model, "effort": effort, "max_turns": max_turns,
+              "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep}  # fmt: skip
     request = SpawnRequest(
         argv=(command or []) if shell is None else ["/bin/sh", "-c", shell],
+        work=_work(prompt, wishes),
         name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
         grace_seconds=grace_seconds, priority=priority, after=after or [], after_any=after_any,
         retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, keep_children=keep_children,
+        worktree=worktree,
     )  # fmt: skip
-    many = command is None and shell is None
+    many = command is None and shell is None and prompt is None
     if many and request != SpawnRequest(argv=[]):
         raise UsageError(
             "an option of one worker is given, but not its command",
@@ -135,6 +168,17 @@ def spawn(
     place = task_for_spawn(task, root=root, force=force)
     spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
     return _answer(place, spawned, wait=wait, json=json, many=many)
+
+
+def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
+    given = {name: value for name, value in wishes.items() if value is not None and value is not False}
+    if prompt is None:
+        if given:
+            option = min(given).replace("_", "-")
+            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint="agentctl spawn --help")
+        return None
+    text = sys.stdin.read() if prompt == "-" else prompt
+    return AgentWork(prompt=text, **given)
 
 
 def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
@@ -158,6 +202,8 @@ def _answer(place: TaskDir, spawned: list[Spawned], *, wait: bool, json: bool, m
 def _tell(spawned: list[Spawned]) -> None:
     for one in spawned:
         out_now(spawned_line(one))
+        for warning in one.warnings:
+            note(f"warning: {plain(warning)}")
 
 
 def spawned_line(one: Spawned) -> str:
@@ -165,7 +211,8 @@ def spawned_line(one: Spawned) -> str:
     pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
     known = ", started before with this key" if one.reused else ""
     message = f": {plain(one.message)}" if one.message else ""
-    return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{message}"
+    place = f", worktree {plain(one.worktree['path'])}" if one.worktree else ""
+    return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{place}{message}"
 
 
 def _read(batch: str) -> list[SpawnRequest]:

@@ -89,3 +89,34 @@ class LiveWorkers:
         ended = sum(row["status"] in _ENDED for row in rows)
         drawn.caption = f"{ended} of {len(rows)} ended"
         self._live.update(drawn, refresh=True)
+
+
+class LiveLines:
+    """Lines on stdout, drawn again at each change; the last ones stay."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False)
+        self._lines: list[str] = []
+
+    def __enter__(self) -> LiveLines:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._live.update(_text_of(self._lines), refresh=True)
+        self._live.stop()
+
+    def show(self, lines: list[str]) -> None:
+        """Draw the last lines that fit: what goes on is mostly there."""
+        self._lines = lines
+        room = max(self._console.height - 2, 3)
+        more = len(lines) - room
+        shown = lines if more <= 0 else [lines[0], f"  ... {more + 1} lines more", *lines[more + 2 :]]
+        self._live.update(_text_of(shown), refresh=True)
+
+
+def _text_of(lines: Sequence[str]) -> Text:
+    return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")

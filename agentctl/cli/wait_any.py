@@ -9,7 +9,7 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.render import how_it_ended, out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.domain.states import Status
+from agentctl.domain.states import STALLED, Status
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.locating import find_task
 from agentctl.operations.waiting import wait_any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = module()
 
-_KINDS = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED)
+_KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED)
 
 
 @verb(
@@ -43,7 +43,9 @@ def wait_any_command(
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option("--for", metavar="LIST", help="Of completed,failed,cancelled,blocked; else all."),
+        typer.Option(
+            "--for", metavar="LIST", help="Of completed,failed,cancelled,blocked,stalled; else all but stalled."
+        ),
     ] = None,
     task: opt.Task = None,
     root: opt.Root = None,
@@ -79,11 +81,11 @@ def _delivery(json: bool) -> Callable[[WaitedEnd], None]:
     return deliver
 
 
-def _statuses(kinds: str | None) -> frozenset[Status] | None:
+def _statuses(kinds: str | None) -> frozenset[str] | None:
     if kinds is None:
         return None
     names = [name.strip() for name in kinds.split(",") if name.strip()]
     unknown = [name for name in names if name not in _KINDS]
     if unknown or not names:
         raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}")
-    return frozenset(Status(name) for name in names)
+    return frozenset(names)

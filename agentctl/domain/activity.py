@@ -1,7 +1,7 @@
 """What an agent did, one JSON object a line of `activity.jsonl`: messages, thoughts, tool calls, sub-agents, usage.
 
 Rows of one id are about one thing: a tool call has a row when it starts, and one when it ends. A row may come late or
-twice; the fold over them gives the same view.
+twice; the fold over them (`activityfold.py`) gives the same view. An end is final: what begins once more has a new id.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+#: How the ids of rows begin that a worker's own `report` writes: no driver's output has them.
+REPORTED = "report-"
 
 
 class RowType(StrEnum):

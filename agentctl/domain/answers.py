@@ -44,12 +44,25 @@ def check_answer(body: Mapping[str, Any], answer: str) -> str:
             if word not in _YES | _NO:
                 raise UsageError(f"{answer!r} is neither yes nor no")
             return "yes" if word in _YES else "no"
+        case "select" if body.get("multiple"):
+            parts = [part.strip() for part in answer.split(",")]
+            return ",".join(_select(body, part) for part in parts)
         case "select":
-            return _option(body.get("options") or [], answer)
+            return _select(body, answer)
         case _:
             if len(answer) > _LONGEST:
                 raise UsageError(f"the answer is too long: {len(answer)} characters; at most {_LONGEST}")
             return answer
+
+
+def _select(body: Mapping[str, Any], answer: str) -> str:
+    """Return the id of the chosen option; where anything `other` is an answer too, that."""
+    try:
+        return _option(body.get("options") or [], answer)
+    except UsageError:
+        if body.get("other") and answer.strip():
+            return answer
+        raise
 
 
 def _option(options: list[Mapping[str, Any]], answer: str) -> str:

@@ -9,6 +9,9 @@ from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
 
 TASK_CREATED = "task.created"
+#: In the log of the task above: a sub-task was made; it was taken back before its worker was accepted.
+SUBTASK_CREATED = "subtask.created"
+SUBTASK_REMOVED = "subtask.removed"
 QUEUED = "agent.queued"
 STARTED = "agent.started"
 BLOCKED = "agent.blocked"
@@ -16,6 +19,11 @@ RESUMED = "agent.resumed"
 RETRYING = "agent.retrying"
 PAUSED = "agent.paused"
 UNPAUSED = "agent.unpaused"
+#: No output for `stallSeconds`; and output again.
+STALLED = "agent.stalled"
+UNSTALLED = "agent.unstalled"
+#: Its own processes have ended, and it waits for the workers that it started.
+AWAITING_CHILDREN = "agent.awaiting_children"
 CANCEL_REQUESTED = "agent.cancel_requested"
 CANCEL_FAILED = "agent.cancel_failed"
 COMPLETED = "agent.completed"

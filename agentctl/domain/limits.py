@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from agentctl.lean import Any, NamedTuple
 
 GIB = 1 << 30
+#: What `maxDepth` can be at most.
+DEEPEST = 64
 
 
 class Limits(NamedTuple):
@@ -17,6 +19,10 @@ class Limits(NamedTuple):
     grace_seconds: float = 5
     max_depth: int = 1
     max_output_bytes: int = GIB
+    #: How long an agent program may try again without getting on.
+    retry_ceiling_seconds: float = 60
+    #: After so long without any output a worker is told to be stalled.
+    stall_seconds: float = 300
 
     def to_json(self) -> dict[str, float]:
         """Return the limits under their names in task.yaml."""
@@ -29,6 +35,8 @@ KEYS = {
     "grace_seconds": "graceSeconds",
     "max_depth": "maxDepth",
     "max_output_bytes": "maxOutputBytes",
+    "retry_ceiling_seconds": "retryCeilingSeconds",
+    "stall_seconds": "stallSeconds",
 }
 FIELDS = {key: name for name, key in KEYS.items()}
 
@@ -37,8 +45,10 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "maxConcurrentAgents": (1, 10_000, True),
     "timeoutSeconds": (0.001, 365 * 86_400, False),
     "graceSeconds": (0, 3600, False),
-    "maxDepth": (0, 64, True),
+    "maxDepth": (0, DEEPEST, True),
     "maxOutputBytes": (1, 1 << 50, True),
+    "retryCeilingSeconds": (0, 86_400, False),
+    "stallSeconds": (0.001, 365 * 86_400, False),
 }
 
 

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
-from agentctl.domain.states import MOVES, TERMINAL, Status
+from agentctl.domain.states import MOVES, STALLED, TERMINAL, Status
 
 
 class Deliverable(NamedTuple):
-    """An end or a block that a wait gives to its consumer."""
+    """An end, a block or a stall that a wait gives to its consumer."""
 
     seq: int
     instance: str
-    status: Status
+    #: A status, or `stalled`.
+    status: str
 
 
 class WorkerView:
@@ -40,8 +41,15 @@ class WorkerView:
     signal: str | None = None
     duration_s: float | None = None
     survivors: Sequence[dict[str, Any]] = ()
+    #: How many workers that it had started lived on when it ended.
+    uncollected = 0
+    #: Its own processes have ended, and it waits for the workers that it started.
+    awaits_children = False
     end_seq: int | None = None
     block_seq: int | None = None
+    stall_seq: int | None = None
+    agent_id: str | None = None
+    driver: str | None = None
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
@@ -65,6 +73,8 @@ class TaskView:
     def __init__(self) -> None:
         self.workers: dict[str, WorkerView] = {}
         self.damage: list[BadLine] = []
+        #: The sub-tasks of the task, in the order in which they were made.
+        self.subtasks: dict[str, None] = {}
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
         """Fold further rows of the log in; what an event cannot mean here is ignored."""
@@ -77,6 +87,8 @@ class TaskView:
             fold = _FOLDS.get(event["type"])
             instance = event.get("agentInstance")
             if fold is None or not instance:
+                if event["type"] in _SUBTASKS:
+                    self._apply_subtask(event)
                 continue
             worker = workers.get(instance)
             if worker is None:
@@ -86,14 +98,24 @@ class TaskView:
                 worker = workers[instance] = WorkerView(instance)
             fold(worker, seq, event)
 
+    def _apply_subtask(self, event: Event) -> None:
+        name = event["payload"].get("taskId")
+        if isinstance(name, str) and is_name(name):
+            if event["type"] == ev.SUBTASK_CREATED:
+                self.subtasks[name] = None
+            else:
+                self.subtasks.pop(name, None)
+
     def deliverables(self) -> list[Deliverable]:
-        """Return every end, and every block that still holds, in the order of the log."""
+        """Return every end, and every block or stall that still holds, in the order of the log."""
         found = []
         for worker in self.workers.values():
             if worker.end_seq is not None:
                 found.append(Deliverable(worker.end_seq, worker.instance, worker.status))
             elif worker.block_seq is not None and worker.status is Status.BLOCKED:
                 found.append(Deliverable(worker.block_seq, worker.instance, worker.status))
+            elif worker.stall_seq is not None:
+                found.append(Deliverable(worker.stall_seq, worker.instance, STALLED))
         found.sort()
         return found
 
@@ -122,7 +144,10 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     agent = payload.get("agent", worker.agent)
     if agent != worker.agent and isinstance(agent, str) and is_name(agent):
         worker.agent = agent
-    if "parent" in payload:
+    if "driver" in payload:
+        worker.driver = _told(payload, "driver", str)
+        worker.agent_id = _told(payload, "agentId", str)
+    if "depth" in payload:
         worker.parent = _told(payload, "parent", str)
         worker.depth = _told(payload, "depth", int, 0)
 
@@ -153,6 +178,14 @@ def _paused(worker: WorkerView, seq: int, event: Event) -> None:
     worker.paused = event["type"] == ev.PAUSED and not worker.is_terminal
 
 
+def _stalled(worker: WorkerView, seq: int, event: Event) -> None:
+    worker.stall_seq = seq if event["type"] == ev.STALLED and not worker.is_terminal else None
+
+
+def _awaiting_children(worker: WorkerView, seq: int, event: Event) -> None:
+    worker.awaits_children = not worker.is_terminal
+
+
 def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
         survivors = _told(event["payload"], "survivors", list, [])
@@ -164,20 +197,23 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
         return
     worker.end_seq = seq
     worker.ended_at = _text(event.get("ts"))
-    worker.paused = False
+    worker.paused = worker.awaits_children = False
     worker.survivors = ()
+    worker.stall_seq = None
     for key, value in event["payload"].items():
         field = _END_FIELDS.get(key)
         if field is not None and isinstance(value, field[1]):
             setattr(worker, field[0], value)
 
 
+_SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
 #: Key of an end's payload -> field of the view, and what its value may be.
 _END_FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "reason": ("reason", str),
     "exitCode": ("exit_code", int),
     "signal": ("signal", str),
     "durationSeconds": ("duration_s", (int, float)),
+    "uncollected": ("uncollected", int),
 }
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
@@ -187,6 +223,9 @@ _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.RESUMED: _resumed,
     ev.PAUSED: _paused,
     ev.UNPAUSED: _paused,
+    ev.STALLED: _stalled,
+    ev.UNSTALLED: _stalled,
+    ev.AWAITING_CHILDREN: _awaiting_children,
     ev.CANCEL_FAILED: _cancel_failed,
     ev.COMPLETED: _ended,
     ev.FAILED: _ended,

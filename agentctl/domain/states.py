@@ -62,7 +62,22 @@ class Reason(StrEnum):
     SCHEMA = "schema"
 
 
+#: No status: a running worker that has put nothing out for a while. A wait may be for that too.
+STALLED = "stalled"
+
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+
+
+class ChildrenAtEnd(StrEnum):
+    """What becomes of the workers that a worker started and that outlive it."""
+
+    #: Its end is told once theirs are; its slot is lent meanwhile.
+    WAIT = "wait"
+    #: They are cancelled.
+    CANCEL = "cancel"
+    #: They go on by themselves.
+    LEAVE = "leave"
+
 
 #: status -> the statuses it can move to. What is not listed is ignored by the projection.
 MOVES: dict[Status, frozenset[Status]] = {

@@ -40,6 +40,8 @@ class Order(NamedTuple):
     #: The command of the `command` driver; the prompt is appended, or given on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
+    #: How long the program may try again without getting on.
+    retry_ceiling_seconds: float = 60
     #: MCP servers to hand to the agent: name -> {command, args, env}.
     mcp_servers: Mapping[str, Any] = {}
     #: JSON schema of the final answer.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentctl.errors import UsageError
-from agentctl.operations.requests import SpawnRequest
+from agentctl.operations.requests import AgentWork, SpawnRequest
 
 _TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
     "text",
@@ -20,7 +20,12 @@ _TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
 _KINDS = {
     "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
     "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
-    "key": _TEXT, "keep_children": _FLAG,
+    "key": _TEXT, "keep_children": _FLAG, "worktree": _FLAG,
+}  # fmt: skip
+#: Keys of work for an agent; a line has these and a prompt, or an argv.
+_WORK = {
+    "prompt": _TEXT, "agent": _TEXT, "driver": _TEXT, "model": _TEXT, "effort": _TEXT, "max_turns": _WHOLE,
+    "max_budget_usd": _NUMBER, "permissions": _TEXT, "keep": _FLAG,
 }  # fmt: skip
 
 
@@ -55,16 +60,22 @@ def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = _snake(key)
-        if name not in _KINDS:
-            raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join(_KINDS)}")
+        kind = _KINDS.get(name) or _WORK.get(name)
+        if kind is None:
+            raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join([*_KINDS, *_WORK])}")
         if name in fields:
             raise UsageError(f"{where}: {key!r} stands twice")
-        if not _fits(item, _KINDS[name]):
-            raise UsageError(f"{where}: {key} must be {_KINDS[name]}, not {item!r}")
+        if not _fits(item, kind):
+            raise UsageError(f"{where}: {key} must be {kind}, not {item!r}")
         fields[name] = item
-    if not fields.get("argv"):
-        raise UsageError(f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]')
-    return SpawnRequest(**fields, where=where)
+    work = {name: fields.pop(name) for name in _WORK if name in fields}
+    if not fields.get("argv") and "prompt" not in work:
+        raise UsageError(
+            f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]; an agent has a prompt instead'
+        )
+    if fields.get("argv") and work:
+        raise UsageError(f"{where}: {min(work)} is for an agent, and argv for a command: give one of them")
+    return SpawnRequest(**fields, work=AgentWork(**work) if work else None, where=where)
 
 
 def _snake(key: str) -> str:

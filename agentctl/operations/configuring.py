@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters import config, roster
 from agentctl.adapters.config import TaskConfig
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.limits import Limits
+from agentctl.domain.limits import DEEPEST, Limits
 from agentctl.errors import AgentctlError, NotFound
 
 
@@ -33,12 +33,18 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
 
     document = taskfile.parse(Path(task.task_file), head)
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
+    # What a sub-task does not say of depth, the tasks above it do.
+    base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
     found = TaskConfig(
-        limits=taskfile.read_limits(document),
+        limits=taskfile.read_limits(document, base),
         title=str(document.value.get("title") or ""),
         parent_task_id=text.get("parentTaskId"),
         root_task_id=text.get("rootTaskId"),
+        parent_instance=text.get("parentInstance"),
+        agent=text.get("agent"),
         created_at=text.get("createdAt"),
+        permissions=taskfile.read_permissions(document),
+        children_at_end=taskfile.read_children_at_end(document),
     )
     with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
         config.store(task, head, found)
@@ -60,6 +66,20 @@ def personal_defaults() -> dict[str, Any]:
     document = taskfile.read_defaults(personal_file())
     taskfile.read_limits(document)
     return dict(document.value.get("config") or {})
+
+
+def driver_order() -> list[str]:
+    """Return the order in which a person wants the drivers tried: `driverOrder` in their config.yaml."""
+    from agentctl.adapters import taskfile
+    from agentctl.drivers.registry import AGENT_DRIVERS
+
+    document = taskfile.read_defaults(personal_file())
+    order = document.value.get(taskfile.DRIVER_ORDER, list(AGENT_DRIVERS))
+    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(AGENT_DRIVERS):
+        raise document.error(
+            (taskfile.DRIVER_ORDER,), f"{taskfile.DRIVER_ORDER} must be a list of {', '.join(AGENT_DRIVERS)}"
+        )
+    return [str(name) for name in order]
 
 
 def personal_file() -> Path:

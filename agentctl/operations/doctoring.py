@@ -22,7 +22,10 @@ from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
+from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
+from agentctl.operations.programcare import examine_programs
+from agentctl.operations.worktreecare import examine_unknown, examine_worktrees
 from agentctl.supervision import environment
 from agentctl.supervision.endings import Ending, decide, read_decision
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
@@ -38,11 +41,12 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
-    findings = list(_machine())
+    findings = [*_machine(), *examine_programs()]
     if root is not None:
         findings += _root(root, fix)
         for task_id in root.task_ids():
             findings += _task(root.task(task_id), fix)
+        findings += examine_unknown(root)
         findings += _strays(root)
     if not any(finding["severity"] in ("warning", "error") for finding in findings):
         findings.append(_finding("ok", "nothing is wrong", str(root.path) if root else ""))
@@ -124,6 +128,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _conditions(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
+    yield from examine_worktrees(task, fix=fix)
     if fix:
         with contextlib.suppress(AgentctlError, OSError):
             roster.mend(task, roster_rows(view))
@@ -219,7 +224,11 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
         agent = task.agent(instance)
         if instance in view.workers or instance in queued or agent.shim.exists() or agent.has_ended:
             continue
+        if agent.worktree.exists() and is_being_made(agent):
+            continue
         if fix:
+            if agent.worktree.exists() and judge(agent) is Condition.LOST and not agent.shim.exists():
+                take_back(agent)  # Not under the lock: git takes its time, and who was making it is proven gone.
             with locked(config.root_of_tree(task).queue_lock):
                 if judge(agent) is Condition.LOST and not agent.shim.exists():
                     shutil.rmtree(agent.path)

@@ -91,6 +91,9 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "pid": worker.pid if worker.attempt == 1 else _pid_of_attempt(task.agent(worker.instance), worker),
         "attempt": worker.attempt,
         "paused": worker.paused,
+        "stalled": worker.stall_seq is not None,
+        "driver": worker.driver,
+        "agentId": worker.agent_id,
         "health": condition.value if is_live and condition else None,
         "parent": worker.parent,
         "depth": worker.depth,
@@ -127,6 +130,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "cancel": read_quietly(agent.cancel) or None,
         "exit": read_quietly(agent.exit) or None,
         "result": read_quietly(agent.result) or None,
+        "worktree": _worktree_of(agent),
         "questions": [
             {**read_quietly(agent.question(name)), "answer": read_quietly(agent.answer(name)).get("answer")}
             for name in agent.question_ids()
@@ -135,3 +139,11 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "stdout": str(agent.stdout),
         "stderr": str(agent.stderr),
     }
+
+
+def _worktree_of(agent: AgentDir) -> dict[str, Any] | None:
+    if not agent.worktree.exists():
+        return None
+    from agentctl.operations.worktrees import told_worktree  # Few workers have one.
+
+    return told_worktree(agent)

@@ -32,19 +32,20 @@ def follow_logs(
         for output in outputs:
             output.watch(watch)
         while True:
-            is_live = follow and _is_live(agent)
+            goes_on = follow and is_live(agent)
             given = False
             for output in outputs:
                 for chunk in output.read():
                     given = True
                     yield output.name, chunk
-            if not is_live:
+            if not goes_on:
                 return
             if not given:
                 watch.sleep(None)
 
 
-def _is_live(agent: AgentDir) -> bool:
+def is_live(agent: AgentDir) -> bool:
+    """Tell whether a worker may still write."""
     return not agent.has_ended and judge(agent) in _LIVE
 
 
@@ -54,7 +55,7 @@ class _Output:
     def __init__(self, name: str, path: FilePath, tail: int | None) -> None:
         self.name = name
         self._path = path
-        self._offset = 0 if tail is None else _start_of_tail(path, tail)
+        self._offset = 0 if tail is None else start_of_tail(path, tail)
 
     def watch(self, watch: Watch) -> None:
         if self._path.exists():
@@ -76,7 +77,7 @@ class _Output:
             os.close(fd)
 
 
-def _start_of_tail(path: str, lines: int) -> int:
+def start_of_tail(path: str, lines: int) -> int:
     """Return the offset at which the last `lines` lines of a file begin."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

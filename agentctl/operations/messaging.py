@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_json, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.adapters.watch import Watch
@@ -19,13 +19,17 @@ from agentctl.operations.locating import caller_or_refuse, find_agent, who
 _READ = "read"
 
 
-def send(task: TaskDir, instance: str, text: str) -> dict[str, Any]:
+def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False) -> dict[str, Any]:
     """Put a message into a worker's inbox, durably.
+
+    Args:
+        interrupt: An agent that works gets it now, and not in its next turn.
+        close: Let an agent that was kept end; there may be no text then.
 
     Raises:
         Refused: The worker has ended.
     """
-    if not text.strip():
+    if not text.strip() and not close:
         raise UsageError("the message is empty")
     agent = find_agent(task, instance)
     make_folder(agent.inbox)
@@ -33,7 +37,8 @@ def send(task: TaskDir, instance: str, text: str) -> dict[str, Any]:
         if agent.has_ended:
             raise Refused(f"{instance} has ended; nobody would read the message", hint=f"agentctl result {instance}")
         number = len(_messages(agent)) + 1
-        message = {"id": f"m{number}", "from": who(), "at": now_iso(), "text": text}
+        message: dict[str, Any] = {"id": f"m{number}", "from": who(), "at": now_iso(), "text": text}
+        message |= ({"interrupt": True} if interrupt else {}) | ({"close": True} if close else {})
         write_whole(agent.inbox / f"{number:06d}.json", to_json(message))
         payload = {"id": message["id"], "size": len(text)}
         event = ev.make_event(now_iso(), ev.MESSAGE_SENT, task.id, who(), payload, instance)
@@ -67,13 +72,32 @@ def _messages(agent: AgentDir) -> list[str]:
 
 def _take(agent: AgentDir) -> dict[str, Any] | None:
     with locked(agent.lock):
-        mark = agent.inbox / _READ
-        done = 0
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            done = int(mark.read_text(encoding="ascii"))
-        names = _messages(agent)
-        if done >= len(names):
-            return None
-        message = read_json(agent.inbox / names[done])
-        write_whole(mark, str(done + 1).encode(), durable=False)
+        message = next_message(agent)
+        if message is not None:
+            mark_read(agent)
         return message
+
+
+def unread(agent: AgentDir) -> list[str]:
+    """Return the texts of the messages that a worker has not been passed."""
+    if not agent.inbox.exists():
+        return []
+    names = _messages(agent)[_read_count(agent) :]
+    return [text for name in names if (text := str(read_quietly(agent.inbox / name).get("text") or "").strip())]
+
+
+def next_message(agent: AgentDir) -> dict[str, Any] | None:
+    """Return a worker's first unread message, which stays unread until `mark_read`."""
+    names, done = _messages(agent), _read_count(agent)
+    return read_json(agent.inbox / names[done]) if done < len(names) else None
+
+
+def mark_read(agent: AgentDir) -> None:
+    """Note that the first unread message has been passed on."""
+    write_whole(agent.inbox / _READ, str(_read_count(agent) + 1).encode(), durable=False)
+
+
+def _read_count(agent: AgentDir) -> int:
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return int((agent.inbox / _READ).read_text(encoding="ascii"))
+    return 0

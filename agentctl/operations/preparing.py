@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import (
@@ -23,14 +25,18 @@ from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name
 from agentctl.domain.states import Status
-from agentctl.errors import Refused
+from agentctl.errors import Refused, UsageError
 from agentctl.operations.locating import Caller
-from agentctl.operations.requests import Spawned, SpawnRequest
+from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import failpoints
 from agentctl.supervision.judging import judge, queued_instances, settle
+from agentctl.supervision.kinship import task_name
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tickets import NO_ENVIRONMENT
+
+if TYPE_CHECKING:
+    from agentctl.operations.ordering import Ordered
 
 
 @dataclass(slots=True)
@@ -42,34 +48,85 @@ class Prepared:
     spec: WorkerSpec
     environ: dict[bytes, bytes]
     environment: str = NO_ENVIRONMENT
+    warnings: tuple[str, ...] = ()
+    worktree: dict[str, str] | None = None
 
 
 def prepare(
     task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int, around: Surroundings
 ) -> Prepared | Spawned:
     cwd, environ = around.folder(request), around.environ(request)
-    around.check_program(request, cwd, environ)
+    ordered = _order(task, request, environ)
+    argv = ordered.argv if ordered else list(request.argv)
+    around.check_program(argv, cwd, environ)
     agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
     if isinstance(agent, Spawned):
         return agent
     try:
         failpoints.reached("spawn.after-mkdir")
+        made = _isolate(agent, request, ordered, _Made(cwd, environ), argv)
         spec = WorkerSpec(
-            instance=agent.instance, agent="command", argv=list(request.argv), cwd=cwd,
-            env_names=sorted(os.fsdecode(name) for name in environ), umask=_umask(),
-            timeout_s=limits.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds,
+            instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
+            env_names=sorted(os.fsdecode(name) for name in made.environ), umask=_umask(),
+            timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
             after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
             keep_children=request.keep_children, key=request.key, depth=depth,
-            parent=parent.instance if parent and depth else None,
+            parent=parent.instance if parent else None,
+            parent_task=task_name(parent.task, task) if parent else None,
+            order=ordered.of(agent, made.cwd).to_json() if ordered else None,
+            agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
+            artifacts=list(request.artifacts) or None,
         )  # fmt: skip
         write_whole(agent.spec, to_json(spec.to_json()), durable=False)
     except BaseException:
         remove_folder(agent)
         raise
     failpoints.reached("spawn.after-spec")
-    return Prepared(request, agent, spec, environ)
+    warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
+    return Prepared(request, agent, spec, made.environ, warnings=warnings, worktree=made.worktree)
+
+
+class _Made(NamedTuple):
+    """Where a worker is to run."""
+
+    cwd: str
+    environ: dict[bytes, bytes]
+    warnings: Sequence[str] = ()
+    worktree: dict[str, str] | None = None
+
+
+def _isolate(
+    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str]
+) -> _Made:
+    """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
+    continues = request.work is not None and request.work.order is not None
+    if not continues and not request.worktree and not (ordered and ordered.wants_worktree):
+        return here
+    from agentctl.operations.isolating import adopt_worktree, find_origin, make_worktree, without_repository
+
+    if continues:
+        record = adopt_worktree(agent, here.cwd)
+        if record is None:
+            return here
+    else:
+        record = make_worktree(agent, find_origin(here.cwd))
+    failpoints.reached("spawn.after-worktree")
+    cwd, environ = record["cwd"], without_repository(here.environ, request.env)
+    try:
+        check_program(argv, cwd, environ)
+    except UsageError as error:  # A relative path to what is not committed.
+        raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
+    return _Made(cwd, environ, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+
+
+def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:
+    if request.work is None:
+        return None
+    from agentctl.operations.ordering import make_order  # YAML and the definitions: only for agents.
+
+    return make_order(task, request.work, environ)
 
 
 def _umask() -> int:
@@ -87,10 +144,22 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Ag
                 f"the instance {request.name!r} exists already in task {task.id}", hint="choose another --name"
             )
         return agent
-    base = base_name(request.argv[0])
+    base = base_name(request.work.agent_id or request.work.agent if request.work else request.argv[0])
     while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):
         pass  # Another spawn has taken it.
     return agent
+
+
+def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) -> float:
+    if request.timeout_seconds is not None:
+        return request.timeout_seconds
+    own = ordered.timeout_seconds if ordered else None
+    return limits.timeout_seconds if own is None else own
+
+
+def _agent_id(request: SpawnRequest, agent: AgentDir) -> str | None:
+    """Return the name of the chain of runs that an agent's worker begins, or goes on with."""
+    return (request.work.agent_id or agent.instance) if request.work else None
 
 
 def _make(agent: AgentDir) -> bool:
@@ -154,5 +223,9 @@ def _spawned_of(agent: AgentDir) -> Spawned:
 
 
 def remove_folder(agent: AgentDir) -> None:
+    if agent.worktree.exists():
+        from agentctl.operations.isolating import take_back
+
+        take_back(agent)
     with contextlib.suppress(OSError):
         shutil.rmtree(agent.path)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import eventlog
+from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import storage_errors, to_json, write_whole
+from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
+from agentctl.domain.activity import REPORTED, Row, RowType
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.locating import caller_or_refuse
 
@@ -30,7 +32,7 @@ def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
     with locked(agent.lock):
         _refuse_if_ended(agent)
         write_whole(agent.progress, to_json(row), durable=False)
-        _note(agent, {"type": "progress", **row})
+        _note(agent, {**_row(RowType.PROGRESS, text), "percent": percent})
     return row
 
 
@@ -39,7 +41,7 @@ def report_message(text: str) -> dict[str, Any]:
     if not text.strip():
         raise UsageError("the message is empty")
     agent = caller_or_refuse("report message").agent
-    row = {"at": now_iso(), "type": "message", "text": text}
+    row = _row(RowType.MESSAGE, text)
     with locked(agent.lock):
         _refuse_if_ended(agent)
         _note(agent, row)
@@ -80,15 +82,11 @@ def _refuse_if_ended(agent: AgentDir) -> None:
         raise Refused(f"{agent.instance} has ended; what it reports now is not kept")
 
 
+def _row(kind: RowType, text: str | None) -> dict[str, Any]:
+    """Return a row of the activity; its id is told from those of a driver, whose rows can be made again."""
+    return Row(kind, f"{REPORTED}{os.urandom(6).hex()}", text=text).to_json(now_iso())
+
+
 def _note(agent: AgentDir, row: dict[str, Any]) -> None:
-    """Append a row to the worker's activity (the caller holds the instance's lock)."""
-    with storage_errors(agent.activity, "append to"):
-        fd = os.open(agent.activity, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            data = to_json(row)
-            size = os.fstat(fd).st_size
-            if os.write(fd, data) < len(data):
-                os.ftruncate(fd, size)
-                raise OSError(28, "No space left on device")
-        finally:
-            os.close(fd)
+    """Append a row to the worker's activity."""
+    ActivityWriter(agent.activity).write(to_json(row))

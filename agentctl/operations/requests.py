@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,31 @@ from agentctl.supervision.tickets import HIGHEST, LOWEST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpawnRequest:
-    """A worker to be started; times in seconds, None takes the task's limit."""
+class AgentWork:
+    """Work for an agent; what is None is the definition's to say."""
 
-    argv: list[str]
+    prompt: str
+    agent: str = "general"
+    driver: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_turns: int | None = None
+    max_budget_usd: float | None = None
+    #: `ask`, `allow`, `deny`, or rules {tool, pattern, answer}.
+    permissions: str | list[dict[str, str]] | None = None
+    #: Stay for more messages after the answer.
+    keep: bool = False
+    #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
+    order: Mapping[str, Any] | None = None
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpawnRequest:
+    """A worker to be started: a command, or work for an agent; times in seconds, None takes the task's limit."""
+
+    argv: list[str] = field(default_factory=list)
+    work: AgentWork | None = None
     name: str | None = None
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +55,10 @@ class SpawnRequest:
     retry_delay_seconds: float = 1.0
     key: str | None = None
     keep_children: bool = False
+    #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
+    worktree: bool = False
+    #: The files that it is given to work with.
+    artifacts: Sequence[str] = ()
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 
@@ -49,6 +74,10 @@ class Spawned:
     #: The key was known: this is the worker that has it.
     reused: bool = False
     message: str | None = None
+    #: What its agent program cannot do of what was wished.
+    warnings: tuple[str, ...] = ()
+    #: {path, branch} of its own.
+    worktree: Mapping[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `spawn --json` prints it."""
@@ -59,7 +88,8 @@ class Spawned:
             "taskId": self.task_id,
             "reused": self.reused,
         }
-        return value | ({"message": self.message} if self.message else {})
+        more = {"message": self.message, "warnings": list(self.warnings), "worktree": self.worktree}
+        return value | {key: item for key, item in more.items() if item}
 
 
 @contextlib.contextmanager
@@ -71,6 +101,13 @@ def told_by_line(request: SpawnRequest) -> Iterator[None]:
         if request.where and not error.message.startswith(request.where):
             error.message = f"{request.where}: {error.message}"
         raise
+
+
+def agent_named(request: SpawnRequest) -> str:
+    """Return the agent that a request is for."""
+    if request.work is None:
+        return "command"
+    return str(request.work.order["agent"]) if request.work.order else request.work.agent
 
 
 def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
@@ -85,6 +122,8 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
     for request in requests:
         with told_by_line(request):
             _check_numbers(request)
+            if request.work is not None:
+                _check_work(request.work)
             _check_texts(request)
             for name in request.after:
                 _check_after(task, name, known)
@@ -113,10 +152,21 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
 
 
+def _check_work(work: AgentWork) -> None:
+    from agentctl.domain.agentspec import EFFORTS  # Commands have no need of it.
+
+    if work.max_turns is not None and work.max_turns < 1:
+        raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
+    if work.max_budget_usd is not None and not 0 < work.max_budget_usd < 1e9:
+        raise UsageError(f"max_budget_usd must be more than 0, not {work.max_budget_usd:g}")
+    if work.effort is not None and work.effort not in EFFORTS:
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {work.effort!r}")
+
+
 def _check_texts(request: SpawnRequest) -> None:
     """Refuse what the system cannot be given: a NUL ends a text there, and half a surrogate pair has no bytes."""
     texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [request.cwd or ""],
-             "key": [request.key or ""]}  # fmt: skip
+             "key": [request.key or ""], "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
     for what, parts in texts.items():
         for part in parts:
             try:
@@ -129,13 +179,13 @@ def _check_texts(request: SpawnRequest) -> None:
         raise UsageError("env has a name that is empty or holds a =")
 
 
-def check_program(request: SpawnRequest, cwd: str, environ: Mapping[bytes, bytes]) -> None:
+def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes]) -> None:
     """Refuse a missing program before the name is taken."""
-    if not request.argv or not request.argv[0]:
+    if not argv or not argv[0]:
         raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
     if not os.path.isdir(cwd):
         raise UsageError(f"the working folder {cwd} does not exist", hint="--cwd names another")
-    program = request.argv[0]
+    program = argv[0]
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     place = os.path.join(cwd, program) if os.sep in program else program
     if shutil.which(place, path=path) is None:

@@ -9,40 +9,53 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_agent
+from agentctl.operations.worktrees import ensure_recorded, patch_of
 
 DEFAULT_MAX_BYTES = 4000
+_OF_AGENTS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
 
 def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
     """Return a worker's result: what it declared, else the tail of its stdout.
 
     Returns:
-        {agentInstance, status, reason, source: declared|stdout|none, summary, text, truncated, size, sha256, path,
-        files}
+        {agentInstance, status, reason, source: declared|agent|stdout|none, summary, text, truncated, size, sha256,
+        path, files}
         `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
-        declared result: its summary in result.json). `files`: [{path, size, sha256}], what was declared with it.
+        declared result or an agent's last words: in result.json). `files`: [{path, size, sha256}], what came with it.
     """
     agent = find_agent(task, instance)
-    row = show_worker(task, instance)
+    row = _row(task, agent)
     declared = read_quietly(agent.result)
     found = _declared(declared, agent.result, max_bytes) if declared else _tail(agent, max_bytes)
+    found["files"] = [*found["files"], *patch_of(row["worktree"])]
     head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
-    return {**head, **found}
+    return {**head, **found, "worktree": row["worktree"]}
+
+
+def _row(task: TaskDir, agent: AgentDir) -> dict[str, Any]:
+    row = show_worker(task, agent.instance)
+    if row["worktree"] and not row["worktree"]["changes"]:  # Its shim died before it could make the patch.
+        ensure_recorded(agent)
+        row = show_worker(task, agent.instance)
+    return row
 
 
 def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any]:
-    files = value.get("artifacts") or []
-    summary = str(value.get("summary") or "")
-    cut = summary.encode()[:max_bytes].decode(errors="ignore")
+    summary, final = str(value.get("summary") or ""), value.get("finalMessage")
+    is_final = isinstance(final, str) and not value.get("isDeclared")
+    text = final if is_final and isinstance(final, str) else summary
+    cut = text.encode()[:max_bytes].decode(errors="ignore")
     return {
-        "source": "declared",
-        "summary": cut,
+        "source": "agent" if is_final else "declared",
+        "summary": summary.encode()[:max_bytes].decode(errors="ignore") if not is_final else None,
         "text": cut,
-        "truncated": cut != summary,
-        "size": len(summary.encode()),
-        "sha256": hashlib.sha256(summary.encode()).hexdigest(),
+        "truncated": cut != text,
+        "size": len(text.encode()),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
         "path": path,
-        "files": files,
+        "files": value.get("artifacts") or [],
+        **{key: value[key] for key in _OF_AGENTS if key in value},
     }
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.config import TaskConfig, root_of_tree
 from agentctl.adapters.files import make_durable, read_quietly, sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.roster import Row, mark_stale, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
-from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.configuring import read_config
-from agentctl.operations.locating import TASK_VARIABLE, Caller, caller, current_task, find_root, find_task, who
+from agentctl.operations.lineage import depth_in, refuse_if_barred, true_caller
+from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, who
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
-from agentctl.operations.requests import Spawned, SpawnRequest, check_requests, told_by_line
+from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
 from agentctl.operations.sandboxes import refuse_in_sandbox
 from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import environment, failpoints
@@ -35,7 +35,7 @@ from agentctl.supervision.dispatch import (
     give_orders,
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
-from agentctl.supervision.spec import read_spec
+from agentctl.supervision.kinship import enlist, parent_of
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     forget_environment,
@@ -73,10 +73,11 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request that cannot be meant; nothing was started.
     """
-    limits = read_config(task).limits
-    parent = caller()
-    depth = _depth(task, parent, limits)
+    config = read_config(task)
+    parent = true_caller()
+    depth = depth_in(task, parent)
     check_requests(task, requests)
+    _check_bound(task, config, requests, parent)
     root = root_of_tree(task)
     refuse_in_sandbox(root, parent)
     reused: dict[int, Spawned] = {}
@@ -85,7 +86,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     try:
         for index, request in enumerate(requests):
             with told_by_line(request):
-                found = prepare(task, request, limits, parent, depth, around)
+                found = prepare(task, request, config.limits, parent, depth, around)
             if isinstance(found, Prepared):
                 prepared.append(found)
             else:
@@ -101,27 +102,6 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
-def _depth(task: TaskDir, parent: Caller | None, limits: Limits) -> int:
-    """Return the depth of a worker started from here, as the parent's own file tells it."""
-    agent = parent.agent if parent is not None and parent.task.path == task.path else None
-    if parent is None or agent is None or not agent.spec.exists():
-        return 0
-    _refuse_if_ending(agent)
-    depth = read_spec(agent.spec).depth + 1
-    if depth > limits.max_depth:
-        raise Refused(
-            f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is "
-            f"{limits.max_depth}",
-            hint=f"raise maxDepth in {task.task_file}",
-        )
-    return depth
-
-
-def _refuse_if_ending(parent: AgentDir) -> None:
-    if parent.has_ended or parent.cancel.exists():
-        raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
-
-
 def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: bool) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock."""
     blobs = {(task.id, item.agent.instance): environment.pack(item.environ) for item in prepared}
@@ -134,14 +114,35 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
             if not queue:
                 before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
                 check_free(root, len(prepared))
-            for parent in {item.spec.parent for item in prepared if item.spec.parent}:
-                _refuse_if_ending(task.agent(parent))  # Again: a cancel looks for children behind this lock.
+            _enlist(prepared)
             _line_up(root, task, prepared)
             done = _start(root, blobs)
     finally:
         carry_out(root, before)
     give_orders(root, done, blobs)
     return done
+
+
+def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest], parent: Caller | None) -> None:
+    """Refuse another agent in a sub-task: it is bound to one. What that one starts there itself is its own affair."""
+    if config.agent is None or (parent is not None and parent.task.path == task.path):
+        return
+    for request in requests:
+        agent = agent_named(request)
+        if agent != config.agent:
+            raise Refused(
+                f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
+                hint=f'agentctl subtask {agent} "TITLE" makes another one',
+            )
+
+
+def _enlist(prepared: list[Prepared]) -> None:
+    """Put the names of children down in their parent's folder, under the lock behind which a cancel looks for them."""
+    parent = parent_of(prepared[0].agent) if prepared[0].spec.parent else None
+    if parent is not None:
+        refuse_if_barred(parent)  # Again: it may have been cancelled since.
+        for item in prepared:
+            enlist(parent, item.agent)
 
 
 def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
@@ -187,8 +188,16 @@ def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str],
 
 def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
     spec = item.spec
-    payload: dict[str, Any] = {"agent": spec.agent, "command": " ".join(spec.argv)[:_COMMAND_SHOWN]}
-    more = {"parent": spec.parent, "depth": spec.depth, "after": spec.after}
+    command = " ".join(spec.argv) if item.request.work is None else item.request.work.prompt
+    payload: dict[str, Any] = {"agent": spec.agent, "command": command[:_COMMAND_SHOWN]}
+    kin = {"parentInstance": spec.parent, "parentTaskId": spec.parent_task}
+    more = {
+        "agentId": spec.agent_id,
+        "driver": (spec.order or {}).get("driver"),
+        **({"parent": spec.parent} if spec.parent_task is None else kin),
+        "depth": spec.depth,
+        "after": spec.after,
+    }
     payload |= {key: value for key, value in more.items() if value}
     return ev.make_event(now_iso(), ev.QUEUED, task.id, who(), payload, spec.instance)
 
@@ -238,8 +247,9 @@ def _row_of(agent: AgentDir, spawned: Spawned) -> tuple[Status, str | None]:
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
     return Spawned(
-        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message
-    )
+        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message,
+        warnings=item.warnings, worktree=item.worktree,
+    )  # fmt: skip
 
 
 def _outcome(root: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:

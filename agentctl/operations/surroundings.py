@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import UsageError
@@ -37,11 +38,11 @@ class Surroundings:
             self._environs[extra] = environ
         return dict(self._environs[extra])
 
-    def check_program(self, request: SpawnRequest, cwd: str, environ: dict[bytes, bytes]) -> None:
+    def check_program(self, argv: Sequence[str], cwd: str, environ: dict[bytes, bytes]) -> None:
         """Refuse a missing program, as `requests.check_program` does."""
-        asked = (*request.argv[:1], cwd, environ.get(b"PATH"))
+        asked = (*argv[:1], cwd, environ.get(b"PATH"))
         if asked not in self._checked:
-            check_program(request, cwd, environ)
+            check_program(argv, cwd, environ)
             self._checked.add(asked)
 
     def first_free(self, base: str) -> int:

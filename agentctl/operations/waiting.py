@@ -26,14 +26,15 @@ from agentctl.supervision.dispatch import Lender, carry_out, dispatch_locked
 from agentctl.supervision.slots import loan_lock, place_of
 
 DEFAULT_CONSUMER = "default"
+_ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitedEnd:
-    """A worker that ended, or is blocked."""
+    """A worker that ended, is blocked or has stalled."""
 
     agent_instance: str
-    status: Status
+    status: str
     reason: str | None = None
     exit_code: int | None = None
     signal: str | None = None
@@ -58,7 +59,7 @@ def wait_any(
     *,
     timeout_s: float | None,
     consumer: str | None,
-    kinds: frozenset[Status] | None,
+    kinds: frozenset[str] | None,
     deliver: Callable[[WaitedEnd], None],
 ) -> None:
     """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
@@ -67,7 +68,7 @@ def wait_any(
         instances: Only these; none: all of the task, or within a worker all that it started.
         timeout_s: None takes the task's `timeoutSeconds`.
         consumer: None is `default`, or within a worker that worker.
-        kinds: Only these statuses; others stay undelivered.
+        kinds: Only these statuses, and `stalled`; others stay undelivered. None is every end and every block.
 
     Raises:
         WaitTimedOut: Nothing came in time. Nobody was harmed.
@@ -81,7 +82,7 @@ def wait_any(
     with Vigil(task) as vigil, _lending(vigil) as lender:
         while True:
             view = vigil.update()
-            wanted = [item for item in _targets(view, names) if kinds is None or item.status in kinds]
+            wanted = [item for item in _targets(view, names) if item.status in (_ALL if kinds is None else kinds)]
             claim = cursor.claim(wanted)
             if claim is not None:
                 _take_back(vigil, lender)
@@ -110,7 +111,7 @@ def _give(cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[Waite
     cursor.mark(claim, view.deliverables())
 
 
-def _waited(worker: WorkerView, status: Status, redelivered: bool = False) -> WaitedEnd:
+def _waited(worker: WorkerView, status: str, redelivered: bool = False) -> WaitedEnd:
     return WaitedEnd(
         agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
         signal=worker.signal, redelivered=redelivered,

@@ -14,6 +14,7 @@ from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -23,10 +24,11 @@ from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.supervision import environment, failpoints
+from agentctl.supervision import environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.offspring import Offspring, wake_parent
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import Ticket, remove_ticket
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 _STORAGE_RETRY_S = 1.0
 _LONGEST_BACK_OFF_S = 60.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+#: Of an agent, only what may be better in a while: it costs money each time.
+_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.MODEL_ERROR})
 
 Answer = Callable[[dict[str, Any]], None]
 
@@ -71,10 +75,11 @@ class Guard:
     """One worker, over all of its attempts."""
 
     def __init__(
-        self, root: TaskDir, ticket: Ticket, agent: AgentDir, blob: bytes | None,
+        self, root: TaskDir, ticket: Ticket, folder: FilePath, blob: bytes | None,
         wakeups: Wakeups, debt: RosterDebt, answer: Answer,
     ) -> None:  # fmt: skip
-        self.root, self.ticket, self.agent = root, ticket, agent
+        self.root, self.ticket = root, ticket
+        self.agent = root.sibling(ticket.task_id).agent(ticket.instance)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
         self.since = 0
@@ -82,6 +87,7 @@ class Guard:
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
+        self.offspring = Offspring(self.agent, root, folder)
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -139,7 +145,8 @@ class Guard:
     def _attempts(self, control: int) -> bool:
         while True:
             ending, kept = self._one_attempt(control, self.attempt)
-            if ending.reason not in _TRIED_AGAIN or self.attempt > self.spec.retries or self.agent.cancel.exists():
+            tried_again = _TRIED_AGAIN if self.spec.order is None else _AGENT_TRIED_AGAIN
+            if ending.reason not in tried_again or self.attempt > self.spec.retries or self.agent.cancel.exists():
                 break
             try:
                 if not self._wait_for_next(control, ending, self.attempt):
@@ -148,11 +155,21 @@ class Guard:
             except StorageError:
                 break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
             self.attempt += 1
-        self._keep(ending)
+        self._keep(ending._replace(uncollected=self._outlast(control)))
         return kept
 
+    def _outlast(self, control: int) -> list[str]:
+        """Outlast the workers that this one has started, as its task says; return those that it left behind."""
+
+        def rest(seconds: float) -> None:
+            wait_readable([self.wakeups.fd, control], seconds)
+            self.wakeups.drain(control)
+            self.debt.pay_if_due()
+
+        return self.offspring.outlast(rest, self._event)
+
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
-        if self.agent.cancel.exists():
+        if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
             return self._cancelled_ending(number), False
         try:
             unborn = fork_worker(self.agent, self.spec, self._environ())
@@ -174,7 +191,7 @@ class Guard:
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie)
+        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event)
         watched.abandoned = self.abandoned
         outcome = watched.watch()
@@ -218,10 +235,14 @@ class Guard:
         return Ending(status=Status.CANCELLED, by=_by(self.agent), attempt=attempt)
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
-        status, reason = outcome.status, outcome.reason
+        status, reason, message = outcome.status, outcome.reason, outcome.message
+        if self.spec.order is not None:
+            from agentctl.shim.verdict import verdict_of
+
+            status, reason, message = verdict_of(self.agent, outcome)
         return Ending(
             status=status, reason=reason, by=_by(self.agent) if status is Status.CANCELLED else "agentctl",
-            exit_code=outcome.exit_code, signal=outcome.signal, message=outcome.message, started_at=started_at,
+            exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
             duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
             usage=outcome.usage,
         )  # fmt: skip
@@ -248,6 +269,10 @@ class Guard:
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
+        if self.agent.worktree.exists():
+            from agentctl.shim import patching  # Few workers have a worktree.
+
+            patching.record(self.agent, environment.unpack(self.blob or b""), self.wakeups)
         while True:
             try:
                 decide(self.agent, ending)
@@ -262,6 +287,8 @@ class Guard:
                 wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
                 self.wakeups.drain()
         remove_ticket(self.root, self.ticket)
+        if self.spec.parent:
+            wake_parent(self.agent)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         self.debt.add_ended(self.agent, self.spec.agent)
 

@@ -89,8 +89,8 @@ class _Shim:
 
     def _guard(self, ticket: Ticket) -> bool:
         """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
-        agent = self.root.sibling(ticket.task_id).agent(ticket.instance)
-        guard = Guard(self.root, ticket, agent, self._environment(ticket), self.wakeups, self.debt, self.answer)
+        blob = self._environment(ticket)
+        guard = Guard(self.root, ticket, self.folder, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
         self.was_refused = guard.was_refused
         return leaves_children

@@ -22,6 +22,7 @@ from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.timelimit import TimeLimit
 from agentctl.supervision import failpoints, questions
 from agentctl.supervision.endings import from_wait_status
+from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tree import below_me, without_shim
 
@@ -60,13 +61,14 @@ class Charge(NamedTuple):
     spec: WorkerSpec
     pid: int
     cookie: str
+    offspring: Offspring
 
 
 class Attempt:
     """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
 
     def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
-        self.agent, self.spec, self.pid, cookie = charge
+        self.agent, self.spec, self.pid, cookie, self.offspring = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
         leader = processes.identify(self.pid)
         # Without child subreapers (macOS) the tree is found as far as it can be.
@@ -79,12 +81,15 @@ class Attempt:
         self.message: str | None = None
         self.step: Escalation | None = None
         self.grace_s = self.spec.grace_s
+        #: A cancel waits for the ends of the workers that this one has started.
+        self.is_held = False
         self.is_paused = False
         self.is_blocked = False
         self.askers: dict[int, str] = {}
         #: Questions whose asker was told to be gone; kept over all attempts.
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         self.swept: list[dict[str, Any]] = []
+        self.output_size, self.quiet_since, self.is_stalled = -1, self.began, False
 
     def watch(self) -> Outcome:
         """Watch to the end."""
@@ -118,12 +123,15 @@ class Attempt:
         # The decision between an end and a cancel: only a request that is on disk by now counts.
         if self.cause is None and self.agent.cancel.exists():
             self.cause = Status.CANCELLED
+        self.is_held = False
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
         if self.agent.cancel.exists() and self.leader is None:
-            self._stop_for(Status.CANCELLED, None)
-            self._take_grace()
+            self.is_held = self.step is None and self.cause is None and self.offspring.holds_cancel()
+            if not self.is_held:
+                self._stop_for(Status.CANCELLED, None)
+                self._take_grace()
         self._look_at_pause()
         self._look_at_questions()
 
@@ -167,17 +175,30 @@ class Attempt:
             self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waiting else Status.RUNNING))
 
     def _look_at_limits(self) -> None:
-        """About once a second: too much output, or a task that somebody removed."""
+        """About once a second: too much output, none for long, or a task that somebody removed."""
         size = sum(_size_of(path) for path in (self.agent.stdout, self.agent.stderr))
+        self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
             self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
         if not self.agent.task.events.exists() and not self.agent.task.path.exists():
             self._stop_for(Status.CANCELLED, "its task was removed")
 
+    def _look_at_stall(self, size: int) -> None:
+        """Tell, once, that nothing was put out for long, and that it goes on. Whoever waits or is paused is not stalled."""
+        now, is_quiet = monotonic(), size == self.output_size
+        if not is_quiet or self.is_paused or self.is_blocked or self.step is not None:
+            self.output_size, self.quiet_since = size, now
+        is_stalled = now - self.quiet_since >= self.spec.stall_s
+        if is_stalled != self.is_stalled:
+            self.is_stalled = is_stalled
+            self._tell(ev.STALLED if is_stalled else ev.UNSTALLED, {"seconds": self.spec.stall_s} if is_stalled else {})
+
     # -- what is done about it -----------------------------------------------------------------------------------
 
     def _stop_for(self, cause: Reason | Status, message: str | None) -> None:
         """Begin the escalation; the first cause stays the reason."""
+        if self.is_held:
+            return
         if self.cause is not None:
             if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
                 self._take(begin(monotonic(), self.grace_s, Stage.KILL))

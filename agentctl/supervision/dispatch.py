@@ -15,22 +15,24 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.errors import NoFreeSlot
 from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
+from agentctl.supervision.kinship import ancestors
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
+    count_idle,
     describe_taken,
     guest_place,
     guests_of,
+    idle_place,
     move_guests,
     place_of,
     starting_of,
     survey,
 )
-from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, forget_environment, read_queue
 
 Blobs = Mapping[tuple[str, str], bytes]
@@ -114,7 +116,7 @@ def dispatch_locked(
         for ticket in ready_tickets(root, queue, starting_of(found), given or (), done.removed):
             if not _has_environment(ticket, folder, given):
                 continue
-            place = found.free.pop(0) if found.free else _lent(root, ticket, lender)
+            place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
             if place is None and lender is None:
                 break
             if place is None:
@@ -151,8 +153,9 @@ def check_free(root: TaskDir, wanted: int) -> None:
         folder = environment.store_folder()
         tickets = ready_tickets(root, queue, starting_of(found), (), [])
         ready = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
-        spoken_for = sum(1 for _ in islice(ready, len(found.free)))
-        if len(found.free) - spoken_for < wanted:
+        free = len(found.free) + count_idle(root)
+        spoken_for = sum(1 for _ in islice(ready, free))
+        if free - spoken_for < wanted:
             names = describe_taken(found.taken)
             raise NoFreeSlot(
                 f"{len(found.taken)} of {cap} slots are in use: {names}"
@@ -179,16 +182,5 @@ def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
 
 
 def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
-    task, name, seen = root.sibling(ticket.task_id), ticket.instance, set()
-    while name not in seen:
-        seen.add(name)
-        try:
-            parent = read_spec(task.agent(name).spec).parent
-        except AgentctlError:
-            return False
-        if parent is None:
-            return False
-        if (task.id, parent) == (lender.task_id, lender.instance):
-            return True
-        name = parent
-    return False
+    agent = root.sibling(ticket.task_id).agent(ticket.instance)
+    return any((above.task.id, above.instance) == lender for above in ancestors(agent))

@@ -41,6 +41,8 @@ class Ending(NamedTuple):
     swept: Sequence[dict[str, Any]] = ()
     #: What `--keep-children` let live.
     kept: Sequence[dict[str, Any]] = ()
+    #: The workers that it had started and that lived on when it ended: `task/instance`.
+    uncollected: Sequence[str] = ()
     usage: dict[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Ending(NamedTuple):
             "attempt": self.attempt,
             "swept": self.swept,
             "kept": self.kept,
+            "uncollected": self.uncollected,
             "usage": self.usage,
         }
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
@@ -95,6 +98,8 @@ def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
         del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
     if decision.get("swept"):
         payload["swept"] = len(decision["swept"])
+    if decision.get("uncollected"):
+        payload["uncollected"] = len(decision["uncollected"])
     event = ev.make_event(
         now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
     )

@@ -1,7 +1,8 @@
 """The right to run: a kernel lock that a live shim holds, so that none can leak.
 
 `slots/<n>` are the slots of a tree of tasks, `slots/<n>.guest` the place that the occupant of slot n lends while it
-waits for its own descendants, `slots/<n>.loan` what its wait holds open meanwhile. Each place names its occupant.
+waits for its own descendants, `slots/<n>.loan` what its wait holds open meanwhile; `slots/<n>.idle` is held by an
+agent that was kept and has nothing to do: its guest may be anybody. Each place names its occupant.
 All taking and giving back happens under the queue's lock, so that trying a lock disturbs nobody.
 """
 
@@ -23,6 +24,7 @@ from agentctl.supervision.tree import shims_of
 
 GUEST = ".guest"
 LOAN = ".loan"
+IDLE = ".idle"
 
 
 def _names(root: TaskDir) -> list[str]:
@@ -168,6 +170,33 @@ def guest_place(root: TaskDir, place: str) -> Place | None:
         os.close(fd)
         return None
     return Place(fd)
+
+
+def idle_place(root: TaskDir) -> Place | None:
+    """Take the place that an idle agent lends to anybody; None where there is none."""
+    for name in _names(root):
+        if name.endswith(IDLE):
+            held = try_lock(root.slots / name)
+            if held is not None:
+                os.close(held)
+            elif (place := guest_place(root, name.removesuffix(IDLE))) is not None:
+                return place
+    return None
+
+
+def count_idle(root: TaskDir) -> int:
+    """Return how many places idle agents lend that nobody is in."""
+    count = 0
+    for name in _names(root):
+        if name.endswith(IDLE):
+            held = try_lock(root.slots / name)
+            place = guest_place(root, name.removesuffix(IDLE)) if held is None else None
+            if held is not None:
+                os.close(held)
+            if place is not None:
+                place.let_go()
+                count += 1
+    return count
 
 
 def describe_taken(taken: list[Occupant]) -> str:

@@ -30,13 +30,24 @@ class WorkerSpec(NamedTuple):
     #: The pause before the second attempt; it doubles with each, with jitter.
     retry_delay_s: float = 1.0
     keep_children: bool = False
+    #: Who started it.
     parent: str | None = None
+    #: The task of `parent`, where that is another one: its id, or the path of one in another root.
+    parent_task: str | None = None
     depth: int = 0
     key: str | None = None
+    #: What only the driver of an agent reads.
+    order: dict[str, Any] | None = None
+    #: Names a chain of runs, of which each continues the one before.
+    agent_id: str | None = None
+    stall_s: float = Limits().stall_seconds
+    #: The files that it was given to work with.
+    artifacts: Sequence[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file."""
-        return {name: getattr(self, field) for field, name in _NAMES.items()}
+        told = {name: getattr(self, field) for field, name in _NAMES.items()}
+        return {name: value for name, value in told.items() if value is not None or name not in _LEFT_OUT}
 
 
 _NAMES = {
@@ -56,9 +67,17 @@ _NAMES = {
     "retry_delay_s": "retryDelaySeconds",
     "keep_children": "keepChildren",
     "parent": "parent",
+    "parent_task": "parentTask",
     "depth": "depth",
     "key": "key",
+    "order": "order",
+    "agent_id": "agentId",
+    "stall_s": "stallSeconds",
+    "artifacts": "artifacts",
 }
+#: Fields that a spec may lack, and their names.
+_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts"})
+_LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 
 def grace_of(path: AnyPath) -> float:
@@ -79,6 +98,7 @@ def read_spec(path: AnyPath) -> WorkerSpec:
     if value is None:
         raise Damaged(f"{path} is missing", hint="agentctl doctor")
     try:
-        return WorkerSpec(**{field: value[name] for field, name in _NAMES.items()})
+        fields = {field: value[name] for field, name in _NAMES.items() if field not in _OPTIONAL or name in value}
+        return WorkerSpec(**fields)
     except KeyError as error:
         raise Damaged(f"{path} lacks {error}", hint="agentctl doctor") from error

@@ -49,6 +49,20 @@ def is_live_shim(pid: int) -> bool:
     return me is not None and me in named
 
 
+def guarded_by(pid: int) -> AgentDir | None:
+    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for any other process."""
+    arguments = processes.command_line(pid)
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or BURY in arguments:
+        return None
+    me, root = processes.identify(pid), TaskDir(arguments[-1])
+    with contextlib.suppress(OSError):
+        for name in os.listdir(root.slots):
+            occupant = read_quietly(root.slots / name)
+            if occupant.get("instance") and processes.identity_from(occupant.get("shim")) == me:
+                return root.sibling(str(occupant.get("taskId"))).agent(str(occupant["instance"]))
+    return None
+
+
 def shims_of(slots: FilePath) -> Iterable[Identity | None]:
     """Yield the identities of the shims that the slots of a task name."""
     try:

@@ -24,12 +24,14 @@ from agentctl.supervision import environment
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import grace_of
 from agentctl.supervision.tree import BURY, SHIM_SCRIPT, Tree, without_shim
 
 #: There is no SIGCHLD of a stranger's child to wait for.
 _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
+_CHILDREN_LOOK_S = 0.1
 _READY_FD = 3
 
 
@@ -74,6 +76,7 @@ def _bury(agent: AgentDir, ready: int) -> None:
     leader = processes.identity_from(worker)
     if lock is None or leader is None or agent.has_ended:
         return
+    _await_children(agent)
     tree = without_shim(leader, str(worker.get("cookie")))
     _stop(agent, tree)
     by = str(read_quietly(agent.cancel).get("by", "user"))
@@ -82,6 +85,13 @@ def _bury(agent: AgentDir, ready: int) -> None:
     publish(agent)
     os.close(lock)
     dispatch(root_of_tree(agent.task))
+
+
+def _await_children(agent: AgentDir) -> None:
+    """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
+    below = Offspring(agent, root_of_tree(agent.task), environment.store_folder())
+    while below.holds_cancel():
+        time.sleep(_CHILDREN_LOOK_S)
 
 
 def _stop(agent: AgentDir, tree: Tree) -> None:

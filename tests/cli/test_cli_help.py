@@ -18,7 +18,12 @@ from agentctl.cli.verb import EXIT_WORDS
 from agentctl.errors import ExitCode
 from tests.support import REPOSITORY, run, worker
 
-FAMILIES = {"interact": ("ask", "list", "respond"), "report": ("progress", "message", "result")}
+FAMILIES = {
+    "agents": ("list", "show"),
+    "interact": ("ask", "list", "respond"),
+    "report": ("progress", "message", "result"),
+    "worktrees": ("list", "show", "remove"),
+}
 PAGES = [(), *((name,) for name in VERBS), *((name, sub) for name, subs in FAMILIES.items() for sub in subs)]
 IDS = [" ".join(page) or "agentctl" for page in PAGES]
 
@@ -59,7 +64,7 @@ def test_help_ends_with_examples_and_exit_codes(root: Path, page: tuple[str, ...
 
     assert shown.err == ""
     found = sections(shown.out)
-    assert 1 <= len(found["Examples"]) <= 4
+    assert 1 <= len(found["Examples"]) <= 5
     assert all("agentctl " in line for line in found["Examples"])
     codes = [int(line.split()[0]) for line in found["Exit codes"]]
     assert codes == sorted(codes)
@@ -101,7 +106,7 @@ def parse(group: Any, args: list[str]) -> None:
     """Parse a call down to its last word; a wrong option or word raises."""
     context = group.make_context("agentctl", list(args))
     command, rest = group, args
-    while hasattr(command, "get_command"):
+    while hasattr(command, "get_command") and (rest or not command.invoke_without_command):
         name, command, rest = command.resolve_command(context, rest)
         context = command.make_context(name, list(rest), parent=context)
 

@@ -28,7 +28,8 @@ def findings(*options: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ended.json
     errors = [one for one in found if one["severity"] == "error" and not one["fixed"]]
     assert ended.code == (1 if errors else 0), str(ended)
-    return [one for one in found if one["severity"] != "ok" and "login manager" not in one["what"]]
+    of_the_machine = ("login manager", "claude: ", "codex: ")
+    return [one for one in found if one["severity"] != "ok" and not any(word in one["what"] for word in of_the_machine)]
 
 
 def the_only(found: list[dict[str, Any]], word: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
     before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
     assert findings() == []
     assert findings("--fix") == []
-    assert run("doctor").out.startswith("ok: nothing is wrong")
+    assert "ok: nothing is wrong" in run("doctor").out
     assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
 
 

@@ -1,0 +1,104 @@
+"""The activity of a worker as a file: appended to by its driver and by `report`, read while it grows.
+
+A newline commits a line, as in the log of a task; but nothing is decided by an activity, so it is not flushed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+
+from agentctl.adapters.eventlog import cut_torn_tail
+from agentctl.adapters.files import AnyPath, storage_errors, sync_folder, write_all
+from agentctl.adapters.locks import locked
+
+_BLOCK = 1 << 17
+
+
+class ActivityWriter:
+    """Appends lines that stand in the file whole and together, or not at all."""
+
+    def __init__(self, path: AnyPath) -> None:
+        self.path = path
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines with one write.
+
+        Raises:
+            StorageError: The disk is full or read-only; the file is as it was.
+            LockTimeout: Another writer stands still.
+        """
+        with storage_errors(self.path, "append to"), locked(self.path) as fd:
+            size = cut_torn_tail(fd)
+            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+            try:
+                write_all(fd, lines)
+            except BaseException:
+                os.ftruncate(fd, size)
+                raise
+
+
+class ActivityReader:
+    """Reads an activity from its start, then what has come since, in blocks of whole lines."""
+
+    def __init__(self, path: AnyPath, offset: int = 0) -> None:
+        self.path = path
+        self._offset = offset
+        self._inode: int | None = None
+
+    def is_replaced(self) -> bool:
+        """Tell whether the file is another one than the one read so far, or was cut: what was read counts no more."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return self._inode is not None
+        return (self._inode is not None and found.st_ino != self._inode) or found.st_size < self._offset
+
+    def restart(self) -> None:
+        """Read it anew from its start."""
+        self._offset, self._inode = 0, None
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the lines that were committed since the last call; never more memory than a block or a line takes."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._inode = os.fstat(fd).st_ino
+            size = _BLOCK
+            while data := os.pread(fd, size, self._offset):
+                end = data.rfind(b"\n") + 1
+                if end:
+                    self._offset += end
+                    size = _BLOCK
+                    yield data[:end] if end < len(data) else data
+                elif len(data) < size:
+                    return  # A line that is being written, or was torn.
+                else:
+                    size *= 4
+        finally:
+            os.close(fd)
+
+
+def replace(path: AnyPath, lines: Iterable[bytes]) -> int:
+    """Put an activity in the place of another, whole and durable; return how many lines it has.
+
+    The lock of the old one is held, so that nobody appends to what is about to go.
+    """
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    number = 0
+    with storage_errors(path, "write"), locked(path):
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+                for number, line in enumerate(lines, 1):  # noqa: B007 - how many there were
+                    file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        sync_folder(os.path.dirname(path))
+    return number

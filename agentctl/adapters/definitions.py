@@ -1,0 +1,222 @@
+"""Agent definitions as they lie on disk: where they are looked for, in which order, and how a file is read.
+
+The first of a name wins. A file that cannot be read as a definition is left out with a warning: a half-saved one must
+not keep the others from working.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import agentctl
+from agentctl.domain.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
+from agentctl.domain.permissions import BadValue
+from agentctl.errors import UsageError
+
+_SIZE_LIMIT = 256 * 1024
+#: A folder with more files than this is no folder of definitions.
+_MOST_FILES = 1000
+
+
+class Origin(StrEnum):
+    """Whose word a definition is."""
+
+    #: Of the folder that one works in: whoever wrote to the repository.
+    PROJECT = "project"
+    #: A person's own.
+    HOME = "home"
+    SHIPPED = "shipped"
+
+
+class Definition(NamedTuple):
+    """A definition, and which bytes of which file say it."""
+
+    spec: AgentSpec
+    origin: Origin
+    digest: str
+
+
+class Source(NamedTuple):
+    """A folder of definitions."""
+
+    folder: Path
+    origin: Origin
+    #: own claude codex
+    form: str
+    #: Files must lie in here, where links lead to as well; None: anywhere.
+    within: Path | None = None
+
+
+class Found(NamedTuple):
+    """All definitions, those that win first, and what was left out."""
+
+    definitions: list[Definition]
+    warnings: list[str]
+
+
+def sources(root: Path | None, project: Path | None, environ: Mapping[str, str]) -> list[Source]:
+    """Return where definitions are looked for, the ones that win first.
+
+    Args:
+        root: The `.agentctl` in use.
+        project: The folder that the project's files lie in.
+    """
+    home = Path(os.path.expanduser("~"))
+    found = []
+    if root is not None and not _same(root.parent, home):
+        found.append(Source(root / "agents", Origin.PROJECT, "own", root.parent))
+    if project is not None and not _same(project, home):
+        found.append(Source(project / ".claude" / "agents", Origin.PROJECT, "claude", project))
+        found.append(Source(project / ".codex" / "agents", Origin.PROJECT, "codex", project))
+    personal = (
+        (home / ".agentctl" / "agents", "own"),
+        (Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "agentctl" / "agents", "own"),
+        (Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "agents", "claude"),
+        (Path(environ.get("CODEX_HOME") or home / ".codex") / "agents", "codex"),
+    )
+    found += [Source(folder, Origin.HOME, form) for folder, form in personal]
+    return [*found, Source(Path(agentctl.__file__).parent / "agents", Origin.SHIPPED, "own")]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def read_all(places: Sequence[Source]) -> Found:
+    """Read every definition of these folders."""
+    found = Found([], [])
+    for place in places:
+        for path in _files(place, found.warnings):
+            try:
+                found.definitions.append(_read(path, place))
+            except UsageError as error:
+                found.warnings.append(f"{error.message}; the file is left out")
+    return found
+
+
+def _files(place: Source, warnings: list[str]) -> Iterator[Path]:
+    ending = ".toml" if place.form == "codex" else ".md"
+    try:
+        names = sorted(name for name in os.listdir(place.folder) if name.endswith(ending) and not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        warnings.append(f"{place.folder}: {error.strerror}; the folder is left out")
+        return
+    if len(names) > _MOST_FILES:
+        warnings.append(f"{place.folder}: {len(names)} files; only the first {_MOST_FILES} are read")
+    yield from (place.folder / name for name in names[:_MOST_FILES])
+
+
+def _read(path: Path, place: Source) -> Definition:
+    data = _content(path, place.within)
+    read = {"own": _read_own, "claude": _read_claude, "codex": _read_codex}[place.form]
+    return Definition(read(path, data), place.origin, digest_of(data))
+
+
+def digest_of(data: bytes) -> str:
+    """Return what a content is known by."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _content(path: Path, within: Path | None) -> bytes:
+    """Return the bytes of a plain file of bounded size that lies where it seems to lie."""
+    if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
+        raise UsageError(f"{path}:1: it is a link to outside of {within}")
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would hold us up for ever
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise UsageError(f"{path}:1: it is no plain file")
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                data = file.read(_SIZE_LIMIT + 1)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise UsageError(f"{path}:1: {error.strerror}") from error
+    if len(data) > _SIZE_LIMIT:
+        raise UsageError(f"{path}:1: it is larger than {_SIZE_LIMIT} bytes")
+    return data
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8") from error
+
+
+# -- front matter --------------------------------------------------------------------------------------------
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
+#: A value without quotes: people (and other programs) put colons and stars into them, which YAML does not allow.
+_UNQUOTED = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(?![\"'\[{|>])(\S.*?)[ \t]*$", re.MULTILINE)
+
+
+def _split(path: Path, data: bytes) -> tuple[str, str]:
+    """Return front matter and prompt; the former keeps its lines' numbers."""
+    found = _FRONT_MATTER.match(_text(path, data).replace("\r\n", "\n"))
+    if found is None:
+        raise UsageError(f"{path}:1: it does not begin with front matter (YAML between two lines of ---)")
+    return "\n" + found.group(1), found.group(2)
+
+
+def _read_own(path: Path, data: bytes) -> AgentSpec:
+    from agentctl.adapters.taskfile import parse
+
+    front, prompt = _split(path, data)
+    document = parse(path, front.encode())
+    try:
+        return own_spec(document.value, path.stem, prompt, str(path))
+    except BadValue as error:
+        raise UsageError(f"{document.error(error.keys, error.message).message}{_told(error)}") from error
+
+
+def _read_claude(path: Path, data: bytes) -> AgentSpec:
+    from agentctl.adapters.taskfile import parse
+
+    front, prompt = _split(path, data)
+    try:
+        document = parse(path, front.encode())
+    except UsageError:
+        document = parse(path, _UNQUOTED.sub(_quote, front).encode())
+    try:
+        return claude_spec(document.value, path.stem, prompt, str(path))
+    except BadValue as error:
+        raise UsageError(f"{document.error(error.keys, error.message).message}{_told(error)}") from error
+
+
+def _quote(found: re.Match[str]) -> str:
+    key, value = found.groups()
+    plain = re.fullmatch(r"true|false|[\d.]+", value)
+    return found.group() if plain else f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _read_codex(path: Path, data: bytes) -> AgentSpec:
+    text = _text(path, data)
+    try:
+        return codex_spec(tomllib.loads(text), path.stem, "", str(path))
+    except BadValue as error:
+        raise UsageError(f"{path}:{_line_of(text, error.keys[0])}: {error.message}{_told(error)}") from error
+    except (ValueError, RecursionError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise UsageError(f"{path}:{line.group(1) if line else 1}: {str(error) or 'nested too deep'}") from error
+
+
+def _line_of(text: str, key: str) -> int:
+    found = re.search(rf"^[ \t]*{re.escape(key)}[ \t]*=", text, re.MULTILINE)
+    return text[: found.start()].count("\n") + 1 if found else 1
+
+
+def _told(error: Any) -> str:
+    return f" ({error.hint})" if error.hint else ""

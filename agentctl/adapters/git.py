@@ -1,0 +1,180 @@
+"""The `git` program, called so that nothing but what was asked for is run or moved.
+
+A caller's `GIT_DIR` and the like never reach it (a spawn may come from a hook). Hooks and file system monitors, which
+a repository's settings may name, are switched off. Where a worktree is known, its folders are given by name: the `.git`
+that lies in it is an agent's to change, and could name settings that run something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Mapping
+from typing import IO, NamedTuple
+
+from agentctl.errors import AgentctlError
+
+#: What a caller may say about git as a whole; every other GIT_* is about a repository, or changes what is printed.
+_KEPT = frozenset(
+    ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_SSH", "GIT_SSH_COMMAND")
+)
+#: What git needs to find itself and a person's settings: for a process that has no environment of its own.
+NEEDED = frozenset({"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", *_KEPT})
+_ALWAYS = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    # A look must not take the lock of somebody's index.
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_EDITOR": ":",
+}
+_SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=", "core.splitIndex=false", "submodule.recurse=false", "gc.auto=0",
+    "maintenance.auto=false", "core.pager=cat",
+)  # fmt: skip
+#: Another git has a lock. That a branch is in the way of another one's name is said alike, and does not pass.
+_LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)
+_TRIES, _FIRST_PAUSE_S = 8, 0.05
+_SHOWN = 300
+
+
+class GitError(AgentctlError):
+    """git refused, or is not there; the message has its own words."""
+
+    @property
+    def is_locked(self) -> bool:
+        """Tell whether another git was in the way: it passes."""
+        return _LOCKED.search(self.message) is not None
+
+
+class TooLong(GitError):
+    """It did not end within its time."""
+
+
+def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what names a repository."""
+    return {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
+
+
+class Git(NamedTuple):
+    """git in a folder, with what it is told of its repository."""
+
+    folder: str
+    environ: Mapping[str, str]
+    deadline: float
+
+    def run(
+        self, *args: str, stdin: bytes = b"", into: IO[bytes] | None = None, most_bytes: int | None = None
+    ) -> bytes:
+        """Return what git prints.
+
+        Files stand where pipes would: a filter that outlives its git would hold a pipe open.
+
+        Args:
+            into: A file for what it prints, instead.
+            most_bytes: It is stopped (`GitError`) where it would print more.
+        """
+        import tempfile
+
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            code = self._execute(args, (given, into or out, err), most_bytes)
+            err.seek(0)
+            if code != 0:
+                raise GitError(_words(args, code, err.read().decode(errors="replace")))
+            out.seek(0)
+            return out.read()
+
+    def _execute(self, args: tuple[str, ...], files: tuple[IO[bytes], IO[bytes], IO[bytes]], most: int | None) -> int:
+        import subprocess
+
+        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        try:
+            process = subprocess.Popen(
+                ["git", *settings, *args], cwd=self.folder, env={**self.environ, **_ALWAYS},
+                stdin=files[0], stdout=files[1], stderr=files[2], process_group=0,
+                preexec_fn=None if most is None else lambda: _bound(most),  # noqa: PLW1509 - no thread runs here
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            if not os.path.isdir(self.folder):
+                raise GitError(f"there is no folder {self.folder}") from error
+            raise GitError("there is no program 'git' in PATH", hint="install git") from error
+        except OSError as error:
+            raise GitError(f"git cannot be started in {self.folder}: {error.strerror}") from error
+        try:
+            return process.wait(max(0.0, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise TooLong(f"git {args[0]} did not end in time in {self.folder}") from None
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)  # With filters, aliases and whoever fetches for it.
+                process.wait()
+
+    def text(self, *args: str) -> str:
+        """Return the one line that git prints; a path in it may hold any byte."""
+        return os.fsdecode(self.run(*args)).removesuffix("\n")
+
+    def names(self, *args: str) -> list[str]:
+        """Return what git prints with a NUL behind each."""
+        return [os.fsdecode(name) for name in self.run(*args).split(b"\0") if name]
+
+    def patiently(self, *args: str) -> None:
+        """Run something that takes a lock of git's, which another git may have for a moment."""
+        for number in range(_TRIES):
+            try:
+                self.run(*args)
+                return
+            except GitError as error:
+                if not error.is_locked or number == _TRIES - 1:
+                    raise
+                pause(number)
+
+    def with_environment(self, more: Mapping[str, str]) -> Git:
+        """Return the same with more in its environment."""
+        return self._replace(environ={**self.environ, **more})
+
+
+def pause(number: int) -> None:
+    """Sleep before try `number + 1`: longer each time, and not as long as others that were refused together."""
+    time.sleep(_FIRST_PAUSE_S * 1.6**number * (0.5 + os.urandom(1)[0] / 255))
+
+
+def git_in(folder: str, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> Git:
+    """Return git for the repository that a folder lies in; all its runs together may take `limit_s`."""
+    return Git(folder, plain_environment(environ), time.monotonic() + limit_s)
+
+
+def git_of(common: str, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> Git:
+    """Return git for a repository known by the folder that all its worktrees share."""
+    return git_in(common, limit_s=limit_s, environ=environ).with_environment({"GIT_DIR": common})
+
+
+def git_of_worktree(
+    path: str, git_dir: str, common: str, *, limit_s: float, environ: Mapping[str, str] = os.environ
+) -> Git:
+    """Return git for a worktree, whatever its `.git` says by now."""
+    places = {"GIT_DIR": git_dir, "GIT_COMMON_DIR": common, "GIT_WORK_TREE": path}
+    return git_in(path, limit_s=limit_s, environ=environ).with_environment(places)
+
+
+def quoted_alternate(folder: str) -> str:
+    """Return a folder as GIT_ALTERNATE_OBJECT_DIRECTORIES takes it: a bare colon would end it."""
+    escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _bound(most_bytes: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+
+def _words(args: tuple[str, ...], code: int, said: str) -> str:
+    """Return what git said as one line, its last errors if it said much."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-3:]
+    ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"git {args[0]}: {' '.join(told)[-_SHOWN:] or ended}"

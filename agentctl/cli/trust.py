@@ -1,0 +1,69 @@
+"""`trust`: a person's word for agents that come with a project."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.agents import root_or_none
+from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain, warn
+from agentctl.cli.verb import FINDS, module, verb
+from agentctl.errors import UsageError
+from agentctl.operations.trusting import list_trust, revoke_files, trust_files
+
+app = module()
+
+
+@verb(
+    app,
+    "trust",
+    exits=FINDS,
+    examples="""
+agentctl trust --list
+agentctl trust .agentctl/agents/build.md
+agentctl trust --revoke .agentctl/agents/build.md
+""",
+)
+def trust(
+    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions of this project.")] = None,
+    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what waits for it.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust them no more.")] = False,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> None:
+    """Let agents that come with the project do what their files say.
+
+    Read the file first. It is trusted by you alone, as it is now: any change to it needs a new word. What it only
+    restricts needs no trust. Without a FILE: as with --list. To a pipe, a line each: path, `trusted` or `untrusted`,
+    agent, what it allows.
+    """
+    if wanted and (files or revoke):
+        raise UsageError("--list goes with neither files nor --revoke")
+    if revoke and not files:
+        raise UsageError("--revoke needs the files", hint="agentctl trust --list shows them")
+    if not files:
+        rows, warnings = list_trust(root_or_none(root, force))
+        warn(warnings)
+    else:
+        rows = revoke_files(files) if revoke else trust_files(root_or_none(root, force), files)
+    if json:
+        out_json(rows)
+    else:
+        _print(rows)
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        state = "trusted" if row["trusted"] else "untrusted"
+        if not is_terminal(sys.stdout):
+            out_fields(row["path"], state, row["agent"], "; ".join(row["powers"]))
+            continue
+        out(f"{state}  {plain(row['path'])}")
+        for power in row["powers"]:
+            out(f"    {plain(power)}")
+    if not rows:
+        note("nothing is trusted, and nothing here needs to be")

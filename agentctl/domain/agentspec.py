@@ -1,0 +1,290 @@
+"""What an agent definition may say, and how those of Claude Code and Codex are understood.
+
+Our own keys are checked strictly: a mistyped restriction that is silently ignored would be none. Of the other formats
+what means the same is taken over, and the rest left out by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentctl.domain.names import NAME_RULE, is_name
+from agentctl.domain.permissions import BadValue, Rules, parse_policy
+
+COMMAND = "command"
+EFFORTS = ("low", "medium", "high")
+#: Words of the programs for more than we tell apart.
+_EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"} | {word: word for word in EFFORTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """A kind of worker. What is None or empty is left to the program that runs it."""
+
+    name: str
+    description: str = ""
+    #: The role: added to the program's own system prompt.
+    instructions: str = ""
+    driver: str | None = None
+    model: str | None = None
+    #: low medium high
+    effort: str | None = None
+    #: The only tools that may be used, by the program's own names; None leaves them all.
+    tools: list[str] | None = None
+    read_only: bool = False
+    max_turns: int | None = None
+    timeout_seconds: float | None = None
+    max_budget_usd: float | None = None
+    #: Rules {tool, pattern, answer}; see `permissions`.
+    permissions: Rules = field(default_factory=list)
+    #: worktree
+    isolation: str | None = None
+    #: Of the driver `command`: the prompt is appended, or given on stdin.
+    argv: list[str] | None = None
+    prompt_on_stdin: bool = False
+    #: Keys of another program's format that mean nothing here.
+    ignored: list[str] = field(default_factory=list)
+    #: The file that it stands in.
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it under the names of the file; what is not given is null, false or empty."""
+        return {camel: getattr(self, name) for name, camel in _NAMES.items()}
+
+
+def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
+    """Return what a definition of ours says; `name` is the file's, for one that has no name of its own.
+
+    Raises:
+        BadValue: A key that does not exist, or a value that it cannot have.
+    """
+    for key in value:
+        if key not in _CHECKS and key not in _CLAUDE and key not in _CLAUDE_IGNORED:
+            known = ", ".join(_CHECKS)
+            raise BadValue(
+                (key,), f"unknown key {key!r}", hint=f"known: {known}; and those of Claude Code's sub-agents"
+            )
+    return _spec(_from_claude(value), name, instructions, source)
+
+
+def claude_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
+    """Return what a sub-agent of Claude Code is; its models and tools are Claude's, so it is run by that."""
+    known = {key: item for key, item in value.items() if key in _CLAUDE_SHARED or key in _CLAUDE}
+    left_out = sorted(set(value) - set(known))
+    return _spec({"driver": "claude", **_from_claude(known)}, name, instructions, source, left_out)
+
+
+def codex_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
+    """Return what an agent of Codex is; its models are Codex's, so it is run by that."""
+    text = value.get("developer_instructions", instructions)
+    if not isinstance(text, str):
+        raise BadValue(("developer_instructions",), f"developer_instructions must be text, not {text!r}"[:300])
+    shared = {key: value[key] for key in ("name", "description", "model") if key in value}
+    if "model_reasoning_effort" in value:
+        shared["effort"] = _under("model_reasoning_effort", _effort, value["model_reasoning_effort"])
+    left_out = sorted(set(value) - {*shared, *_CODEX})
+    said = {"driver": "codex", **shared, **_codex_powers(value)}
+    return _spec(said, name, text, source, left_out)
+
+
+def _spec(
+    value: Mapping[str, Any], name: str, instructions: str, source: str, ignored: list[str] | None = None
+) -> AgentSpec:
+    fields: dict[str, Any] = {"name": _name(name)}
+    for key, item in value.items():
+        if key in _CHECKS:
+            to, check = _CHECKS[key]
+            fields[to] = _under(key, check, item)
+    spec = AgentSpec(
+        **fields,
+        instructions=instructions.strip(),
+        source=source,
+        ignored=ignored if ignored is not None else sorted(set(value) & _CLAUDE_IGNORED),
+    )
+    return _with_driver(spec)
+
+
+def _with_driver(spec: AgentSpec) -> AgentSpec:
+    """Return it with what `argv` says about the driver."""
+    from dataclasses import replace
+
+    if spec.argv is None:
+        if spec.driver == COMMAND:
+            raise BadValue(("driver",), "the driver command needs argv: the program and its arguments")
+        if spec.prompt_on_stdin:
+            raise BadValue(("promptOnStdin",), "promptOnStdin is for definitions with argv")
+        return spec
+    if spec.driver not in (None, COMMAND):
+        raise BadValue(("argv",), f"argv is for the driver command, not for {spec.driver}")
+    return replace(spec, driver=COMMAND)
+
+
+def _under(key: str, check: Callable[[Any], Any], item: Any) -> Any:
+    """Return a checked value; an error names the key that it stands under."""
+    try:
+        return check(item)
+    except _NotA as error:
+        raise BadValue((key,), f"{key} must be {error}, not {item!r}"[:300]) from error
+
+
+# -- the other formats ---------------------------------------------------------------------------------------
+
+#: What a mode of Claude Code allows without asking, as rules.
+_EDITS = ("Edit", "MultiEdit", "Write", "NotebookEdit")
+_CLAUDE_MODES: dict[str, Any] = {
+    "default": [],
+    "manual": [],
+    "auto": [],
+    "plan": [],
+    "dontAsk": "deny",
+    "bypassPermissions": "allow",
+    "acceptEdits": [{"tool": tool, "answer": "allow"} for tool in _EDITS],
+}
+_CLAUDE = frozenset({"permissionMode", "disallowedTools"})
+_CLAUDE_SHARED = ("name", "description", "model", "effort", "tools", "maxTurns", "isolation")
+_CLAUDE_IGNORED = frozenset({"background", "color", "hooks", "initialPrompt", "mcpServers", "memory", "skills"})
+_CODEX = frozenset({"developer_instructions", "model_reasoning_effort", "sandbox_mode", "approval_policy"})
+
+
+def _from_claude(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition with Claude Code's keys replaced by ours; what denies comes before what allows."""
+    said = {key: item for key, item in value.items() if key not in _CLAUDE}
+    if said.get("model") == "inherit":
+        del said["model"]
+    denied = _under("disallowedTools", _tools, value["disallowedTools"]) if "disallowedTools" in value else []
+    mode = value.get("permissionMode", "default")
+    if not isinstance(mode, str) or mode not in _CLAUDE_MODES:
+        raise BadValue(("permissionMode",), f"permissionMode must be one of {', '.join(_CLAUDE_MODES)}, not {mode!r}")
+    if mode == "plan":
+        said["readOnly"] = True
+    rules = [_denial(tool) for tool in denied or []] + parse_policy(value.get("permissions"))
+    rules += parse_policy(_CLAUDE_MODES[mode], "permissionMode")
+    return {**said, **({"permissions": rules} if rules else {})}
+
+
+def _denial(tool: str) -> dict[str, str]:
+    """Return the rule that `Bash` or `Bash(rm *)` in a list of what is not allowed stands for."""
+    name, bracket, pattern = tool.partition("(")
+    text = pattern.removesuffix(")").replace(":*", "*")
+    return {"tool": name.strip(), "pattern": text if bracket and text else "*", "answer": "deny"}
+
+
+def _codex_powers(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a sandbox and an approval policy of Codex mean in our words."""
+    sandbox, approval = value.get("sandbox_mode", "workspace-write"), value.get("approval_policy", "on-request")
+    if sandbox not in ("read-only", "workspace-write", "danger-full-access"):
+        known = "read-only, workspace-write or danger-full-access"
+        raise BadValue(("sandbox_mode",), f"sandbox_mode must be {known}, not {sandbox!r}"[:300])
+    if sandbox == "danger-full-access":
+        return {"permissions": "allow"}
+    return {"readOnly": sandbox == "read-only", **({"permissions": "deny"} if approval == "never" else {})}
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+#: No value may begin with a dash: on the command line of an agent program it would be an option.
+_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@\[\]+-]{0,199}", re.ASCII)
+_TOOL = re.compile(r"[A-Za-z_*][^\x00-\x1f\x7f]{0,299}")
+_LIST_ITEM = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
+
+
+class _NotA(ValueError):
+    """What a value must be and is not, in a few words."""
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not is_name(value):
+        raise BadValue(("name",), f"name {value!r} is not a name"[:300], hint=f"use {NAME_RULE}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _NotA("text")
+    return " ".join(value.split())
+
+
+def _driver(value: Any) -> str:
+    if not isinstance(value, str) or not is_name(value):
+        raise _NotA("the name of a driver")
+    return value
+
+
+def _model(value: Any) -> str:
+    if not isinstance(value, str) or not _MODEL.fullmatch(value):
+        raise _NotA("the name of a model")
+    return value
+
+
+def _effort(value: Any) -> str:
+    if not isinstance(value, str) or value not in _EFFORT_WORDS:
+        raise _NotA(f"one of {', '.join(EFFORTS)}")
+    return _EFFORT_WORDS[value]
+
+
+def _tools(value: Any) -> list[str] | None:
+    """Return the names in `A, B(x, y)` or in a list; `*` is all of them. A list of none would read as all."""
+    items = _LIST_ITEM.findall(value) if isinstance(value, str) else value
+    if not isinstance(items, list) or not items or not all(isinstance(item, str) for item in items):
+        raise _NotA("names of tools with commas between, or a list of them (left out: all)")
+    names = [item.strip() for item in items if item.strip()]
+    if not names or not all(_TOOL.fullmatch(name) for name in names):
+        raise _NotA("names of tools, which begin with a letter")
+    return None if "*" in names else names
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _NotA("true or false")
+    return value
+
+
+def _number(low: float, high: float, *, whole: bool = False) -> Callable[[Any], float]:
+    kinds = (int,) if whole else (int, float)
+
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+            raise _NotA(f"a {'whole ' if whole else ''}number from {low:g} to {high:g}")
+        return value
+
+    return check
+
+
+def _isolation(value: Any) -> str | None:
+    if value not in (None, "none", "worktree"):
+        raise _NotA("worktree or none")
+    return "worktree" if value == "worktree" else None
+
+
+def _argv(value: Any) -> list[str]:
+    good = isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value)
+    if not good or not value[0]:
+        raise _NotA("a list of a program and its arguments")
+    return list(value)
+
+
+#: key of the file -> field, check
+_CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "name": ("name", _name),
+    "description": ("description", _text),
+    "driver": ("driver", _driver),
+    "model": ("model", _model),
+    "effort": ("effort", _effort),
+    "tools": ("tools", _tools),
+    "readOnly": ("read_only", _flag),
+    "maxTurns": ("max_turns", _number(1, 10_000, whole=True)),
+    "timeoutSeconds": ("timeout_seconds", _number(0.001, 365 * 86_400)),
+    "maxBudgetUsd": ("max_budget_usd", _number(0.0001, 1_000_000)),
+    "permissions": ("permissions", parse_policy),
+    "isolation": ("isolation", _isolation),
+    "argv": ("argv", _argv),
+    "promptOnStdin": ("prompt_on_stdin", _flag),
+}
+_NAMES = {to: key for key, (to, _) in _CHECKS.items()} | {
+    "instructions": "instructions",
+    "ignored": "ignored",
+    "source": "source",
+}

@@ -1,0 +1,58 @@
+"""What a definition gives to whoever runs it: the reason why a project's file may need a person's trust.
+
+A repository that one has cloned brings files that its authors wrote. A restriction in them is welcome; power is not,
+before a person has looked at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import takewhile
+
+from agentctl.domain.agentspec import COMMAND, AgentSpec
+
+#: Keys of other formats that name programs to run. Nothing is done with them here, but they tell of an intent.
+_PROGRAMS = frozenset({"hooks", "mcpServers", "mcp_servers"})
+_LIMITS = {"max_turns": "maxTurns", "timeout_seconds": "timeoutSeconds", "max_budget_usd": "maxBudgetUsd"}
+
+
+def powers(spec: AgentSpec, hidden: AgentSpec | None) -> list[str]:
+    """Return what needs trust, in words: what it allows, and where it is looser than the one that it hides.
+
+    Args:
+        hidden: The person's own or the shipped definition of this name, which it takes the place of.
+    """
+    found = [f"permissions allow {_shown(rule)}" for rule in spec.permissions if rule["answer"] == "allow"]
+    if spec.driver == COMMAND:
+        found.append(f"argv runs {' '.join(spec.argv or [])}")
+    found += [f"{key} names programs" for key in spec.ignored if key in _PROGRAMS]
+    return found + (_looser(spec, hidden) if hidden is not None else [])
+
+
+def _shown(rule: Mapping[str, str]) -> str:
+    return rule["tool"] if rule["pattern"] == "*" else f"{rule['tool']} {rule['pattern']}"
+
+
+def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
+    of = f"unlike the {spec.name} that it hides"
+    found = []
+    if hidden.read_only and not spec.read_only:
+        found.append(f"it is not readOnly, {of}")
+    if hidden.tools is not None and (spec.tools is None or not set(spec.tools) <= set(hidden.tools)):
+        found.append(f"it has more tools, {of}")
+    denied = _denials(spec, leading=True)
+    if ("*", "*") not in denied and not _denials(hidden, leading=False) <= denied:
+        found.append(f"it denies less, {of}")
+    if hidden.isolation is not None and spec.isolation is None:
+        found.append(f"it has no isolation, {of}")
+    for name, key in _LIMITS.items():
+        limit, own = getattr(hidden, name), getattr(spec, name)
+        if limit is not None and (own is None or own > limit):
+            found.append(f"its {key} is higher, {of}")
+    return found
+
+
+def _denials(spec: AgentSpec, *, leading: bool) -> set[tuple[str, str]]:
+    """Return what a definition denies; `leading`: before any other rule could answer otherwise."""
+    rules = takewhile(lambda rule: rule["answer"] == "deny", spec.permissions) if leading else spec.permissions
+    return {(rule["tool"], rule["pattern"]) for rule in rules if rule["answer"] == "deny"}

@@ -1,0 +1,203 @@
+"""Which of the things that an agent wants to do are allowed, denied or asked: rules, of which the first match decides.
+
+A rule is {tool, pattern, answer}. What no rule matches is asked. An allow rule is read narrowly (in doubt it does not
+match, and a person is asked), a deny or ask rule widely.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from agentctl.errors import UsageError
+
+ANSWERS = ("allow", "deny", "ask")
+Rules = list[dict[str, str]]
+_KEYS = ("tool", "pattern", "answer")
+_LONGEST = 4096
+
+#: What the programs call the tool that runs a command: a rule for one of these names is a rule for all.
+SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
+#: The arguments that tell what a tool is about to touch, wherever they stand among the arguments.
+_COMMANDS = frozenset({"command", "cmd", "commands", "script", "argv"})
+_PATHS = frozenset(
+    {"path", "paths", "file_path", "filepath", "notebook_path", "absolute_path", "dir_path", "directory", "grantroot"}
+)
+_OTHERS = frozenset({"url", "urls", "uri", "query"})
+#: What lets a shell do more than run one program: sequences, pipes, redirections, substitutions, variables.
+_CONTROL = re.compile(r"[;&|<>`$()]")
+#: The shell around a command, as some programs report it; one of another folder may be anything.
+_WRAPPER = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|da|k|z)?sh\s+-l?c\s+('[^']*'|\"[^\"\\]*\")", re.ASCII)
+
+
+class BadValue(UsageError):
+    """A value that cannot be meant; `keys` lead to its place in the document."""
+
+    def __init__(self, keys: tuple[str, ...], problem: str, hint: str | None = None) -> None:
+        super().__init__(problem, hint)
+        self.keys = keys
+
+
+def parse_policy(value: Any, place: str = "permissions") -> Rules:
+    """Return the rules of a policy: `allow`, `deny` or `ask`, or a list of {tool, pattern, answer}.
+
+    >>> parse_policy("deny")
+    [{'tool': '*', 'pattern': '*', 'answer': 'deny'}]
+    >>> parse_policy([{"tool": "Bash", "pattern": "git status", "answer": "allow"}])
+    [{'tool': 'Bash', 'pattern': 'git status', 'answer': 'allow'}]
+
+    Raises:
+        BadValue: It is neither; the message names `place` and the rule, `keys` lead to it.
+    """
+    if value is None:
+        return []
+    if isinstance(value, str) and value in ANSWERS:
+        return [{"tool": "*", "pattern": "*", "answer": value}]
+    if not isinstance(value, list):
+        raise BadValue((place,), f"{place} must be allow, deny, ask or a list of rules, not {value!r}"[:300])
+    return [_rule(item, place, number) for number, item in enumerate(value)]
+
+
+def _rule(item: Any, place: str, number: int) -> dict[str, str]:
+    at, called = (place, str(number)), f"rule {number + 1} of {place}"
+    if not isinstance(item, Mapping):
+        raise BadValue(at, f"{called} must be a mapping {{tool, pattern, answer}}, not {item!r}"[:300])
+    for key in item:
+        if key not in _KEYS:
+            raise BadValue((*at, str(key)), f"{called} has an unknown key {key!r}; known: {', '.join(_KEYS)}")
+    rule = {"tool": item.get("tool", "*"), "pattern": item.get("pattern", "*"), "answer": item.get("answer")}
+    for key, text in rule.items():
+        if not isinstance(text, str) or not 0 < len(text) <= _LONGEST:
+            raise BadValue((*at, key), f"{called}: {key} must be text, not {text!r}"[:300])
+    if rule["answer"] not in ANSWERS:
+        raise BadValue((*at, "answer"), f"{called}: answer must be allow, deny or ask, not {rule['answer']!r}"[:300])
+    return {key: str(text) for key, text in rule.items()}
+
+
+def decide(rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None) -> str:
+    """Return the answer of the first rule that matches a tool call: allow, deny, or ask where none does.
+
+    >>> rules = parse_policy([{"tool": "Bash", "pattern": "git *", "answer": "allow"}])
+    >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
+    ('allow', 'ask')
+    """
+    try:
+        touched = _Touched(tool, arguments or {})
+    except RecursionError:
+        return "ask"  # nested deeper than one can look
+    return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
+
+
+class _Touched:
+    """What one call of a tool is about: its commands, its paths, its other telling arguments, and all as JSON."""
+
+    def __init__(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        self._tool = tool.lower()
+        told = list(_telling(arguments))
+        self._commands = [_as_command(value) for key, value in told if key in _COMMANDS]
+        self._paths = [text for key, value in told if key in _PATHS for text in _texts(value)]
+        self._others = [text for key, value in told if key in _OTHERS for text in _texts(value)]
+        self._json = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+
+    def falls_under(self, rule: Mapping[str, str]) -> bool:
+        """Tell whether a rule is about this call."""
+        if not _is_tool(self._tool, rule["tool"].lower()):
+            return False
+        pattern = rule["pattern"]
+        if not pattern.strip("*"):
+            return True
+        return self._all_match(pattern) if rule["answer"] == "allow" else self._any_matches(pattern)
+
+    def _all_match(self, pattern: str) -> bool:
+        """Tell whether everything that is touched, and nothing but it, is what the pattern means."""
+        if any(not _is_simple(command) for command in self._commands):
+            return False
+        if pattern.startswith("{") or not (self._commands or self._paths or self._others):
+            return fnmatchcase(self._json, pattern)
+        return (
+            all(fnmatchcase(command, pattern) for command in self._commands)
+            and all(_path_matches(path, pattern) for path in self._paths)
+            and all(_url_matches(text, pattern) for text in self._others)
+        )
+
+    def _any_matches(self, pattern: str) -> bool:
+        pieces = [piece for command in self._commands for piece in (command, *_pieces(command))]
+        paths = [posixpath.normpath(path) for path in self._paths]
+        return any(fnmatchcase(text, pattern) for text in (*pieces, *paths, *self._paths, *self._others, self._json))
+
+
+def _is_tool(tool: str, wanted: str) -> bool:
+    return fnmatchcase(tool, wanted) or (tool in SHELLS and wanted in SHELLS)
+
+
+def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the telling arguments at any depth, without recursion: arguments may be nested by whoever made them."""
+    waiting: list[Any] = [arguments]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                name = str(key).lower()
+                if name in _COMMANDS or name in _PATHS or name in _OTHERS:
+                    yield name, item
+                if not isinstance(item, str):
+                    waiting.append(item)
+        elif isinstance(value, list | tuple):
+            waiting.extend(item for item in value if not isinstance(item, str))
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts of an argument; what is no text stands as JSON, which no narrow pattern matches by chance."""
+    if value is None:
+        return []
+    items = value if isinstance(value, list) else [value]
+    return [item if isinstance(item, str) else json.dumps(item, default=str) for item in items]
+
+
+# -- commands ------------------------------------------------------------------------------------------------
+
+
+def _as_command(value: Any) -> str:
+    """Return a command as one line of shell, without the shell that it is wrapped in."""
+    command = value if isinstance(value, str) else shlex.join(_texts(value))
+    wrapped = _WRAPPER.fullmatch(command.strip())
+    return wrapped.group(1)[1:-1] if wrapped else command.strip()
+
+
+def _is_simple(command: str) -> bool:
+    """Tell whether a line of shell can only run one program with the words that one sees."""
+    return command.isprintable() and not _CONTROL.search(command)
+
+
+def _pieces(command: str) -> list[str]:
+    """Return what may be the single commands in a line of shell; rather too many than too few."""
+    return [piece.strip() for piece in re.split(r"[;&|<>`()\n\r{}'\"]|\$\(", command) if piece.strip()]
+
+
+# -- paths and addresses -------------------------------------------------------------------------------------
+
+
+def _path_matches(path: str, pattern: str) -> bool:
+    """Tell whether a path lies where the pattern says; one that climbs (`..`) might lie anywhere."""
+    return ".." not in path.split("/") and fnmatchcase(path, pattern)
+
+
+def _url_matches(text: str, pattern: str) -> bool:
+    """Compare host with host: `https://*.example.org/*` must not match `https://evil.org/.example.org/`."""
+    if "://" not in text:
+        return fnmatchcase(text, pattern)
+    host, rest = _split_url(text)
+    wanted_host, wanted_rest = _split_url(pattern)
+    return "://" in pattern and fnmatchcase(host, wanted_host) and fnmatchcase(rest, wanted_rest)
+
+
+def _split_url(url: str) -> tuple[str, str]:
+    scheme, mark, rest = url.partition("://")
+    end = re.search(r"[/?#\\]", rest) if mark else None
+    cut = end.start() if end else len(rest)
+    return f"{scheme}{mark}{rest[:cut]}", rest[cut:]

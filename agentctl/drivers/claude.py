@@ -1,0 +1,299 @@
+"""Claude Code: two-way stream-json, permission requests and questions on its standard input and output.
+
+It is started with `-p` and keeps its session until its input is closed. Everything that is written or read is one JSON
+object a line. How it is started is in `claude_start.py`, what it asks in `claude_asks.py`; what it prints of its work
+is read in `claude_rows.py`, why it ended in `claude_ends.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from agentctl.domain.activity import Row, RowType
+from agentctl.domain.states import Reason
+from agentctl.drivers.claude_asks import Asks
+from agentctl.drivers.claude_ends import ApiError, api_error, ending_of, ending_without_result, reason_of
+from agentctl.drivers.claude_rows import SYNTHETIC, Transcript
+from agentctl.drivers.claude_start import HONOURS, argv_of, environ_of, offered_by
+from agentctl.drivers.claude_values import FIELDS, Meter, bounded, object_in, text_in
+from agentctl.drivers.dialogue import (
+    Action,
+    Driver,
+    Finished,
+    HangUp,
+    Note,
+    Outcome,
+    Progress,
+    Retrying,
+    Say,
+    SessionIs,
+    Stop,
+)
+from agentctl.drivers.order import Order
+
+_TASK_LINES = frozenset(
+    {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
+)
+#: Lines that say nothing that another line, or nobody, needs.
+_SILENT = frozenset({"keep_alive", "stream_event", "rate_limit_event", "tool_progress", "control_response"})
+_SILENT_SYSTEM = frozenset(
+    {
+        "status",
+        "permission_denied",
+        "hook_started",
+        "hook_progress",
+        "hook_response",
+        "thinking_tokens",
+        "model_refusal_no_fallback",
+        "turn_duration",
+    }
+)
+_NOTED_SYSTEM = frozenset(
+    {"informational", "compact_boundary", "model_fallback", "notification", "local_command_output"}
+)
+#: Lines whose fields are counted, where they are not known.
+_COUNTED = frozenset({"assistant", "user", "result"})
+#: As much of its standard error as tells why it ended.
+_COMPLAINTS = 10
+
+
+class ClaudeDialogue:
+    """One run of the program: a session, and in it as many turns as there are messages."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.transcript = Transcript()
+        self.asks = Asks(self.transcript, offered_by(order))
+        self.meter = Meter(is_fresh=order.resume is None)
+        self.session = order.resume or order.session
+        self.model = order.model
+        self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
+        #: Messages that no turn has taken up yet, by the ids they were sent under.
+        self.unread: set[str] = set()
+        self.sent = 0
+        self.result: dict[str, Any] | None = None
+        self.outcome: Outcome | None = None
+        self.error: ApiError | None = None
+        self.has_begun = self.is_interrupted = False
+        #: Whether this version tells when it is idle, and what becomes of each message.
+        self.tells_state = self.tells_messages = False
+        self._handlers: dict[str, Callable[[dict[str, Any]], Iterable[Action]]] = {
+            "assistant": self._assistant,
+            "user": self._user,
+            "system": self._system,
+            "result": self._result,
+            "command_lifecycle": self._message_moved,
+            "control_request": self.asks.requested,
+            "control_cancel_request": self.asks.taken_back,
+        }
+
+    # -- what is said to it --------------------------------------------------------------------------------------
+
+    def begin(self) -> Sequence[Action]:
+        """Initialise the session, then ask for the work."""
+        request: dict[str, Any] = {"subtype": "initialize"}
+        if self.order.instructions:
+            request["appendSystemPrompt"] = self.order.instructions
+        if self.order.output_schema:
+            request["jsonSchema"] = dict(self.order.output_schema)
+        known = [SessionIs(self.session, self.model)] if self.session else []
+        return [*known, _control(request), *self._message(self.order.prompt)]
+
+    def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
+        """Pass on a message: it is folded into the running turn, or begins one."""
+        first = [_control({"subtype": "interrupt"})] if interrupt and self.outcome is None else []
+        return [*first, *self._message(text)]
+
+    def _message(self, text: str) -> list[Action]:
+        # A random id: one that the session has seen before, the program takes for the same message and is silent.
+        message_id = str(uuid4())
+        self.unread.add(message_id)
+        self.sent += 1
+        self.result = self.outcome = None
+        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
+        return [Note(row), say({"type": "user", "uuid": message_id, "message": message})]
+
+    def answered(self, key: str, answer: str) -> Sequence[Action]:
+        """Pass on an answer."""
+        return self.asks.answered(key, answer)
+
+    def interrupted(self) -> Sequence[Action]:
+        """Interrupt the turn. Without input it ends after that turn's result, if there is a turn or not."""
+        self.is_interrupted = True
+        return [*self.asks.withdrawn(), _control({"subtype": "interrupt"}), HangUp()]
+
+    # -- what it says --------------------------------------------------------------------------------------------
+
+    def received(self, line: bytes) -> Sequence[Action]:
+        """Take a line; what is none of the protocol is counted."""
+        if not line.strip():
+            return ()
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            self.transcript.unknown["no JSON object"] += 1
+            return ()
+        kind = text_in(value.get("type"))
+        if kind in _COUNTED:
+            self.transcript.unknown.update(f"field {name}" for name in value.keys() - FIELDS)
+        if handler := self._handlers.get(kind):
+            return list(handler(value))
+        if kind not in _SILENT:
+            self.transcript.unknown[f"line {kind}"] += 1
+        return ()
+
+    def complained(self, line: bytes) -> Sequence[Action]:
+        """Keep the last lines of its standard error: they tell why it ended without a result."""
+        if text := line.decode(errors="replace").strip():
+            self.complaints.append(bounded(text))
+        return ()
+
+    def _assistant(self, line: dict[str, Any]) -> Iterable[Action]:
+        is_synthetic = object_in(line.get("message")).get("model") == SYNTHETIC
+        if line.get("parent_tool_use_id") is None:
+            # A turn goes on, or the end of background work began a new one: what was the result is none any more.
+            self.result = self.outcome = None
+            self.has_begun = True
+            self.error = api_error(line) if is_synthetic else None
+        rows = [Note(row) for row in self.transcript.rows(line)]
+        return rows if is_synthetic else [Progress(), *rows]
+
+    def _user(self, line: dict[str, Any]) -> Iterable[Action]:
+        return [] if line.get("isReplay") is True else map(Note, self.transcript.rows(line))
+
+    def _system(self, line: dict[str, Any]) -> Iterable[Action]:
+        subtype = text_in(line.get("subtype"))
+        if subtype in _TASK_LINES:
+            return map(Note, self.transcript.task(line))
+        if subtype == "init":
+            return self._init(line)
+        if subtype == "api_retry":
+            return self._retry(line)
+        if subtype == "session_state_changed":
+            self.tells_state = True
+            return self._settle() if line.get("state") == "idle" else ()
+        if subtype in _NOTED_SYSTEM:
+            text = text_in(line.get("content")) or text_in(line.get("message")) or subtype.replace("_", " ")
+            return [Note(Row(RowType.NOTE, text_in(line.get("uuid")) or subtype, text=bounded(text)))]
+        if subtype not in _SILENT_SYSTEM:
+            self.transcript.unknown[f"system {subtype}"] += 1
+        return ()
+
+    def _init(self, line: dict[str, Any]) -> Iterable[Action]:
+        self.has_begun = True
+        before = self.session, self.model
+        self.session = text_in(line.get("session_id")) or self.session
+        self.model = text_in(line.get("model")) or self.model
+        if self.session and (self.session, self.model) != before:
+            return [SessionIs(self.session, self.model)]
+        return ()
+
+    def _retry(self, line: dict[str, Any]) -> Iterable[Action]:
+        error = api_error(line)
+        reason = reason_of(error)
+        told = error.status or next(filter(None, error.words), "no answer")
+        message = f"the API failed ({told}), attempt {line.get('attempt')} of {line.get('max_retries')}"
+        note = Note(Row(RowType.NOTE, text_in(line.get("uuid")) or "retry", text=bounded(message)))
+        if reason is Reason.AUTH:
+            message = f"the API refused the key or login ({told}); see `claude auth status`"
+            return [note, Stop(self._outcome(reason, message))]
+        return [note, Retrying(reason, bounded(message))]
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _message_moved(self, line: dict[str, Any]) -> Iterable[Action]:
+        self.tells_messages = True
+        if line.get("state") != "queued":
+            self.unread.discard(text_in(line.get("command_uuid")))
+        return ()
+
+    def _result(self, line: dict[str, Any]) -> Iterable[Action]:
+        self.result, self.outcome = line, None
+        if not self.tells_messages:
+            self.unread.clear()
+        spent = self.meter.take(line)
+        rows = [*self.transcript.settle(spent.tokens), *self._unknown()]
+        ends = [] if self.tells_state or line.get("queued_turn_count") else self._settle()
+        return [*map(Note, rows), *ends]
+
+    def _unknown(self) -> Iterable[Row]:
+        unknown = self.transcript.unknown
+        if unknown:
+            text = ", ".join(f"{bounded(kind)} ({count})" for kind, count in sorted(unknown.items()))
+            yield Row(RowType.NOTE, "unknown", name="unknown", text=bounded(text))
+
+    def _settle(self) -> Sequence[Action]:
+        """Finish, if there is a result, every message has been taken up, and nothing works in the background."""
+        if self.result is None or self.outcome or self.unread or self.transcript.background:
+            return ()
+        self.outcome = self._conclude(self.result)
+        return [Finished(self.outcome)]
+
+    def _conclude(self, result: Mapping[str, Any]) -> Outcome:
+        reason, message = ending_of(result, self.error, is_interrupted=self.is_interrupted)
+        self.error = None
+        structured = result.get("structured_output")
+        if reason is None and self.order.output_schema and structured is None:
+            reason, message = Reason.SCHEMA, "the final answer is not in the form that was asked for"
+        outcome = self._outcome(reason, message)
+        text = text_in(result.get("result"))
+        if structured is not None:
+            outcome.final_message = json.dumps(structured, ensure_ascii=False)
+        elif reason is None and not self.transcript.answer.endswith(text):
+            # What a command of the program itself answers is no message of the model.
+            outcome.final_message = text
+        return outcome
+
+    def _outcome(self, reason: Reason | None, message: str | None) -> Outcome:
+        spent = self.meter.spent
+        return Outcome(
+            reason=reason,
+            message=message,
+            final_message=self.transcript.answer or None,
+            turns_used=self.transcript.tool_rounds,
+            usage=spent.tokens._asdict(),
+            cost_usd=spent.cost_usd,
+            model=self.model,
+            session=self.session,
+            touched_files=list(self.transcript.touched_files),
+        )
+
+    def ended(self, code: int) -> Outcome:
+        """Say how it ended: by its last result, unless there was more to come."""
+        if self.outcome:
+            return self.outcome
+        if self.result is not None:
+            told = self._conclude(self.result)
+            if told.reason or not (self.unread or self.transcript.background):
+                return told
+        reason, message = ending_without_result(code, self.complaints, has_begun=self.has_begun)
+        return self._outcome(reason, message)
+
+
+def say(value: Mapping[str, Any]) -> Say:
+    """Return the line of an object."""
+    return Say(json.dumps(value, separators=(",", ":")).encode() + b"\n")
+
+
+def _control(request: Mapping[str, Any]) -> Say:
+    return say({"type": "control_request", "request_id": str(uuid4()), "request": request})
+
+
+DRIVER = Driver(
+    name="claude",
+    program="claude",
+    version_argv=("--version",),
+    tested="2.1.330",
+    install="npm install -g @anthropic-ai/claude-code",
+    honours=HONOURS,
+    argv=argv_of,
+    environ=environ_of,
+    dialogue=ClaudeDialogue,
+)

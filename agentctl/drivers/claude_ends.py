@@ -1,0 +1,123 @@
+"""Why a Claude Code ended: what its results, API errors and last words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agentctl.domain.states import Reason
+from agentctl.drivers.claude_values import bounded, list_in, object_in, text_in
+
+#: The program's own words for what an API said.
+_ERRORS = {
+    "authentication_failed": Reason.AUTH,
+    "oauth_org_not_allowed": Reason.AUTH,
+    "account_on_hold": Reason.AUTH,
+    "verification_required": Reason.AUTH,
+    "cloud_credential_error": Reason.AUTH,
+    "billing_error": Reason.BUDGET,
+    "rate_limit": Reason.RATE_LIMITED,
+    "overloaded": Reason.RATE_LIMITED,
+    "max_output_tokens": Reason.TRUNCATED,
+}
+_STATUSES = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.RATE_LIMITED}
+_SUBTYPES = {
+    "error_max_turns": Reason.MAX_TURNS,
+    "error_max_budget_usd": Reason.BUDGET,
+    "error_max_structured_output_retries": Reason.SCHEMA,
+}
+_STOPS = {"refusal": Reason.REFUSED, "max_tokens": Reason.TRUNCATED}
+#: Texts that tell of it where no code does: the login of the program itself, a stream that was cut.
+_TEXTS = (
+    ("not logged in", Reason.AUTH),
+    ("please run /login", Reason.AUTH),
+    ("invalid api key", Reason.AUTH),
+    ("failed to authenticate", Reason.AUTH),
+    ("oauth token", Reason.AUTH),
+    ("credit balance is too low", Reason.BUDGET),
+    ("connection lost mid-response", Reason.TRUNCATED),
+    ("may be incomplete", Reason.TRUNCATED),
+)
+
+
+class ApiError(NamedTuple):
+    """An error of the API as a line tells of it."""
+
+    status: int | None
+    words: tuple[str, ...]
+
+
+def api_error(line: Mapping[str, Any]) -> ApiError:
+    """Return the API error of a `result`, of an `assistant` line that stands for one, or of an `api_retry`."""
+    status = line.get("api_error_status", line.get("error_status"))
+    words = tuple(text_in(line.get(name)) for name in ("error", "api_error"))
+    return ApiError(status if type(status) is int else None, words)
+
+
+def reason_of(error: ApiError, text: str = "") -> Reason:
+    """Return what an API error means for the worker.
+
+    >>> reason_of(ApiError(529, ("server_error", "")))
+    <Reason.RATE_LIMITED: 'rate_limited'>
+    """
+    if error.status in _STATUSES:
+        return _STATUSES[error.status]
+    for word in error.words:
+        if word in _ERRORS:
+            return _ERRORS[word]
+    return reason_in(text) or Reason.MODEL_ERROR
+
+
+def reason_in(text: str) -> Reason | None:
+    """Return what a message for people tells; None where it tells nothing that is known."""
+    lowered = text.lower()
+    return next((reason for words, reason in _TEXTS if words in lowered), None)
+
+
+def ending_of(
+    result: Mapping[str, Any], error: ApiError | None, *, is_interrupted: bool = False
+) -> tuple[Reason | None, str | None]:
+    """Return the reason and the message of a `result`; without a reason it is a natural end.
+
+    Args:
+        result: The line.
+        error: The API error that an `assistant` line before it told of.
+        is_interrupted: It was asked to stop: what its open calls then were refused is no denial.
+    """
+    subtype, stop = text_in(result.get("subtype")), text_in(result.get("stop_reason"))
+    text = text_in(result.get("result"))
+    message = bounded("; ".join(filter(None, map(text_in, list_in(result.get("errors"))))) or text) or None
+    # A result that says nothing about errors is none that is known: only `false` is a natural end.
+    if result.get("is_error") is False and subtype not in _SUBTYPES:
+        return (_STOPS[stop], message or f"the model stopped: {stop}") if stop in _STOPS else (None, None)
+    if subtype in _SUBTYPES or stop in _STOPS:
+        return _SUBTYPES.get(subtype) or _STOPS[stop], message
+    if subtype == "error_during_execution":
+        return _broken_off(result, message, is_interrupted=is_interrupted)
+    status, words = api_error(result)
+    if error:
+        status, words = status or error.status, (*words, *error.words)
+    return reason_of(ApiError(status, words), text), message
+
+
+def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupted: bool) -> tuple[Reason, str | None]:
+    why = text_in(result.get("terminal_reason"))
+    if not why.startswith("aborted"):
+        return reason_in(message or "") or Reason.EXIT_CODE, message
+    denied = [text_in(object_in(denial).get("tool_name")) for denial in list_in(result.get("permission_denials"))]
+    if why == "aborted_tools" and denied and not is_interrupted:
+        return Reason.PERMISSION_DENIED, f"denied: {', '.join(dict.fromkeys(denied))}"
+    return Reason.SIGNAL, "it was interrupted in the middle of its turn"
+
+
+def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
+    """Return why a program ended that told no result."""
+    said = "\n".join(complaints)
+    told = f": {said}" if said else ""
+    if known := reason_in(said):
+        return known, bounded(said)
+    if code < 0:
+        return Reason.SIGNAL, f"the program was ended by signal {-code}{told}"
+    if has_begun:
+        return Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}{told}"
+    return Reason.EXIT_CODE, f"the program ended before it began, with exit code {code}{told}"

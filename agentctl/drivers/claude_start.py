@@ -1,0 +1,105 @@
+"""How Claude Code is started: its command line, its environment, the tools that it may use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from agentctl.drivers.order import Order
+
+HONOURS = frozenset(
+    {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions"}
+    | {"resume", "keep", "mcpServers", "outputSchema"}
+)
+#: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
+#: skill may run commands.
+READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
+#: A Claude Code that was started from another one must not take itself for a part of it.
+_INHERITED = frozenset(
+    {
+        "CLAUDECODE",
+        "CLAUDE_PID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SESSION_ATTENDED",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_EXECPATH",
+    }
+)
+#: Without a terminal it asks nobody whether a folder is trusted: hooks, servers, skills and agents of a cloned
+#: repository would run. So of the project it gets no settings, only its CLAUDE.md, as that of an added folder.
+_OF_THE_PROJECT = ("--setting-sources=user", "--add-dir=.")
+_SET = {
+    "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",
+    # Makes it tell when it is idle: the only word about its end that is true with sub-agents in the background.
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+}
+
+
+def argv_of(order: Order) -> list[str]:
+    """Return the command line. Role, schema and prompt are not on it: they go over standard input."""
+    argv = [order.program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"]
+    argv += ["--permission-prompt-tool=stdio", "--forward-subagent-text", *_OF_THE_PROJECT]
+    if order.resume:
+        argv.append(f"--resume={order.resume}")
+    elif order.session:
+        argv.append(f"--session-id={order.session}")
+    named = {
+        "model": order.model,
+        "effort": order.effort,
+        "max-turns": order.max_turns,
+        "max-budget-usd": order.max_budget_usd,
+    }
+    argv += [f"--{name}={value}" for name, value in named.items() if value is not None]
+    return argv + _tools(order) + _servers(order)
+
+
+def _tools(order: Order) -> list[str]:
+    # A skill or a command of the person's own may run a shell.
+    guard = ["--disable-slash-commands"] if order.read_only else []
+    offered = builtin_tools(order)
+    return guard if offered is None else [*guard, f"--tools={','.join(offered)}"]
+
+
+def builtin_tools(order: Order) -> list[str] | None:
+    """Return the built-in tools that it may use; None leaves them all."""
+    wanted = None if order.tools is None else [name.partition("(")[0].strip() for name in order.tools]
+    if order.read_only:
+        return [name for name in READING_TOOLS if wanted is None or name in wanted]
+    return None if wanted is None else [name for name in wanted if not name.startswith("mcp__")]
+
+
+def _servers(order: Order) -> list[str]:
+    # What a server's tool does, nobody here can tell: a read-only agent gets none.
+    if order.read_only:
+        return ["--strict-mcp-config"]
+    is_strict = order.tools is not None and not any(name.startswith("mcp__") for name in order.tools)
+    strict = ["--strict-mcp-config"] if is_strict else []
+    if not order.mcp_servers:
+        return strict
+    return [*strict, f"--mcp-config={json.dumps({'mcpServers': dict(order.mcp_servers)})}"]
+
+
+def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the worker's environment without what belongs to a Claude Code that it was started from."""
+    return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
+
+
+def offered_by(order: Order) -> Callable[[str], bool] | None:
+    """Return what tells whether a tool may be used at all; None: any may."""
+    if order.tools is None and not order.read_only:
+        return None
+    builtin = frozenset(builtin_tools(order) or ())
+    servers = () if order.read_only else tuple(f"mcp__{name}__" for name in order.mcp_servers)
+    named = () if order.read_only else tuple(name for name in order.tools or () if name.startswith("mcp__"))
+
+    def is_offered(tool: str) -> bool:
+        if tool.startswith("mcp__"):
+            return tool.startswith(servers) or any(tool == name or tool.startswith(f"{name}__") for name in named)
+        return tool in builtin
+
+    return is_offered

@@ -1,0 +1,68 @@
+"""The `codex` driver: `codex app-server`, JSON-RPC in lines on stdin and stdout.
+
+Facts that the code rests on, seen with the version in `DRIVER`:
+
+- The program serves until its input is closed; the end of a run is that of the root thread's turn with no thread of a
+  sub-agent at work. A command that an interrupted turn leaves behind lives until the program ends.
+- A `cwd` in `thread/start` makes Codex write the folder into the person's config as trusted. The program's own
+  folder does as well, and trusts nobody.
+- What a person's rules allow once runs outside the sandbox ever after, `read-only` and `never` or not; unless the
+  profile denies a read, since a denied read can only be kept inside the sandbox.
+- `never` lets a tool of an MCP server through that the person's config approves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentctl.drivers.codex_dialogue import CodexDialogue
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order
+
+#: Set by a Codex for what it starts: they tell of its sandbox, its session and how it was installed, not of ours.
+_OF_ANOTHER = frozenset(
+    {
+        "CODEX_CI",
+        "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+        "CODEX_MANAGED_BY_BUN",
+        "CODEX_MANAGED_BY_NPM",
+        "CODEX_MANAGED_BY_PNPM",
+        "CODEX_MANAGED_PACKAGE_ROOT",
+        "CODEX_PERMISSION_PROFILE",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "CODEX_SESSION_ID",
+        "CODEX_THREAD_ID",
+        "CODEX_TOOL_CALL_ID",
+    }
+)
+#: The question tool is there in plan mode alone, unless this is on; that it is unfinished is no news to the reader.
+_ALWAYS = ("features.default_mode_request_user_input=true", "suppress_unstable_features_warning=true")
+#: What acts outside the sandbox and is configured for the person, not for this agent.
+_READ_ONLY = ("features.apps=false", "features.plugins=false")
+
+
+def argv(order: Order) -> list[str]:
+    """Return the command line."""
+    flags = [*_ALWAYS, *(_READ_ONLY if order.read_only else ())]
+    return [order.program, "app-server", *(word for flag in flags for word in ("-c", flag))]
+
+
+def environ(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment: the worker's, without what another Codex said of itself."""
+    return {name: value for name, value in inherited.items() if name not in _OF_ANOTHER}
+
+
+DRIVER = Driver(
+    name="codex",
+    program="codex",
+    version_argv=("--version",),
+    tested="0.169.0",
+    install="npm install -g @openai/codex",
+    honours=frozenset(
+        {"model", "effort", "readOnly", "maxTurns", "permissions", "resume", "keep", "mcpServers", "outputSchema"}
+    ),
+    argv=argv,
+    environ=environ,
+    dialogue=CodexDialogue,
+)

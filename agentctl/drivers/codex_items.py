@@ -1,0 +1,210 @@
+"""What Codex tells of its work, as rows of the activity: one row for an item's start, one for its end."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.activity import Phase, Row, RowType
+
+#: The tool that runs commands, and the one that changes files, as the model knows them.
+SHELL, PATCH = "shell", "apply_patch"
+#: More of a tool's output than anybody reads in a tree; the raw output has the whole.
+_LONGEST = 20_000
+#: A shell of another folder may be anything, and is shown.
+_SHELL = re.compile(r"(?:/usr)?/bin/(?:ba|da|k|z)?sh")
+_STATUS = {"inProgress": "running", "completed": "completed", "failed": "failed", "declined": "denied"}
+#: Items that are the work of a tool but carry no status and no result.
+_PLAIN_TOOLS = {
+    "webSearch": "web_search",
+    "imageView": "view_image",
+    "imageGeneration": "image_generation",
+    "sleep": "sleep",
+}
+_NOTES = {
+    "contextCompaction": "the context was compacted",
+    "enteredReviewMode": "review mode entered",
+    "exitedReviewMode": "review mode left",
+    "hookPrompt": "a hook added a prompt",
+}
+_TOOLS = frozenset(
+    {"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "functionCallOutput", "collabAgentToolCall"}
+)
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return an object of the protocol; what is none counts as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return an array of the protocol; what is none counts as an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """Return a string of the protocol; what is none counts as an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_number(value: Any) -> int:
+    """Return a count of the protocol; what is none counts as 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def is_known(item: Mapping[str, Any]) -> bool:
+    """Tell whether rows are made of items of this type."""
+    kind = as_text(item.get("type"))
+    is_text = kind in {"userMessage", "agentMessage", "reasoning", "plan", "subAgentActivity"}
+    return is_text or is_tool(item) or kind in _NOTES
+
+
+def is_tool(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item is a call of a tool."""
+    kind = as_text(item.get("type"))
+    return kind in _TOOLS or kind in _PLAIN_TOOLS
+
+
+def row_of(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row | None:
+    """Return the row of an item that has begun or is done; None where its end alone has something to tell."""
+    if is_tool(item):
+        return _tool_row(item, is_done=is_done, parent=parent)
+    if not is_done:
+        return None
+    kind, item_id = as_text(item.get("type")), as_text(item.get("id"))
+    match kind:
+        case "userMessage":
+            return Row(RowType.MESSAGE, item_id, parent=parent, name="user", text=_joined(item.get("content")))
+        case "agentMessage":
+            return Row(RowType.MESSAGE, item_id, parent=parent, text=as_text(item.get("text")))
+        case "reasoning":
+            text = _joined(item.get("summary")) or _joined(item.get("content"))
+            return Row(RowType.THOUGHT, item_id, parent=parent, text=text) if text else None
+        case "plan":
+            return Row(RowType.MESSAGE, item_id, parent=parent, name="plan", text=as_text(item.get("text")))
+        case _ if kind in _NOTES:
+            return Row(RowType.NOTE, item_id, parent=parent, text=_NOTES[kind])
+        case _:
+            return None
+
+
+def _tool_row(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row:
+    known = _STATUS.get(as_text(item.get("status")))
+    return Row(
+        RowType.TOOL,
+        as_text(item.get("id")),
+        phase=Phase.END if is_done else Phase.START,
+        parent=parent,
+        status=(known if known != "running" else None) or "completed" if is_done else "running",
+        name=tool_name(item),
+        text=bounded(_result(item)) or None if is_done else None,
+        detail=arguments_of(item),
+    )
+
+
+def tool_name(item: Mapping[str, Any]) -> str:
+    """Return a tool's name: what a policy's rules call it."""
+    kind = as_text(item.get("type"))
+    match kind:
+        case "commandExecution":
+            return SHELL
+        case "fileChange":
+            return PATCH
+        case "mcpToolCall":
+            return mcp_name(item.get("server"), item.get("tool"))
+        case "functionCallOutput":
+            return as_text(item.get("name")) or kind
+        case "collabAgentToolCall" | "dynamicToolCall":
+            return as_text(item.get("tool")) or kind
+        case _:
+            return _PLAIN_TOOLS.get(kind, kind)
+
+
+def mcp_name(server: Any, tool: Any) -> str:
+    """Return the name of an MCP server's tool."""
+    return f"mcp__{as_text(server)}__{as_text(tool)}"
+
+
+def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a tool was called with, and the exit code of a command."""
+    match item.get("type"):
+        case "commandExecution":
+            return _some(item, "cwd", "exitCode") | {"command": command_line(item.get("command"))}
+        case "fileChange":
+            return {"changes": changes_of(item)}
+        case "mcpToolCall" | "dynamicToolCall":
+            value = item.get("arguments")
+            return value if isinstance(value, dict) else {"arguments": value}
+        case "collabAgentToolCall":
+            return _some(item, "prompt", "model", "receiverThreadIds")
+        case _:
+            return _some(item, "query", "action", "path", "durationMs", "namespace")
+
+
+def command_line(command: Any) -> str:
+    """Return a command as the model wrote it: Codex tells it with the shell around it.
+
+    >>> command_line("/bin/bash -lc 'touch a'"), command_line("/home/me/bash -lc 'touch a'")
+    ('touch a', "/home/me/bash -lc 'touch a'")
+    """
+    text = as_text(command)
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text
+    is_wrapped = len(words) == 3 and words[1] in {"-c", "-lc"} and _SHELL.fullmatch(words[0]) is not None
+    return words[2] if is_wrapped else text
+
+
+def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the files that a change touches, and how: add, delete or update."""
+    changes = [as_dict(change) for change in as_list(item.get("changes"))]
+    return [
+        {"path": as_text(change.get("path")), "kind": as_text(as_dict(change.get("kind")).get("type"))}
+        for change in changes
+    ]
+
+
+def touched_by(item: Mapping[str, Any]) -> list[str]:
+    """Return the files that a successful change of files left changed, a moved one under both names."""
+    if item.get("type") != "fileChange" or item.get("status") != "completed":
+        return []
+    changes = [as_dict(change) for change in as_list(item.get("changes"))]
+    paths = [name for one in changes for name in (one.get("path"), as_dict(one.get("kind")).get("move_path"))]
+    return [path for path in paths if isinstance(path, str) and path]
+
+
+def _result(item: Mapping[str, Any]) -> str:
+    match item.get("type"):
+        case "commandExecution":
+            return as_text(item.get("aggregatedOutput"))
+        case "fileChange":
+            return "\n".join(as_text(as_dict(change).get("diff")) for change in as_list(item.get("changes")))
+        case "mcpToolCall":
+            error = as_text(as_dict(item.get("error")).get("message"))
+            return error or _joined(as_dict(item.get("result")).get("content"))
+        case "dynamicToolCall":
+            return _joined(item.get("contentItems"))
+        case "functionCallOutput":
+            return as_text(item.get("output")) or _joined(item.get("output"))
+        case "collabAgentToolCall":
+            states = as_dict(item.get("agentsStates")).values()
+            return "\n".join(as_text(as_dict(state).get("message")) for state in states)
+        case _:
+            return ""
+
+
+def bounded(text: str) -> str:
+    """Return a text as it stands in a row: cut where it is longer than anybody reads."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"
+
+
+def _joined(parts: Any) -> str:
+    """Return the text of a list of strings or of `{text}`."""
+    return "\n".join(filter(None, (as_text(part) or as_text(as_dict(part).get("text")) for part in as_list(parts))))
+
+
+def _some(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: item[key] for key in keys if item.get(key) is not None}

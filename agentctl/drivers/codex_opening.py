@@ -1,0 +1,82 @@
+"""How a thread of Codex is opened for an order: role, model, sandbox, who is asked for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentctl.drivers.order import Order
+
+#: The profile of agents that may only read. The denied path is nobody's: with a read denied, Codex keeps every
+#: command inside the sandbox, those too that the person's rules let out of it.
+_PROFILE = "agentctl-read-only"
+_FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
+_SERVER_KEYS = frozenset(
+    {"command", "args", "env", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
+)
+
+
+def greeting(order: Order) -> dict[str, Any]:
+    """Return the parameters of `initialize`; permission profiles are the one thing that is experimental."""
+    capabilities = {"experimentalApi": True} if order.read_only else {}
+    client = {"name": "agentctl", "title": "agentctl", "version": "1"}
+    return {"clientInfo": client, "capabilities": capabilities}
+
+
+def thread_params(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
+    """Return what `thread/start` and `thread/resume` have in common.
+
+    A resumed thread gets its folder too: it would go on in that of its first run.
+    """
+    params: dict[str, Any] = {
+        "model": order.model,
+        "developerInstructions": order.instructions or None,
+        "approvalPolicy": _approval_policy(order),
+        # Whatever the person has configured: what Codex wants to know comes here.
+        "approvalsReviewer": "user",
+        "config": _config(order, configured_servers),
+    }
+    params |= {"permissions": _PROFILE} if order.read_only else {"sandbox": "workspace-write"}
+    if order.resume:
+        params |= {"threadId": order.resume, "cwd": order.cwd or None, "excludeTurns": True}
+    return {key: value for key, value in params.items() if value not in (None, {})}
+
+
+def turn_params(order: Order, thread: str, texts: Iterable[str]) -> dict[str, Any]:
+    """Return the parameters of `turn/start`."""
+    params = {"threadId": thread, "input": inputs(texts), "effort": order.effort, "outputSchema": order.output_schema}
+    return {key: value for key, value in params.items() if value is not None}
+
+
+def inputs(texts: Iterable[str]) -> list[dict[str, str]]:
+    """Return messages as Codex takes them."""
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def _approval_policy(order: Order) -> str:
+    """Return when Codex asks: never, when a command is to leave the sandbox, or before all that is not harmless.
+
+    A rule that says no (or asks) can only be kept to if it is asked about. Of an agent that may only read no request is
+    passed on: a yes could let a command out of the sandbox, and nothing in the request tells whether it would. So its
+    `deny` leaves it what Codex knows to be harmless, and there is nothing to `ask`.
+    """
+    answers = {rule.get("answer") for rule in order.permissions}
+    if order.read_only:
+        return "untrusted" if "deny" in answers else "never"
+    return "untrusted" if answers - {"allow"} else "on-request"
+
+
+def _config(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
+    config: dict[str, Any] = {f"mcp_servers.{name}": _server(order, value) for name, value in order.mcp_servers.items()}
+    if order.read_only:
+        config[f"permissions.{_PROFILE}"] = {"filesystem": _FILESYSTEM}
+        # They run outside the sandbox; which of their tools write, nobody knows.
+        others = set(configured_servers) - set(order.mcp_servers)
+        config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
+    return config
+
+
+def _server(order: Order, value: Any) -> dict[str, Any]:
+    server = {key: item for key, item in value.items() if key in _SERVER_KEYS} if isinstance(value, Mapping) else {}
+    # Whoever may only read is asked nothing, and uses what the definition gives.
+    return server | ({"default_tools_approval_mode": "approve"} if order.read_only else {})

@@ -1,0 +1,91 @@
+"""The `command` driver with a definition: any program that takes a prompt and prints its answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from agentctl.domain.states import Reason
+from agentctl.drivers.dialogue import Action, Driver, HangUp, Outcome, Say
+from agentctl.drivers.order import Order
+
+#: The end of the output is the answer; an answer longer than this is cut at its beginning.
+_KEPT = 256 * 1024
+
+
+class CommandDialogue:
+    """Gives the prompt, and takes what is printed as the answer."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self._lines: deque[bytes] = deque()
+        self._size = 0
+        self._was_cut = False
+
+    def begin(self) -> Sequence[Action]:
+        """Give the prompt on stdin, where it is wanted there."""
+        prompt = prompt_of(self.order)
+        return [Say(prompt.encode()), HangUp()] if self.order.prompt_on_stdin else [HangUp()]
+
+    def received(self, line: bytes) -> Sequence[Action]:
+        """Keep the end of the output."""
+        self._lines.append(line)
+        self._size += len(line) + 1
+        while self._size > _KEPT and len(self._lines) > 1:
+            self._size -= len(self._lines.popleft()) + 1
+            self._was_cut = True
+        return ()
+
+    def complained(self, line: bytes) -> Sequence[Action]:
+        """Nothing is known of what such a program says on stderr."""
+        return ()
+
+    def answered(self, key: str, answer: str) -> Sequence[Action]:
+        """It asks nothing in this way; `agentctl interact ask` is there for it."""
+        return ()
+
+    def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
+        """It reads its messages itself, with `agentctl inbox`."""
+        return ()
+
+    def interrupted(self) -> Sequence[Action]:
+        """It has no protocol of its own: the host sends SIGINT."""
+        return ()
+
+    def ended(self, code: int) -> Outcome:
+        """Exit code 0 is a natural end."""
+        text = b"\n".join(self._lines).decode(errors="replace").strip("\n")
+        reason = Reason.EXIT_CODE if code > 0 else Reason.SIGNAL if code < 0 else None
+        message = f"it exited with {code}" if code > 0 else f"signal {-code} ended it" if code < 0 else None
+        if self._was_cut:
+            text = f"[cut: the end of a longer output]\n{text}"
+        return Outcome(reason=reason, message=message, final_message=text)
+
+
+def prompt_of(order: Order) -> str:
+    """Return the role and the prompt as one text."""
+    return f"{order.instructions.strip()}\n\n{order.prompt}" if order.instructions.strip() else order.prompt
+
+
+def argv_of(order: Order) -> list[str]:
+    """Return the command line; the prompt is its last argument unless it goes to stdin."""
+    argv = list(order.argv or [order.program])
+    return argv if order.prompt_on_stdin else [*argv, prompt_of(order)]
+
+
+def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the worker's environment as it is."""
+    return dict(environ)
+
+
+DRIVER = Driver(
+    name="command",
+    program="",
+    version_argv=(),
+    tested="",
+    install="the definition names its argv",
+    honours=frozenset(),
+    argv=argv_of,
+    environ=environ_of,
+    dialogue=CommandDialogue,
+)

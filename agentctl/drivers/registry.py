@@ -1,0 +1,71 @@
+"""Which drivers there are, and which of their programs are installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from importlib import import_module
+
+from agentctl.drivers.dialogue import Driver
+from agentctl.errors import NotFound, Refused
+
+#: Those that run an agent program of their own, in the order in which the first installed one is taken.
+AGENT_DRIVERS = ("claude", "codex")
+COMMAND = "command"
+_VERSION_S = 20
+
+
+def load(name: str) -> Driver:
+    """Return a driver; only its own module is imported.
+
+    Raises:
+        NotFound: There is no such driver.
+    """
+    if name not in (*AGENT_DRIVERS, COMMAND):
+        raise NotFound(f"no driver {name!r}", hint=f"known: {', '.join((*AGENT_DRIVERS, COMMAND))}")
+    driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
+    return driver
+
+
+def program_of(driver: Driver, path: str | None = None) -> str | None:
+    """Return the path of a driver's program; None where it is not installed."""
+    return shutil.which(driver.program, path=path) if driver.program else None
+
+
+def choose(wanted: str | None, order: Sequence[str], path: str | None = None) -> Driver:
+    """Return the wanted driver, else the first of `order` whose program is installed.
+
+    Raises:
+        NotFound: There is no such driver.
+        Refused: None is installed.
+    """
+    if wanted is not None:
+        return load(wanted)
+    drivers = [load(name) for name in order]
+    for driver in drivers:
+        if program_of(driver, path):
+            return driver
+    names = ", ".join(driver.program for driver in drivers)
+    raise Refused(
+        f"no agent program is installed ({names})", hint=drivers[0].install if drivers else "--driver names one"
+    )
+
+
+def version_of(driver: Driver, program: str) -> str | None:
+    """Return the version that a program tells of itself; None where it tells none in time."""
+    try:
+        done = subprocess.run(
+            [program, *driver.version_argv],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_VERSION_S,
+            env={**os.environ, "NO_COLOR": "1"},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(rb"\d+\.\d+(?:\.\d+)?", done.stdout or done.stderr)
+    return found.group().decode() if found else None

@@ -1,0 +1,118 @@
+"""The agent program as a child process: its two outputs in chunks, its input, its end.
+
+Not asyncio's own subprocesses: their `wait` ends, in some versions of Python, only when every pipe is closed, and a
+program's own background processes hold its pipes open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+
+_CHUNK = 1 << 16
+#: How long the output of a program that is gone is waited for: others may hold its pipes open.
+_DRAIN_S = 1.0
+
+OnChunk = Callable[[bytes], None]
+
+
+class Program:
+    """A started program. `ended` resolves to its exit code (-n for signal n) once its output was given."""
+
+    def __init__(self, argv: list[str], environ: Mapping[str, str], on_output: OnChunk, on_errors: OnChunk) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_signal_handler(signal.SIGCHLD, self._look)
+        self.process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environ,
+            bufsize=0,
+            # Out of reach of the SIGINT that a cancel sends to the worker's group: the dialogue has its own way.
+            process_group=0,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.ended: asyncio.Future[int] = self._loop.create_future()
+        self._input = self.process.stdin.fileno()
+        self._unsaid = bytearray()
+        self._is_hung_up = False
+        self._outputs = {self.process.stdout.fileno(): on_output, self.process.stderr.fileno(): on_errors}
+        os.set_blocking(self._input, False)
+        for fd in self._outputs:
+            os.set_blocking(fd, False)
+            self._loop.add_reader(fd, self._read, fd)
+        self._look()  # It may have ended before the handler was set.
+
+    # -- input ---------------------------------------------------------------------------------------------------
+
+    def say(self, data: bytes) -> None:
+        """Write to its input; what the pipe does not take waits. After `hang_up` nothing is written any more."""
+        if not self._is_hung_up:
+            self._unsaid += data
+            self._write()
+
+    def hang_up(self) -> None:
+        """Close its input once everything is written."""
+        if not self._is_hung_up:
+            self._is_hung_up = True
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._unsaid:
+                del self._unsaid[: os.write(self._input, self._unsaid)]
+        except BlockingIOError:
+            self._loop.add_writer(self._input, self._write)
+            return
+        except OSError:  # It has closed its input, or is gone.
+            self._unsaid.clear()
+            self._is_hung_up = True
+        self._loop.remove_writer(self._input)
+        if self._is_hung_up and self.process.stdin is not None and not self.process.stdin.closed:
+            self.process.stdin.close()
+
+    # -- output and end ------------------------------------------------------------------------------------------
+
+    def _read(self, fd: int) -> None:
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if chunk:
+            self._outputs[fd](chunk)
+        else:
+            self._shut(fd)
+
+    def _shut(self, fd: int) -> None:
+        self._loop.remove_reader(fd)
+        del self._outputs[fd]
+        if not self._outputs and self.process.returncode is not None:
+            self._tell_end()
+
+    def _look(self) -> None:
+        if self.process.returncode is None and self.process.poll() is not None:
+            self._is_hung_up = True
+            self._write()
+            if self._outputs:
+                self._loop.call_later(_DRAIN_S, self._tell_end)
+            else:
+                self._tell_end()
+
+    def _tell_end(self) -> None:
+        if not self.ended.done():
+            for fd in list(self._outputs):
+                self._loop.remove_reader(fd)
+            self.ended.set_result(self.process.returncode or 0)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its group, unless it is reaped: as long as it is not, the number is its own."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)

@@ -1,0 +1,122 @@
+"""What a driver's program keeps of a conversation: the raw output, what was said, and the activity made from both.
+
+`stdout.log` has the agent program's output byte for byte. `dialogue.jsonl` has, in between, what was told to the
+dialogue, each with the offset in that output and the time: from the two, the activity can be made again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.activity import Row, encode_row
+from agentctl.drivers.dialogue import Outcome
+
+#: Rows that are seen within this time have one and the same.
+TIME_GRAIN_S = 0.1
+_STORAGE_RETRY_S = 0.5
+_SUMMARY = 2000
+
+
+class Recorder:
+    """Writes; never raises for a full disk, but waits until there is room, so that nothing is lost."""
+
+    def __init__(self, agent: AgentDir) -> None:
+        self.agent = agent
+        self.offset = _size_of(agent.stdout)
+        self.at = now_iso()
+        self._marked: float | None = None
+        self._rows: list[bytes] = []
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._dialogue = os.open(agent.dialogue, flags, 0o600)
+        self._activity = os.open(agent.activity, flags, 0o600)
+
+    def raw(self, stream: int, data: bytes) -> None:
+        """Pass on what the program printed; `stream` is 1 or 2."""
+        _insist(stream, data)
+
+    def line_of(self, size: int) -> None:
+        """Note that a line of `size` bytes, its newline with them, is about to be told."""
+        self._tick()
+        self.offset += size
+
+    def input(self, what: str, **more: Any) -> None:
+        """Note what is about to be told to the dialogue beside the program's lines."""
+        self._tick(force=True, what=what, **more)
+
+    def _tick(self, *, force: bool = False, **more: Any) -> None:
+        now = monotonic()
+        if self._marked is None or now - self._marked >= TIME_GRAIN_S:
+            self._marked, self.at = now, now_iso()
+            force = True
+        if force:
+            _insist(self._dialogue, to_json({"offset": self.offset, "at": self.at, **more}))
+
+    def row(self, row: Row) -> None:
+        """Take a row of the activity; on disk with the next `flush`."""
+        self._rows.append(encode_row(row, self.at))
+
+    def flush(self) -> None:
+        """Put the rows on disk."""
+        if self._rows:
+            _insist(self._activity, b"".join(self._rows))
+            self._rows.clear()
+
+    def session(self, driver: str, session: str, model: str | None) -> None:
+        """Keep what a later `resume` needs."""
+        value = {"driver": driver, "session": session, "model": model, "at": now_iso()}
+        write_whole(self.agent.session, to_json(value))
+
+    def result(self, outcome: Outcome) -> None:
+        """Keep what the agent brought; what it declared itself (`report result`) stays."""
+        known = read_quietly(self.agent.result)
+        is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
+        final = outcome.final_message
+        value = {
+            "summary": known.get("summary") if is_declared else (final or "")[:_SUMMARY] or None,
+            "artifacts": known.get("artifacts") or [],
+            "at": now_iso(),
+            "isDeclared": is_declared,
+            "finalMessage": final,
+            "success": outcome.reason is None,
+            "turnsUsed": outcome.turns_used,
+            "usage": outcome.usage,
+            "costUsd": outcome.cost_usd,
+            "model": outcome.model,
+            "sessionId": outcome.session,
+            "touchedFiles": outcome.touched_files,
+        }
+        write_whole(self.agent.result, to_json(value))
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Tell the shim how it ended; `pid` says of which attempt."""
+        value = {
+            "pid": os.getpid(),
+            "status": "completed" if outcome.reason is None else "failed",
+            "reason": outcome.reason,
+            "message": outcome.message,
+        }
+        write_whole(self.agent.outcome, to_json(value))
+
+
+def _insist(fd: int, data: bytes) -> None:
+    """Write all of it, waiting for room on a full disk."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            time.sleep(_STORAGE_RETRY_S)
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

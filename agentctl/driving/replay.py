@@ -1,0 +1,85 @@
+"""The activity of an agent, made again from its raw output and what was said in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.activity import encode_row
+from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
+from agentctl.drivers.order import Order
+from agentctl.driving.running import read_order
+
+Input = dict[str, Any]
+
+
+def replay(agent: AgentDir) -> Iterator[bytes]:
+    """Yield the lines of `activity.jsonl` that the worker's output gives.
+
+    Raises:
+        Damaged: The worker is no agent's.
+    """
+    order, driver = read_order(agent)
+    runs = list(_runs(_inputs(agent)))
+    with open(agent.stdout, "rb") as output:
+        for run, following in pairwise([*runs, []]):
+            yield from _replay_run(output, driver, order, run, following[0]["offset"] if following else None)
+
+
+def _inputs(agent: AgentDir) -> Iterator[Input]:
+    with open(agent.dialogue, "rb") as lines:
+        for line in lines:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue  # A torn tail.
+            if isinstance(value, dict) and isinstance(value.get("offset"), int):
+                yield value
+
+
+def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
+    """Yield the inputs of each run of the program: every attempt begins anew."""
+    run: list[Input] = []
+    for value in inputs:
+        if value.get("what") == "begin" and run:
+            yield run
+            run = []
+        run.append(value)
+    if run:
+        yield run
+
+
+def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input], end: int | None) -> Iterator[bytes]:
+    dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
+    output.seek(offset)
+    for value in run:
+        while offset < value["offset"] and (line := output.readline()):
+            offset += len(line)
+            yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
+        at = str(value.get("at"))
+        yield from _rows(_told(dialogue, value), at)
+    while (end is None or offset < end) and (line := output.readline()):
+        offset += len(line)
+        yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
+
+
+def _told(dialogue: Dialogue, value: Input) -> Iterable[Action]:
+    match value.get("what"):
+        case "begin":
+            return dialogue.begin()
+        case "answered":
+            return dialogue.answered(str(value.get("key")), str(value.get("answer")))
+        case "told":
+            return dialogue.told(str(value.get("text")), interrupt=bool(value.get("interrupt")))
+        case "interrupted":
+            return dialogue.interrupted()
+    return ()
+
+
+def _rows(actions: Iterable[Action], at: str) -> Iterator[bytes]:
+    for action in actions:
+        if isinstance(action, Note):
+            yield encode_row(action.row, at)

@@ -1,0 +1,56 @@
+"""From a worker's folder to its agent program, and back to an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order, order_from
+from agentctl.drivers.registry import load
+from agentctl.driving.host import Host
+from agentctl.errors import Damaged
+from agentctl.supervision.environment import AGENT_DIR
+
+_CONTINUE = "You were interrupted before you had finished. Go on from where you were."
+
+
+def main() -> int:
+    """Run the agent that this worker is."""
+    agent = AgentDir(os.environ[AGENT_DIR])
+    order, driver = read_order(agent)
+    set_trace(os.environ)
+    os.umask(int(read_quietly(agent.spec).get("umask", 0o077)))
+    return asyncio.run(Host(agent, _taken_up(agent, order), driver).run())
+
+
+def read_order(agent: AgentDir) -> tuple[Order, Driver]:
+    """Return what a worker's agent is to do, and its driver.
+
+    Raises:
+        Damaged: Its spec has no order.
+    """
+    spec = read_json(agent.spec)
+    if spec is None or not isinstance(spec.get("order"), dict):
+        raise Damaged(f"{agent.spec} holds no order for an agent", hint="agentctl doctor")
+    order = order_from(spec["order"])
+    return order, load(order.driver)
+
+
+def _taken_up(agent: AgentDir, order: Order) -> Order:
+    """Return the order of a later attempt: it continues the session that an earlier one has begun."""
+    attempt = read_quietly(agent.worker).get("attempt", 1)
+    known = read_quietly(agent.session)
+    if attempt == 1 or not known.get("session") or not agent.activity.exists():
+        return order
+    return order._replace(session=None, resume=str(known["session"]), prompt=_CONTINUE)
+
+
+def set_trace(environ: os._Environ[str]) -> None:
+    """Set TRACEPARENT (W3C Trace Context): the trace that is there goes on, with a span of this worker's."""
+    parts = environ.get("TRACEPARENT", "").split("-")
+    trace = parts[1] if len(parts) == 4 and len(parts[1]) == 32 else os.urandom(16).hex()
+    flags = parts[3] if len(parts) == 4 and len(parts[3]) == 2 else "01"
+    environ["TRACEPARENT"] = f"00-{trace}-{os.urandom(8).hex()}-{flags}"

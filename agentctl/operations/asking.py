@@ -1,0 +1,155 @@
+"""Asking, as a worker: a question is put on disk, waits for its answer, or is closed unanswered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import hold_alive, locked
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain import events as ev
+from agentctl.domain.answers import check_question
+from agentctl.domain.names import check_name
+from agentctl.errors import Refused, WaitTimedOut
+from agentctl.operations.locating import caller_or_refuse, who
+from agentctl.supervision.control import poke
+from agentctl.supervision.questions import waiting_askers
+
+_TOLD = (
+    "id", "kind", "question", "options", "default", "deadlineSeconds", "tool", "askedBy", "askedByType",
+)  # fmt: skip
+
+
+def ask(
+    question: str,
+    *,
+    kind: str,
+    options: Sequence[tuple[str, str]],
+    default: str | None,
+    deadline_s: float | None,
+    question_id: str | None,
+) -> dict[str, str]:
+    """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile; its clock stands still.
+
+    Args:
+        kind: `select` (an option's id is the answer), `confirm` (yes or no), `input` (any text).
+        default: The answer at the deadline.
+        deadline_s: None waits without a limit.
+        question_id: Take a question up again that was asked before, answered meanwhile or not.
+
+    Returns:
+        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
+
+    Raises:
+        WaitTimedOut: The deadline passed and there is no default; the question is closed.
+        Refused: The worker has ended, or somebody else waits for this question's answer.
+    """
+    agent = caller_or_refuse("interact ask").agent
+    body = {"kind": kind, "question": question, "options": [{"id": key, "label": label} for key, label in options]}
+    check_question(body, default)
+    deadline = None if deadline_s is None else monotonic() + deadline_s
+    with Watch() as watch:
+        asked = put_question(agent, {**body, "default": default, "deadlineSeconds": deadline_s}, question_id)
+        try:
+            watch.add(agent.interactions)
+            return _await_answer(agent, asked.question_id, watch, default, deadline)
+        finally:
+            leave(agent, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question on disk whose asker waits: the lock is what tells that it lives."""
+
+    question_id: str
+    lock: int
+
+
+def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None) -> Asked:
+    """Put a question on disk, or find it there, and hold its asker's lock."""
+    make_folder(agent.interactions)
+    with locked(agent.lock):
+        refuse_if_ended(agent, "asks")
+        name = check_name(question_id, "--id") if question_id else _next_id(agent)
+        is_new = not agent.question(name).exists()
+        lock = hold_alive(agent.asker_lock(name))
+        if lock is None:
+            raise Refused(f"somebody waits for the answer to {name} already")
+        me = processes.identify(os.getpid())
+        known = read_quietly(agent.question(name))
+        value = known or {"id": name, "askedAt": now_iso(), **body}
+        write_whole(agent.question(name), to_json({**value, "asker": me.to_json() if me else None}))
+        events = []
+        if is_new:
+            payload = {key: value[key] for key in _TOLD if key in value}
+            events.append(event_of(agent, ev.ASKED, payload))
+        if not agent.answer(name).exists():
+            events.append(event_of(agent, ev.BLOCKED, {"id": name}))
+        eventlog.append(agent.task.events, events)
+    poke(agent)
+    return Asked(name, lock)
+
+
+def leave(agent: AgentDir, asked: Asked) -> None:
+    """Stop waiting for an answer."""
+    os.close(asked.lock)
+    poke(agent)
+
+
+def _next_id(agent: AgentDir) -> str:
+    return f"q{len(agent.question_ids()) + 1}"
+
+
+def event_of(agent: AgentDir, kind: str, payload: dict[str, Any]) -> ev.Event:
+    """Return an event about a worker, by whoever runs this."""
+    return ev.make_event(now_iso(), kind, agent.task.id, who(), payload, agent.instance)
+
+
+def refuse_if_ended(agent: AgentDir, verb: str) -> None:
+    """Raise `Refused` for what comes after a worker's end."""
+    if agent.has_ended:
+        raise Refused(
+            f"{agent.instance} has ended ({read_quietly(agent.exit).get('status')}): it {verb} nothing any more"
+        )
+
+
+def _await_answer(
+    agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None
+) -> dict[str, str]:
+    while True:
+        answer = read_json(agent.answer(name))
+        if answer is not None:
+            if answer.get("expired"):
+                raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
+            return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
+        if agent.has_ended:
+            raise Refused(f"{agent.instance} has ended; nobody will answer {name}")
+        left = None if deadline is None else deadline - monotonic()
+        if left is not None and left <= 0:
+            close_question(agent, name, default)
+            continue
+        watch.sleep(left)
+
+
+def close_question(agent: AgentDir, name: str, default: str | None, why: str = "deadline") -> None:
+    """Answer with the default, or close the question unanswered; an answer that came first wins."""
+    with locked(agent.lock):
+        if agent.answer(name).exists() or agent.has_ended:
+            return
+        body = {"id": name, "at": now_iso(), "by": "agentctl", "answer": default, "expired": default is None}
+        if default is None and why != "deadline":
+            body["why"] = why
+        create_whole(agent.answer(name), to_json(body))
+        kind = ev.EXPIRED if default is None else ev.ANSWERED
+        eventlog.append(agent.task.events, [event_of(agent, kind, body), *resumed_by(agent, name)])
+
+
+def resumed_by(agent: AgentDir, name: str) -> list[ev.Event]:
+    """Return the event that the worker goes on, unless another question of it still has a live asker."""
+    return [] if set(waiting_askers(agent)) - {name} else [event_of(agent, ev.RESUMED, {"id": name})]

@@ -1,0 +1,125 @@
+"""Which worker a start comes from, by proof and not by its word, and how deep that is.
+
+The environment says who calls, and can be unset or set to anything. So the process tree is looked at too: whatever
+descends from a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
+Of all that is said and shown the deepest counts: a lie can only make a start deeper.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from agentctl.adapters import processes
+from agentctl.adapters.config import cached
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.locating import Caller, caller
+from agentctl.supervision.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.kinship import barred_by
+from agentctl.supervision.spec import read_spec
+from agentctl.supervision.tree import guarded_by
+
+#: No honest tree of tasks is as deep; a forged one may be a circle.
+_MOST_TASKS = 128
+
+
+def true_caller() -> Caller | None:
+    """Return the worker in which this process runs; None outside of every one."""
+    found = [agent for agent in _shown() if agent.spec.exists()]
+    said = caller()
+    if said is not None and said.agent.spec.exists():
+        found.append(said.agent)
+    if not found:
+        return None
+    deepest = max(found, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
+    return Caller(deepest.task, deepest.instance)
+
+
+def _shown() -> Iterator[AgentDir]:
+    """Yield the workers that the processes above this one belong to, nearest first."""
+    if not processes.LINUX:
+        return
+    pid, seen = os.getpid(), set[int]()
+    while pid > 1 and pid not in seen:
+        seen.add(pid)
+        guarded = guarded_by(pid)
+        if guarded is not None:
+            yield guarded
+        marked = _marked(pid)  # For one whose shim was killed.
+        if marked is not None:
+            yield marked
+        stat = processes.read_stat(pid)
+        pid = stat.ppid if stat else 0
+
+
+def _marked(pid: int) -> AgentDir | None:
+    """Return the worker whose cookie a process carries."""
+    environ = processes.environment_of(pid)
+    folder, cookie = environ.get(AGENT_DIR.encode()), environ.get(COOKIE.encode())
+    if not folder or not cookie:
+        return None
+    agent = AgentDir(os.fsdecode(folder))
+    return agent if read_quietly(agent.worker).get("cookie") == os.fsdecode(cookie) else None
+
+
+def _depth_of(agent: AgentDir) -> int:
+    try:
+        return read_spec(agent.spec).depth
+    except AgentctlError:
+        return 0
+
+
+def depth_in(task: TaskDir, parent: Caller | None) -> int:
+    """Return the depth of a worker that `parent` starts in a task: no less than the tasks that are above it.
+
+    Raises:
+        Refused: It is deeper than it may be, or the parent has ended or is being cancelled.
+    """
+    floor = sum(1 for _ in _tasks_above(task))
+    if parent is None:
+        return floor
+    refuse_if_barred(parent.agent)
+    depth = max(floor, _depth_of(parent.agent) + 1)
+    limit = depth_limit(task, parent)
+    if depth > limit:
+        raise Refused(
+            f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is {limit}",
+            hint=f"raise maxDepth in {_top_of(task).task_file}",
+        )
+    return depth
+
+
+def depth_limit(task: TaskDir, parent: Caller | None) -> int:
+    """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
+
+    A worker that starts something in a tree of its own making is still held to the one that it is in.
+    """
+    tasks = [task, *_tasks_above(task)]
+    if parent is not None and parent.task.path not in {one.path for one in tasks}:
+        tasks += [parent.task, *_tasks_above(parent.task)]
+    return min(usable_config(one).limits.max_depth for one in tasks)
+
+
+def _tasks_above(task: TaskDir) -> Iterator[TaskDir]:
+    for _ in range(_MOST_TASKS):
+        config = cached(task)
+        if config is None or not config.parent_task_id or not task.sibling(config.parent_task_id).exists:
+            return
+        task = task.sibling(config.parent_task_id)
+        yield task
+
+
+def _top_of(task: TaskDir) -> TaskDir:
+    return [task, *_tasks_above(task)][-1]
+
+
+def refuse_if_barred(parent: AgentDir) -> None:
+    """Raise `Refused` for a parent that has ended, or that is being cancelled, or one above it."""
+    if parent.has_ended or parent.cancel.exists():
+        raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
+    above = barred_by(parent)
+    if above is not None:
+        raise Refused(f"{above.instance}, which is above {parent.instance}, is being cancelled: nothing new is started")

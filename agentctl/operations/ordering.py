@@ -1,0 +1,130 @@
+"""From work for an agent to the order of its driver: definition, program, restrictions, permissions."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.permissions import parse_policy
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order, order_from
+from agentctl.drivers.registry import COMMAND, choose, load, program_of
+from agentctl.errors import Refused, UsageError
+from agentctl.operations.agents import find_agent_spec
+from agentctl.operations.configuring import driver_order, usable_config
+from agentctl.operations.requests import AgentWork
+
+#: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
+_RESTRICTIONS = {
+    "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
+    "permissions": "permissions", "resume": "resume", "keep": "keep", "output_schema": "outputSchema",
+}  # fmt: skip
+_RULES = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
+_PREFERENCES = {"model": "model", "effort": "effort"}
+_PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
+
+
+class Ordered(NamedTuple):
+    """An order that can be carried out here."""
+
+    order: Order
+    #: What the definition says of the time; None is the task's to say.
+    timeout_seconds: float | None = None
+    wants_worktree: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> list[str]:
+        """The worker's command line: the program that drives the agent's."""
+        return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
+
+    def of(self, agent: AgentDir, cwd: str) -> Order:
+        """Return the order with the worker's name and folder."""
+        return self.order._replace(instance=agent.instance, task_id=agent.task.id, cwd=cwd)
+
+
+def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:
+    """Return the order for some work.
+
+    Raises:
+        NotFound: There is no such agent or driver.
+        Refused: The definition is not trusted, its program is not installed, or cannot honour a restriction.
+    """
+    if work.order is not None:
+        return Ordered(order_from(work.order))
+    if not work.prompt.strip():
+        raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
+    spec = find_agent_spec(task.root, work.agent)
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    driver = choose(work.driver or spec.driver, driver_order(), path)
+    order = Order(
+        driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
+        instructions=spec.instructions, model=work.model or spec.model, effort=work.effort or spec.effort,
+        tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
+        max_turns=_least(work.max_turns, spec.max_turns),
+        max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
+        permissions=_policy(task, work, spec), keep=work.keep, session=str(uuid.uuid4()),
+        argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
+        retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
+    )  # fmt: skip
+    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", _check_honoured(driver, order))
+
+
+def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
+    if driver.name == COMMAND:
+        if not spec.argv:
+            raise Refused(
+                f"the agent {spec.name} names no command for the driver {COMMAND}",
+                hint=f"its definition needs argv; or choose another --driver ({spec.source})",
+            )
+        return spec.argv[0]
+    program = program_of(driver, path)
+    if program is None:
+        raise Refused(f"{driver.program} is not installed: it is not in PATH", hint=driver.install)
+    return program
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _least(one: _Number | None, other: _Number | None) -> _Number | None:
+    """Return the smaller of two limits: a definition's limit can be tightened, and not lifted."""
+    given = [value for value in (one, other) if value is not None]
+    return min(given) if given else None
+
+
+def _policy(task: TaskDir, work: AgentWork, spec: AgentSpec) -> list[dict[str, str]]:
+    """Return the rules: those of the call before the definition's, before the task's; the first that matches decides.
+
+    What a read-only agent may not do, no rule allows: its driver sees to that.
+    """
+    wished = work.permissions
+    if isinstance(wished, str) and wished.lstrip().startswith("["):
+        try:
+            wished = json.loads(wished)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--permissions is no JSON: {error}", hint=_RULES) from error
+    rules = parse_policy(wished, "--permissions") if wished is not None else []
+    return [*rules, *spec.permissions, *usable_config(task).permissions]
+
+
+def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:
+    for field, key in _RESTRICTIONS.items():
+        if getattr(order, field) and key not in driver.honours:
+            others = [name for name in ("claude", "codex") if key in load(name).honours]
+            raise Refused(
+                f"the driver {driver.name} cannot honour {key}",
+                hint=f"drivers that can: {', '.join(others)}" if others else f"leave {key} out",
+            )
+    return tuple(
+        f"the driver {driver.name} cannot honour {key}: it is left to the program"
+        for field, key in _PREFERENCES.items()
+        if getattr(order, field) and key not in driver.honours
+    )

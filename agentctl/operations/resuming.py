@@ -1,0 +1,87 @@
+"""Continue an ended agent from its vendor's session, as a new worker of the same agent id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.states import Reason
+from agentctl.drivers.order import order_from
+from agentctl.drivers.registry import load
+from agentctl.errors import NotFound, Refused
+from agentctl.operations.listing import read_task
+from agentctl.operations.locating import find_agent
+from agentctl.operations.messaging import unread
+from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.spawning import spawn_workers
+
+_CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
+_CONTINUE = "You were interrupted before you had finished. Go on from where you were."
+
+
+def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None) -> Spawned:
+    """Continue an ended agent: its newest run, whichever run (or agent id) was named.
+
+    Raises:
+        NotFound: There is no such worker or agent id.
+        Refused: It is no agent, it has not ended, or its program can continue nothing.
+    """
+    agent = newest_run(task, instance)
+    return spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
+
+
+def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
+    """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
+    view, _ = read_task(task)
+    chains = _chains(task)
+    requests = []
+    for worker in view.workers.values():
+        agent = task.agent(worker.instance)
+        is_lost = worker.reason in _CRASHES and worker.driver is not None
+        if is_lost and _is_newest(agent, chains) and read_quietly(agent.session).get("session"):
+            requests.append(_request(agent, None, None))
+    return spawn_workers(task, requests, queue=queue) if requests else []
+
+
+def newest_run(task: TaskDir, name: str) -> AgentDir:
+    """Return the newest run of the chain that an instance or an agent id names."""
+    chains = _chains(task)
+    if name in chains:
+        return task.agent(chains[name][-1])
+    agent = find_agent(task, name)
+    chain = chains.get(str(read_quietly(agent.spec).get("agentId")), [name])
+    return task.agent(chain[-1])
+
+
+def _chains(task: TaskDir) -> dict[str, list[str]]:
+    """Return the runs of each agent id, oldest first."""
+    found: dict[str, list[str]] = {}
+    for worker in read_task(task)[0].workers.values():
+        if worker.agent_id is not None:
+            found.setdefault(worker.agent_id, []).append(worker.instance)
+    return found
+
+
+def _is_newest(agent: AgentDir, chains: dict[str, list[str]]) -> bool:
+    return any(chain[-1] == agent.instance for chain in chains.values())
+
+
+def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequest:
+    """Return what continues a run: the same order, the vendor's session, another prompt."""
+    spec, session = read_quietly(agent.spec), read_quietly(agent.session).get("session")
+    told = spec.get("order")
+    if not isinstance(told, dict):
+        raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
+    order = order_from(told)
+    if "resume" not in load(order.driver).honours:
+        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
+    if not agent.has_ended:
+        raise Refused(f"{agent.instance} has not ended", hint=f"agentctl send {agent.instance} TEXT")
+    if not session:
+        raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
+    texts = [*unread(agent), prompt or (_CONTINUE if not unread(agent) else "")]
+    order = order._replace(prompt="\n\n".join(filter(None, texts)), session=None, resume=str(session))
+    work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
+    fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
+    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), retries=int(spec.get("retries", 0)), **fields)

@@ -1,0 +1,56 @@
+"""At a worker's end: what it changed in its worktree, found out by a short program of its own.
+
+The shim stays as small as it is, and whatever git does or does not do, the worker's end is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.git import NEEDED
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.processes import wait_readable
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.shim.guard import Wakeups
+
+#: The end of a worker waits so long for its patch; where that is not enough, a later command makes it.
+_LIMIT_S = 20.0
+_PACKAGES = str(FilePath(os.path.realpath(__file__)).parent.parent.parent)
+_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from agentctl.shim.patching import main; main(sys.argv[2])"
+#: It keeps its time itself; this is for one that cannot.
+_SLACK_S = 5.0
+_TICK_S = 1.0
+
+
+def record(agent: AgentDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
+    """Have the patch made, if that can be done in time; without one a later command makes it."""
+    kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
+    with contextlib.suppress(OSError):
+        pid = os.posix_spawn(
+            sys.executable, [sys.executable, "-I", "-S", "-c", _CODE, _PACKAGES, agent.path], kept, setsid=True,
+            setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
+        )  # fmt: skip
+        until = monotonic() + _LIMIT_S + _SLACK_S
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            left = until - monotonic()
+            if left <= 0:
+                os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            wait_readable([wakeups.fd], min(left, _TICK_S))
+            wakeups.drain()
+
+
+def main(folder: str) -> None:
+    """Be that program."""
+    from agentctl.supervision.changes import record_changes
+
+    record_changes(AgentDir(folder), limit_s=_LIMIT_S)

@@ -1,0 +1,136 @@
+"""The workers that the guarded one has started: what becomes of them when it is cancelled, and when it ends.
+
+A shim tells no end of its worker while there is something below it to be waited for (`childrenAtEnd` in task.yaml), and
+begins no escalation before those below have been cancelled: deepest first, since each shim does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import number_in, read_quietly
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import ChildrenAtEnd
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.supervision import kinship
+
+#: How often they are looked at; the end of each wakes.
+_TICK_S = 1.0
+#: A worker whose processes survive SIGKILL must not hold up those above it for ever.
+_LONGEST_HOLD_S = 120.0
+
+
+class Offspring:
+    """The workers below one.
+
+    Args:
+        folder: Where the environments of queued workers wait.
+    """
+
+    def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
+        self.agent, self.root, self.folder = agent, root, folder
+        self._held_since: float | None = None
+
+    @property
+    def policy(self) -> ChildrenAtEnd:
+        """What is to become of them."""
+        return kinship.policy_of(self.agent.task)
+
+    def living(self) -> list[AgentDir]:
+        """Return the children that have not ended; one that is proven lost is told so, since nobody else may do it."""
+        if not self.agent.children.exists():
+            return []
+        return [child for child in kinship.children_of(self.agent) if not child.has_ended and _lives(child)]
+
+    def holds_cancel(self) -> bool:
+        """Pass a cancel of their parent on; tell whether it has to wait for their ends."""
+        if self.policy is ChildrenAtEnd.LEAVE:
+            return False
+        if not (living := self.living()):
+            return False
+        now = monotonic()
+        self._held_since = now if self._held_since is None else self._held_since
+        self._pass_on(living)
+        return now - self._held_since < _LONGEST_HOLD_S
+
+    def _pass_on(self, living: list[AgentDir]) -> None:
+        from agentctl.supervision.requesting import Request, request_end  # Few workers have children to be cancelled.
+
+        asked = read_quietly(self.agent.cancel)
+        request = Request(str(asked.get("by", "agentctl")), number_in(self.agent.cancel, "graceSeconds"), self.folder)
+        for child in living:
+            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                request_end(child, request)
+
+    def outlast(self, rest: Callable[[float], None], tell: Callable[[str, Mapping[str, Any]], None]) -> list[str]:
+        """Do what the task says about those that outlive their parent; return them, as `task/instance`.
+
+        Args:
+            rest: Sleeps for so long, or until woken.
+            tell: Appends an event about the parent.
+        """
+        living = self.living()
+        names = [f"{child.task.id}/{child.instance}" for child in living]
+        if not living or self.policy is ChildrenAtEnd.LEAVE:
+            return names
+        with contextlib.suppress(AgentctlError):
+            tell(ev.AWAITING_CHILDREN, {"children": names})
+        with self._lent():
+            while living and self.agent.task.path.exists():
+                if self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists():
+                    if not self.holds_cancel():
+                        break
+                rest(_TICK_S)
+                living = self.living()
+        return names
+
+    @contextlib.contextmanager
+    def _lent(self) -> Iterator[None]:
+        """Lend the slot to anybody meanwhile: nothing of the parent is at work any more."""
+        from agentctl.adapters.locks import try_lock
+        from agentctl.supervision.slots import IDLE, place_of
+
+        place = place_of(self.root, self.agent.task.id, self.agent.instance)
+        loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
+        try:
+            self._dispatch()
+            yield
+        finally:
+            if loan is not None:
+                os.close(loan)
+
+    def _dispatch(self) -> None:
+        from agentctl.adapters.locks import locked
+        from agentctl.supervision.dispatch import carry_out, dispatch_locked
+
+        with contextlib.suppress(AgentctlError, OSError):  # Whoever dispatches next goes on.
+            with locked(self.root.queue_lock):
+                done = dispatch_locked(self.root, folder=self.folder)
+            carry_out(self.root, done, folder=self.folder)
+
+
+def _lives(child: AgentDir) -> bool:
+    from agentctl.supervision.judging import Condition, judge_surely, settle
+
+    with contextlib.suppress(AgentctlError, OSError):
+        condition = judge_surely(child)
+        if condition is Condition.ELSEWHERE:
+            return False
+        return not settle(child, condition)
+    return not child.has_ended
+
+
+def wake_parent(agent: AgentDir) -> None:
+    """Tell the shim of whoever started a worker that it has ended."""
+    from agentctl.supervision.control import poke
+
+    parent = kinship.parent_of(agent)
+    if parent is not None:
+        with contextlib.suppress(OSError):
+            poke(parent)

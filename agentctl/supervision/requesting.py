@@ -1,0 +1,137 @@
+"""Asking for the end of a worker, whatever its condition: a durable request, and whoever carries it out is woken.
+
+Commands do it, and shims, which pass a cancel on to the workers that theirs have started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from enum import Enum
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.files import create_whole, make_folder, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.roster import Row, update
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any, NamedTuple
+from agentctl.supervision import environment, failpoints
+from agentctl.supervision.control import poke, wake_stopped
+from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.judging import Condition, judge, judge_surely, settle
+from agentctl.supervision.slots import is_being_started
+from agentctl.supervision.spec import read_spec
+from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
+from agentctl.supervision.undertaker import begin_burial
+
+
+class Request(NamedTuple):
+    """Who wants the end of a worker, and how."""
+
+    by: str
+    #: Another grace period than the worker's own.
+    grace_s: float | None = None
+    #: Where environments wait; a shim, whose own environment is empty, was told.
+    folder: FilePath | None = None
+
+
+class Answer(Enum):
+    """What came of asking."""
+
+    #: It has ended before.
+    ENDED = "ended"
+    #: It is on another machine or in another pid namespace, and was not asked.
+    ELSEWHERE = "elsewhere"
+    #: It was in the queue, and has ended there.
+    WITHDRAWN = "withdrawn"
+    #: Its guardian carries the request out.
+    UNDER_WAY = "under way"
+
+
+def request_end(agent: AgentDir, request: Request) -> Answer:
+    """Do what the worker's condition asks for."""
+    for _ in range(100):  # It may move from the queue to a shim between the look and the act.
+        condition = judge_surely(agent)
+        match condition:
+            case Condition.ENDED | Condition.LOST:
+                settle(agent, condition)
+                return Answer.ENDED
+            case Condition.ELSEWHERE:
+                return Answer.ELSEWHERE
+            case Condition.QUEUED:
+                found = _withdraw(agent, request)
+                if found is _Withdrawal.DONE:
+                    return Answer.WITHDRAWN
+                if found is _Withdrawal.STARTING:
+                    _put(agent, request)  # The shim looks for it before it forks, and when it watches.
+                    return Answer.UNDER_WAY
+            case Condition.SUPERVISED:
+                _put(agent, request)
+                if _wake(agent):
+                    return Answer.UNDER_WAY
+            case Condition.UNSUPERVISED:
+                _put(agent, request)
+                begin_burial(agent)
+                return Answer.UNDER_WAY
+    raise AgentctlError(f"{agent.instance} does not hold still: its state changed 100 times", hint="try again")
+
+
+def _wake(agent: AgentDir) -> bool:
+    """Make the shim look at the request; False where it has gone meanwhile."""
+    wake_stopped(agent)
+    return poke(agent) or judge(agent) is Condition.SUPERVISED
+
+
+def _put(agent: AgentDir, request: Request) -> None:
+    grace_s = request.grace_s
+    body: dict[str, Any] = {"by": request.by, "at": now_iso()}
+    if grace_s is not None:
+        body["graceSeconds"] = grace_s
+    make_folder(agent.path)  # Somebody may have removed it under a running worker.
+    if not agent.cancel.exists() and create_whole(agent.cancel, to_json(body)):
+        event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, agent.task.id, request.by, {}, agent.instance)
+        with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
+            eventlog.append(agent.task.events, [event])
+    elif grace_s is not None and grace_s < _asked_grace(agent):
+        write_whole(agent.cancel, to_json({**read_quietly(agent.cancel), "graceSeconds": grace_s}))
+    failpoints.reached("cancel.after-request")
+
+
+def _asked_grace(agent: AgentDir) -> float:
+    asked = number_in(agent.cancel, "graceSeconds")
+    return float("inf") if asked is None else asked
+
+
+class _Withdrawal(Enum):
+    """What came of taking a worker out of the queue."""
+
+    #: It is out and has ended.
+    DONE = "done"
+    #: A shim has been given its ticket and is about to take it.
+    STARTING = "starting"
+    #: It had left the queue before.
+    TOO_LATE = "too late"
+
+
+def _withdraw(agent: AgentDir, request: Request) -> _Withdrawal:
+    """Take a worker out of the queue and end it, unless its start is under way."""
+    root = root_of_tree(agent.task)
+    with locked(root.queue_lock):
+        mine = [t for t in read_queue(root) if (t.task_id, t.instance) == (agent.task.id, agent.instance)]
+        if not mine:
+            return _Withdrawal.TOO_LATE
+        if is_being_started(root, agent.task.id, agent.instance):
+            return _Withdrawal.STARTING
+        decide(agent, Ending(status=Status.CANCELLED, by=request.by, message="it was waiting in the queue"))
+        for ticket in mine:
+            remove_ticket(root, ticket)
+            forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root))
+    publish(agent)
+    with contextlib.suppress(AgentctlError):
+        update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})
+    return _Withdrawal.DONE

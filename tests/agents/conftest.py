@@ -1,0 +1,67 @@
+"""The real agent programs for the tests, and the matrix of what they can do at the end of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.install import AGENTS, Unavailable, install
+from tests.agents.lab import Lab
+from tests.agents.matrix import Matrix
+from tests.agents.standin import StandIn
+from tests.steps import new_task
+
+HERE = Path(__file__).parent
+#: Set by `make test-agents`: the file for the matrix.
+MATRIX_FILE = "AGENT_MATRIX"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests in this folder, and keep the cell of the matrix that each fills."""
+    for place, item in enumerate(items):
+        if HERE not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.agents)
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            chosen = {name: str(value) for name, value in item.callspec.params.items()}
+            behaviour = (item.function.__doc__ or item.originalname).split("\n")[0].rstrip(".").format(**chosen)
+            item.user_properties += [("behaviour", behaviour), ("program", chosen["program"]), ("place", place)]
+
+
+@pytest.fixture(scope="session")
+def installed() -> dict[str, Path]:
+    """The agent programs; the tests are skipped where they cannot be had."""
+    try:
+        return install()
+    except Unavailable as error:
+        pytest.skip(f"no agent programs: {error}")
+
+
+@pytest.fixture(params=[package.program for package in AGENTS])
+def program(request: pytest.FixtureRequest) -> str:
+    """The agent program to test."""
+    return str(request.param)
+
+
+@pytest.fixture
+def lab(
+    installed: dict[str, Path], program: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lab]:
+    """A task, and the one agent program in PATH beside a stand-in for its model."""
+    monkeypatch.setenv("PATH", f"{installed[program].parent}{os.pathsep}{os.environ['PATH']}")
+    with StandIn() as standin:
+        yield Lab(program, tmp_path, new_task(cap=5, grace=3), standin)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the matrix behaviour x program, and write it where that was asked for."""
+    matrix = Matrix.of(terminalreporter.stats)
+    if not matrix.rows:
+        return
+    terminalreporter.section("agent programs")
+    terminalreporter.write_line(matrix.text())
+    if file := os.environ.get(MATRIX_FILE):
+        Path(file).write_text(matrix.text() + "\n", encoding="utf-8")

@@ -1,0 +1,193 @@
+"""One agent program, its stand-in model, and a task, used as a person would use them: by the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests import leaks, support
+from tests.agents.standin import StandIn
+from tests.steps import Task
+from tests.support import Completed, run, wait_until
+
+#: An agent's own start and end, on a machine that does other things too.
+PATIENCE_S = 40
+#: May appear in no file.
+KEY = "the-key-of-this-test"
+CODEX_CONFIG = """\
+model = "stand-in"
+model_provider = "standin"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.standin]
+name = "stand-in"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "STANDIN_KEY"
+request_max_retries = 1
+stream_max_retries = {retries}
+"""
+
+
+class Lab:
+    """What the tests do with one agent program."""
+
+    def __init__(self, program: str, folder: Path, task: Task, standin: StandIn) -> None:
+        self.program, self.folder, self.task, self.standin = program, folder, task, standin
+        self.work = Path.cwd()
+
+    def environ(self, retries: int = 1) -> dict[str, str]:
+        """Return what the program needs in its environment, and write its configuration."""
+        home = self.folder / "codex"
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(CODEX_CONFIG.format(url=self.standin.url, retries=retries), encoding="utf-8")
+        return {
+            "ANTHROPIC_BASE_URL": self.standin.url,
+            "ANTHROPIC_API_KEY": KEY,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": str(retries),
+            "CLAUDE_CONFIG_DIR": str(self.folder / "claude"),
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "CODEX_HOME": str(home),
+            "STANDIN_KEY": KEY,
+        }
+
+    def configure(self, **limits: float) -> None:
+        """Set limits of the task, as a person would in an editor."""
+        file = self.task.path / "task.yaml"
+        text = file.read_text(encoding="utf-8")
+        told = ", ".join(f"{name}: {value}" for name, value in limits.items())
+        draft = file.with_name("task.yaml.edited")
+        draft.write_text(text.replace("config: {", f"config: {{{told}, ", 1), encoding="utf-8")
+        draft.rename(file)
+
+    # -- what a person does ------------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        scenario: str,
+        *options: str,
+        agent: str = "general",
+        name: str = "a1",
+        driver: str | None = None,
+        retries: int = 1,
+    ) -> str:
+        """Start a worker of the program (or of another) that plays a scenario; return its name."""
+        chosen = ["--agent", agent, "--driver", driver or self.program, "--name", name]
+        told = run("spawn", "--json", *chosen, *options, f"SCENARIO:{scenario}", env=self.environ(retries))
+        return str(told.json["agentInstance"])
+
+    def resume(self, instance: str, scenario: str, *options: str) -> str:
+        """Continue an ended worker; return the name of the new one."""
+        told = run("resume", "--json", instance, *options, f"SCENARIO:{scenario}", env=self.environ())
+        return str(told.json["agentInstance"])
+
+    def send(self, instance: str, scenario: str, *options: str) -> None:
+        """Send a message to a worker."""
+        run("send", *options, instance, f"SCENARIO:{scenario}")
+
+    def end(self, instance: str) -> dict[str, Any]:
+        """Wait for the end of a worker; return what `wait` tells."""
+        ended: dict[str, Any] = run("wait", "--json", instance, check=False, timeout=PATIENCE_S).json
+        return ended
+
+    def completed(self, instance: str) -> str:
+        """Wait for the natural end of a worker; return its final message."""
+        ended = self.end(instance)
+        assert ended["status"] == "completed", f"{ended}\n{self.account(instance)}"
+        return self.final(instance)
+
+    def failed(self, instance: str) -> str:
+        """Wait for the failure of a worker; return the reason."""
+        ended = self.end(instance)
+        assert ended["status"] == "failed", f"{ended}\n{self.account(instance)}"
+        return str(ended["reason"])
+
+    def question(self, instance: str) -> dict[str, Any]:
+        """Wait until a worker has asked something; return the question as any terminal lists it."""
+        self.task.has("interaction.requested", instance)
+        return self.open_questions(instance)[0]
+
+    def respond(self, instance: str, answer: str) -> Completed:
+        """Answer the open question of a worker."""
+        return run("interact", "respond", instance, answer)
+
+    def cancel(self, instance: str) -> None:
+        """Cancel a worker; a second later nothing of it is alive."""
+        told = run("cancel", "--json", instance, timeout=PATIENCE_S).json
+        assert (told["cancelled"], told["status"], told["survivors"]) == (True, "cancelled", []), told
+        wait_until(self.processes, timeout_s=1, what="nothing to be alive", accept=lambda left: not left)
+
+    # -- what a person can look at -----------------------------------------------------------------------------
+
+    def result(self, instance: str) -> dict[str, Any]:
+        """Return what the worker has declared."""
+        value: dict[str, Any] = json.loads((self.task.agent(instance) / "result.json").read_bytes())
+        return value
+
+    def final(self, instance: str) -> str:
+        """Return the final message of a worker."""
+        return str(self.result(instance).get("finalMessage"))
+
+    def activity(self, instance: str, kind: str | None = None) -> list[dict[str, Any]]:
+        """Return the rows of a worker's activity, of one type where it is named."""
+        file = self.task.agent(instance) / "activity.jsonl"
+        lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+        rows = [json.loads(line) for line in lines]
+        return [row for row in rows if kind in {None, row["type"]}]
+
+    def files_with(self, text: str) -> list[str]:
+        """Return the files of the task in which a text stands."""
+        files = [path for path in self.task.path.rglob("*") if path.is_file()]
+        return [str(path) for path in files if text.encode() in path.read_bytes()]
+
+    def ends_of_sub_agents(self, instance: str) -> dict[str, str]:
+        """Return id -> status of the sub-agents that have ended."""
+        return {row["id"]: row["status"] for row in self.activity(instance, "agent") if row["phase"] == "end"}
+
+    def arrived(self, scenario: str) -> None:
+        """Wait until the stand-in was asked by a conversation that is in this scenario."""
+        wait_until(
+            lambda: [request.scenario[0] for request in self.standin.requests],
+            timeout_s=PATIENCE_S,
+            what=f"a request of {scenario}",
+            accept=lambda scenarios: scenario in scenarios,
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        """Return every process of this test but the test itself."""
+        marks = leaks.Marks(test_id=os.environ[support.TEST_ID], folder=self.folder, before=frozenset())
+        return leaks.survivors(marks)
+
+    def runs(self, *words: str) -> bool:
+        """Whether a process of this test has all these words in its command line."""
+        lines = [" ".join(_command_line(process)) for process in self.processes()]
+        return any(all(word in line for word in words) for line in lines)
+
+    def open_questions(self, instance: str) -> list[dict[str, Any]]:
+        """Return the questions of a worker that any terminal lists."""
+        return [row for row in run("interact", "list", "--json").json if row["agentInstance"] == instance]
+
+    def leader(self, instance: str) -> int:
+        """Return the pid of the driver: the first process of a worker."""
+        return int(json.loads((self.task.agent(instance) / "worker.json").read_bytes())["pid"])
+
+    def account(self, instance: str) -> str:
+        """Return what is known of a worker, for whoever reads a failure."""
+        folder = self.task.agent(instance)
+        files = [folder / name for name in ("exit.json", "result.json", "stderr.log", "activity.jsonl")]
+        texts = [f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in files if file.exists()]
+        return "\n".join(texts)
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []  # it ended between the two looks

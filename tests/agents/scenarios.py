@@ -1,0 +1,200 @@
+"""What the stand-in model does, by the name in the prompt.
+
+It keeps no state: the answer follows from the conversation alone, so that a program which asks twice, or was
+killed and continues, gets the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tests.agents.conversation import Request
+
+#: How long something lasts that is to be cancelled: no test waits for its end.
+FOR_EVER_S = 120
+QUESTION = "Which colour?"
+COLOURS = ("red", "blue")
+
+
+class Call(NamedTuple):
+    """A tool to be called, by the program's own name of it."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """A text, tools to be called, and how it is sent."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    #: The HTTP status of a refusal.
+    error: int | None = None
+    #: Seconds between two words.
+    pace_s: float = 0
+    #: Where the stream breaks off: after the first `word`, or after the first `part` of the answer.
+    cut: str = ""
+    #: Nothing is sent at all.
+    mute: bool = False
+
+
+def reply_to(request: Request) -> Reply:
+    """Return what the model answers."""
+    name, argument = request.scenario
+    play = _SCENARIOS.get(name)
+    return play(request, argument) if play is not None else Reply(text=f"no such scenario: {name}")
+
+
+def done(name: str, results: int) -> str:
+    """Return the last words of a scenario with tools."""
+    return f"Done: {name} after {results} tool results."
+
+
+def recalled(*names: str) -> str:
+    """Return what `recall` answers to a conversation with these marks: it proves what the program has sent."""
+    return f"I recall {len(names)} marked messages: {', '.join(names)}."
+
+
+# -- what each program calls its tools ----------------------------------------------------------------------------
+
+
+def _is_claude(request: Request) -> bool:
+    return request.api == "messages"
+
+
+def _shell(request: Request, command: str, *, ask: bool = False) -> Call:
+    if _is_claude(request):
+        return Call("Bash", {"command": command, "description": "A command of the stand-in"})
+    # Within its sandbox the program asks nobody; this is how its model wants to leave it.
+    escalation = {"sandbox_permissions": "require_escalated", "justification": "May I?"} if ask else {}
+    # The longest that the program lets a command hold up its turn.
+    return Call("exec_command", {"cmd": command, "yield_time_ms": 30000, **escalation})
+
+
+def _agent(request: Request, prompt: str, *, background: bool = False) -> Call:
+    if _is_claude(request):
+        order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
+        return Call("Agent", {**order, "run_in_background": background})
+    return Call(_offered(request, "spawn_agent"), {"message": prompt})
+
+
+def _question(request: Request) -> Call:
+    options = [{"label": colour, "description": f"a {colour} one"} for colour in COLOURS]
+    question = {"question": QUESTION, "header": "Colour", "options": options}
+    if _is_claude(request):
+        return Call("AskUserQuestion", {"questions": [{**question, "multiSelect": False}]})
+    return Call("request_user_input", {"questions": [{**question, "id": "colour"}]})
+
+
+def _writes(request: Request) -> tuple[Call, ...]:
+    """Every way to make a file, whether it is offered or not: a model may try what it likes."""
+    by_shell = [_shell(request, "touch by-shell.txt"), _shell(request, "touch by-asking.txt", ask=True)]
+    if not _is_claude(request):
+        return tuple(by_shell)
+    match = re.search(r"working directory: (\S+)", request.system)
+    folder = match[1] if match else "."
+    return Call("Write", {"file_path": f"{folder}/by-tool.txt", "content": "written\n"}), *by_shell[:1]
+
+
+def _offered(request: Request, name: str) -> str:
+    """Return a tool's whole name, with the namespace in which it is offered."""
+    return next((tool for tool in request.tools if tool.split("/")[-1] == name), name)
+
+
+# -- the scenarios --------------------------------------------------------------------------------------------------
+
+
+def _text(request: Request, argument: str) -> Reply:
+    return Reply(text="The answer of the stand-in model.")
+
+
+def _recall(request: Request, argument: str) -> Reply:
+    return Reply(text=recalled(*(name for name, _ in request.marked)))
+
+
+def _tools_once(name: str, calls: Callable[[Request, str], tuple[Call, ...]]) -> Callable[[Request, str], Reply]:
+    """A scenario that calls tools in its first answer, and tells in its second how many results there were."""
+
+    def play(request: Request, argument: str) -> Reply:
+        if request.results:
+            return Reply(text=done(name, len(request.results)))
+        return Reply(text="I call a tool.", calls=calls(request, argument))
+
+    return play
+
+
+def _endless(request: Request, argument: str) -> Reply:
+    return Reply(calls=(_shell(request, f"echo round {len(request.results) + 1}"),))
+
+
+def _answered(request: Request, argument: str) -> Reply:
+    """The question; then the answer that arrived."""
+    if not request.results:
+        return Reply(calls=(_question(request),))
+    chosen = [colour for colour in COLOURS if re.search(rf'"{colour}"', request.results[-1])]
+    return Reply(text=f"The answer was: {', '.join(chosen) or 'none'}.")
+
+
+def _subagent(request: Request, argument: str) -> Reply:
+    """A sub-agent that plays the scenario in the argument, and is waited for."""
+    results = request.results
+    if not results:
+        return Reply(text="I start a sub-agent.", calls=(_agent(request, f"Report back. SCENARIO:{argument}"),))
+    if len(results) == 1 and not _is_claude(request):
+        child = re.findall(r'"agent_id": ?"([^"]+)"', results[0])
+        return Reply(calls=(Call(_offered(request, "wait_agent"), {"targets": child, "timeout_ms": 60000}),))
+    return Reply(text=done("subagent", len(results)))
+
+
+def _background(request: Request, argument: str) -> Reply:
+    """A sub-agent that nobody waits for: the first answer comes while it works."""
+    if not request.results:
+        call = _agent(request, "Report back. SCENARIO:pause=3", background=True)
+        return Reply(text="I start a sub-agent.", calls=(call,))
+    if request.notices:
+        return Reply(text="The sub-agent in the background has ended.")
+    return Reply(text="A sub-agent works in the background.")
+
+
+def _fail(request: Request, argument: str) -> Reply:
+    return Reply(error=int(argument or 500))
+
+
+def _slow(request: Request, argument: str) -> Reply:
+    return Reply(text="word " * FOR_EVER_S * 2, pace_s=0.5)
+
+
+def _mute(request: Request, argument: str) -> Reply:
+    return Reply(mute=True)
+
+
+def _cut(request: Request, argument: str) -> Reply:
+    return Reply(text="This stream is cut off before its end.", cut=argument)
+
+
+def _pausing(seconds: float) -> str:
+    """A command that takes its time, with a child process; programs refuse a plain `sleep`."""
+    return f"timeout {seconds} tail -f /dev/null; echo paused"
+
+
+_SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
+    "text": _text,
+    "recall": _recall,
+    "tool": _tools_once("tool", lambda request, _: (_shell(request, "echo hello from a tool"),)),
+    "ask": _tools_once("ask", lambda request, name: (_shell(request, f"touch {name or 'asked.txt'}", ask=True),)),
+    "pause": _tools_once("pause", lambda request, seconds: (_shell(request, _pausing(float(seconds))),)),
+    "slowtool": _tools_once("slowtool", lambda request, _: (_shell(request, _pausing(FOR_EVER_S)),)),
+    "write": _tools_once("write", lambda request, _: _writes(request)),
+    "question": _answered,
+    "endless": _endless,
+    "subagent": _subagent,
+    "background": _background,
+    "fail": _fail,
+    "slow": _slow,
+    "mute": _mute,
+    "cut": _cut,
+}

@@ -1,0 +1,89 @@
+"""What an agent program brings back: its answer, its tools, its sub-agents, told once and told truly."""
+
+from __future__ import annotations
+
+from tests.agents.lab import KEY, Lab
+from tests.agents.scenarios import COLOURS, QUESTION, done
+from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
+from tests.support import run
+
+MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
+
+
+def test_text(lab: Lab) -> None:
+    """A text."""
+    agent = lab.spawn("text")
+    assert lab.completed(agent) == "The answer of the stand-in model."
+    result = lab.result(agent)
+    assert (result["usage"]["cached"], result["usage"]["output"]) == (CACHED_TOKENS, OUTPUT_TOKENS)
+    assert result.get("turnsUsed", 0) == 0
+    assert result["sessionId"]
+    assert lab.files_with(KEY) == []
+
+
+def test_model_effort_role(lab: Lab) -> None:
+    """Model, effort and role reach the model."""
+    agent = lab.spawn("text", "--model", MODELS[lab.program], "--effort", "low")
+    lab.completed(agent)
+    asked = lab.standin.requests[-1]
+    assert (asked.model, asked.effort) == (MODELS[lab.program], "low")
+    role = run("agents", "show", "general", "--json").json["definition"]["instructions"]
+    assert role.splitlines()[0] in asked.system
+
+
+def test_tool(lab: Lab) -> None:
+    """A tool call."""
+    agent = lab.spawn("tool", "--permissions", "allow")
+    assert lab.completed(agent) == done("tool", 1)
+    rows = lab.activity(agent, "tool")
+    assert [row["phase"] for row in rows if row["phase"] != "progress"] == ["start", "end"]
+    assert {row["id"] for row in rows} == {rows[0]["id"]}
+    assert rows[-1]["status"] == "completed"
+    result = lab.result(agent)
+    assert result["turnsUsed"] == 1
+    assert result["usage"]["output"] == 2 * OUTPUT_TOKENS
+
+
+def test_question(lab: Lab) -> None:
+    """A question to the user, answered from another process."""
+    agent = lab.spawn("question")
+    question = lab.question(agent)
+    assert QUESTION in question["question"]
+    options = {
+        colour: option["id"] for colour in COLOURS for option in question["options"] if colour in option["label"]
+    }
+    assert set(options) == set(COLOURS)
+    lab.respond(agent, options["blue"])
+    assert lab.completed(agent) == "The answer was: blue."
+
+
+def test_sub_agent(lab: Lab) -> None:
+    """A sub-agent, in the tree with its tool calls."""
+    agent = lab.spawn("subagent=tool", "--permissions", "allow")
+    assert lab.completed(agent).startswith("Done: subagent")
+    rows = lab.activity(agent)
+    child = next(row["id"] for row in rows if row["type"] == "agent")
+    assert lab.ends_of_sub_agents(agent) == {child: "completed"}
+    assert {row["parent"] for row in rows if row["type"] == "tool" and "hello" in str(row)} == {child}
+    assert "hello" in run("tree", "--expand", "all").out
+
+
+def test_background_sub_agent(lab: Lab) -> None:
+    """A sub-agent in the background: the end is when it has ended."""
+    agent = lab.spawn("background", "--permissions", "allow")
+    final = lab.completed(agent)
+    paused = [request for request in lab.standin.requests if request.scenario[0] == "pause"]
+    assert [len(request.results) for request in paused] == [0, 1]
+    assert list(lab.ends_of_sub_agents(agent).values()) == ["completed"]
+    assert "background" in final
+
+
+def test_rebuilt_activity(lab: Lab) -> None:
+    """The activity, made again from the raw output, is the same."""
+    agent = lab.spawn("subagent=ask")
+    lab.respond(agent, lab.question(agent)["options"][0]["id"])
+    lab.completed(agent)
+    before = lab.activity(agent)
+    run("activity", agent, "--rebuild")
+    assert lab.activity(agent) == before
+    assert len(before) > 5

@@ -1,0 +1,56 @@
+"""How it ends when it does not end well: never `completed`, and with the right reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents.lab import Lab
+from tests.steps import statuses
+from tests.support import run
+
+REASONS = {400: "model_error", 401: "auth", 429: "rate_limited", 500: "model_error"}
+#: More than either program would try before its retries take minutes.
+MANY = 10
+
+
+@pytest.mark.parametrize("status", REASONS)
+def test_error(lab: Lab, status: int) -> None:
+    """Error {status} of the model's API."""
+    agent = lab.spawn(f"fail={status}")
+    assert lab.failed(agent) == REASONS[status]
+
+
+def test_refused_key_at_the_first_sign(lab: Lab) -> None:
+    """A refused key ends it at the first sign, not after the program's retries."""
+    agent = lab.spawn("fail=401", retries=MANY)
+    assert lab.failed(agent) == "auth"
+    assert len(lab.standin.requests) <= 3
+
+
+def test_retries_without_progress(lab: Lab) -> None:
+    """Retries without progress are stopped at retryCeilingSeconds."""
+    lab.configure(retryCeilingSeconds=2)
+    agent = lab.spawn("fail=500", retries=MANY)
+    assert lab.failed(agent) == "model_error"
+
+
+def test_stream_cut(lab: Lab) -> None:
+    """A stream that is cut off after a part of the answer: truncated."""
+    agent = lab.spawn("cut=part")
+    assert lab.failed(agent) == "truncated"
+
+
+def test_connection_lost(lab: Lab) -> None:
+    """A connection that is lost in the middle of a word: never completed."""
+    agent = lab.spawn("cut=word")
+    assert lab.failed(agent) in {"truncated", "model_error"}
+
+
+def test_no_answer(lab: Lab) -> None:
+    """No answer at all: stalled, and not killed."""
+    lab.configure(stallSeconds=2)
+    agent = lab.spawn("mute")
+    told = run("wait-any", "--json", "--for", "stalled", timeout=40).json
+    assert told["agentInstance"] == agent
+    assert statuses()[agent] == "running"
+    lab.cancel(agent)

@@ -1,0 +1,53 @@
+"""What a definition or a call restricts holds; a restriction that a program cannot honour refuses the spawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents.lab import Lab
+from tests.support import run
+
+TURNS = 12
+#: Stands for tools that could be loaded; calling it does nothing.
+PLACEHOLDER = "DeferredToolPlaceholder"
+
+
+def test_max_turns(lab: Lab) -> None:
+    """--max-turns, reached after as many rounds of tools."""
+    agent = lab.spawn("endless", "--permissions", "allow", "--max-turns", str(TURNS))
+    assert lab.failed(agent) == "max_turns"
+    assert lab.result(agent)["turnsUsed"] in {TURNS - 1, TURNS}
+    commands = [row["id"] for row in lab.activity(agent, "tool") if row["phase"] == "start"]
+    assert len(commands) == len(set(commands)) >= TURNS - 1
+
+
+def test_max_budget(lab: Lab) -> None:
+    """--max-budget-usd."""
+    options = ["--permissions", "allow", "--max-budget-usd", "0.002"]
+    if lab.program == "codex":
+        refused(lab, "maxBudgetUsd", "--agent", "general", *options)
+    agent = lab.spawn("endless", *options)
+    assert lab.failed(agent) == "budget"
+
+
+def test_tools_of_a_definition(lab: Lab) -> None:
+    """A definition's own list of tools: no other one runs."""
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    text = "---\nname: reader\ndescription: Reads.\ntools: Read, Grep\n---\nYou read.\n"
+    (folder / "reader.md").write_text(text, encoding="utf-8")
+    if lab.program == "codex":
+        refused(lab, "tools", "--agent", "reader")
+    agent = lab.spawn("write", "--permissions", "allow", agent="reader")
+    lab.completed(agent)
+    assert set(lab.standin.requests[-1].tools) - {PLACEHOLDER} == {"Read", "Grep"}
+    assert list(lab.work.iterdir()) == []
+
+
+def refused(lab: Lab, key: str, *options: str) -> None:
+    """See that the spawn is refused and the key named; the row of the matrix says that it cannot be done."""
+    told = run("spawn", "--driver", lab.program, *options, "SCENARIO:text", env=lab.environ(), check=False)
+    assert told.code == 1
+    assert f"cannot honour {key}" in told.err
+    assert not lab.standin.requests
+    pytest.xfail(f"it has no such limit of its own; the spawn is refused, and names {key}")

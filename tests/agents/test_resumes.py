@@ -1,0 +1,58 @@
+"""A session goes on: after its end, and after its shim, its driver or everything was killed."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+
+from tests.agents.lab import Lab
+from tests.agents.scenarios import recalled
+from tests.steps import kill
+from tests.support import run, wait_until
+
+
+def test_after_its_end(lab: Lab) -> None:
+    """Resume after its end."""
+    first = lab.spawn("text")
+    lab.completed(first)
+    second = lab.resume(first, "recall")
+    assert second != first
+    assert lab.completed(second) == recalled("text", "recall")
+    sessions = {lab.result(instance)["sessionId"] for instance in (first, second)}
+    assert len(sessions) == 1
+
+
+@pytest.mark.parametrize("victims", ["the driver", "shim, driver and program"])
+def test_after_a_kill(lab: Lab, victims: str) -> None:
+    """Resume after SIGKILL of {victims}."""
+    first = lab.spawn("slow")
+    lab.arrived("slow")
+    pids = [lab.leader(first)]
+    if victims != "the driver":
+        children = psutil.Process(pids[0]).children(recursive=True)
+        pids = [lab.task.shim_of(first), *pids, *(child.pid for child in children)]
+    kill(*pids)
+    assert lab.failed(first) in {"signal", "lost"}
+    second = lab.resume(first, "recall")
+    assert lab.completed(second) == recalled("slow", "recall")
+
+
+def test_after_the_shim(lab: Lab) -> None:
+    """Resume after SIGKILL of the shim: the agent went on to its end."""
+    first = lab.spawn("pause=2", "--permissions", "allow")
+    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    kill(lab.task.shim_of(first))
+    lab.end(first)
+    second = lab.resume(first, "recall")
+    assert lab.completed(second) == recalled("pause", "recall")
+
+
+def test_all_that_were_lost(lab: Lab) -> None:
+    """Resume --lost continues all that a crash took."""
+    first = lab.spawn("slow")
+    lab.arrived("slow")
+    kill(*(process.pid for process in lab.processes()))
+    assert lab.failed(first) == "lost"
+    told = run("resume", "--lost", "--json", env=lab.environ()).json
+    assert len(told) == 1
+    lab.cancel(told[0]["agentInstance"])

@@ -1,0 +1,26 @@
+"""Several at once in one task, of both programs: each asks, each is answered, none gets another's answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.agents.lab import Lab
+from tests.agents.scenarios import done
+
+
+def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three side by side with one of the other program, each with a permission of its own."""
+    folders = [str(path.parent) for path in installed.values()]
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
+    drivers = [lab.program] * 3 + [name for name in installed if name != lab.program]
+    agents = [lab.spawn(f"ask=file{number}", name=f"a{number}", driver=driver) for number, driver in enumerate(drivers)]
+    for number, agent in enumerate(agents):
+        question = lab.question(agent)
+        assert f"file{number}" in str(question)
+        ids = [option["id"] for option in question["options"]]
+        lab.respond(agent, next(answer for answer in ("allow", "accept") if answer in ids))
+    assert [lab.completed(agent) for agent in agents] == [done("ask", 1)] * len(agents)
+    assert sorted(path.name for path in lab.work.iterdir()) == [f"file{number}" for number in range(len(agents))]

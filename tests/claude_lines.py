@@ -1,0 +1,67 @@
+"""Lines as Claude Code prints them, and what a dialogue makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from agentctl.domain.activity import Row, RowType
+from agentctl.drivers.claude import DRIVER
+from agentctl.drivers.dialogue import Action, Dialogue, Finished, Note, Outcome, Say, Stop
+from agentctl.drivers.order import Order
+
+RECORDINGS = Path(__file__).resolve().parent / "recordings" / "claude"
+ORDER = Order(driver="claude", program="claude", agent="general", prompt="do it")
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    """What the program printed in a recording."""
+    values = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()]
+    return [value["msg"] if "dir" in value else value for value in values if value.get("dir") != "in"]
+
+
+def sent(name: str, kind: str) -> list[dict[str, Any]]:
+    """What was sent to the program in a recording."""
+    values = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()]
+    return [value["msg"] for value in values if value.get("dir") == "in" and value["msg"]["type"] == kind]
+
+
+def feed(dialogue: Dialogue, values: Iterable[Any]) -> list[Action]:
+    return [action for value in values for action in dialogue.received(json.dumps(value).encode())]
+
+
+def started(order: Order = ORDER) -> Dialogue:
+    dialogue = DRIVER.dialogue(order)
+    dialogue.begin()
+    return dialogue
+
+
+def rows(actions: Iterable[Action], *kinds: RowType) -> list[Row]:
+    return [action.row for action in actions if isinstance(action, Note) and (not kinds or action.row.type in kinds)]
+
+
+def outcomes(actions: Iterable[Action]) -> list[Outcome]:
+    return [action.outcome for action in actions if isinstance(action, (Finished, Stop))]
+
+
+def said(actions: Iterable[Action]) -> list[dict[str, Any]]:
+    return [json.loads(action.data) for action in actions if isinstance(action, Say)]
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": False, "result": "done", **more}
+
+
+def lifecycle(message: dict[str, Any], state: str) -> dict[str, Any]:
+    return {"type": "command_lifecycle", "command_uuid": message["uuid"], "state": state}
+
+
+def system(subtype: str, **more: Any) -> dict[str, Any]:
+    return {"type": "system", "subtype": subtype, **more}
+
+
+def assistant(*blocks: dict[str, Any], message_id: str = "m", parent: str | None = None) -> dict[str, Any]:
+    message = {"id": message_id, "model": "stub", "content": list(blocks)}
+    return {"type": "assistant", "message": message, "parent_tool_use_id": parent}

@@ -1,0 +1,283 @@
+"""At stake: an agent is a worker as any other, and more: its questions, messages, endings and sessions hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.life import known, living, read
+from tests.steps import Task, new_task, row, statuses
+from tests.support import WORKERS, Completed, run, start, wait_until
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Make a task, in a world where one agent program is installed."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
+    claude.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    return new_task(cap=2, grace=1)
+
+
+def agent(prompt: str, *options: str | Path, check: bool = True) -> Completed:
+    """Start an agent named a."""
+    return run("spawn", "--agent", "general", "--name", "a", *options, prompt, check=check)
+
+
+def ends(instance: str = "a") -> dict[str, Any]:
+    """Wait for an agent's end, and return its decision with its result."""
+    run("wait", instance, check=False)
+    found: dict[str, Any] = run("show", instance, "--json").json
+    return {**found["exit"], "result": found["result"]}
+
+
+def blocked(instance: str = "a") -> dict[str, Any]:
+    """Wait until an agent asks, and return the question."""
+    run("wait-any", instance, "--for", "blocked", "--timeout-seconds", "20")
+    questions: list[dict[str, Any]] = run("interact", "list", "--json").json
+    return next(one for one in questions if one["agentInstance"] == instance)
+
+
+def test_an_answer_is_a_result_with_its_usage_and_session(task: Task) -> None:
+    agent("say all is well")
+    end = ends()
+    assert end["status"] == "completed"
+    result = end["result"]
+    assert (result["finalMessage"], result["success"], result["turnsUsed"]) == ("all is well", True, 0)
+    assert result["usage"]["output"] == 5
+    assert result["sessionId"] == read(task.agent("a") / "session.json")["session"]
+    assert run("result", "a").out == "all is well\n"
+    rows = [json.loads(line) for line in (task.agent("a") / "activity.jsonl").read_bytes().splitlines()]
+    assert [one["text"] for one in rows if one["type"] == "message"] == ["say all is well", "all is well"]
+
+
+def test_a_permission_is_answered_from_another_terminal(task: Task) -> None:
+    agent("permit touch it")
+    asked = blocked()
+    assert (asked["tool"], asked["arguments"]["command"]) == ("Bash", "touch it")
+    assert statuses() == {"a": "blocked"}
+    run("interact", "respond", "a", "deny")
+    assert ends()["result"]["finalMessage"] == "denied"
+
+
+def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: Task) -> None:
+    rules = json.dumps([{"tool": "Bash", "pattern": "git status*", "answer": "allow"}])
+    agent("permit git status --short", "--permissions", rules)
+    assert ends()["result"]["finalMessage"] == "allowed"
+    run("spawn", "--agent", "general", "--name", "b", "--permissions", rules, "permit git push")
+    assert blocked("b")["arguments"]["command"] == "git push"
+    run("interact", "respond", "b", "allow")
+    assert ends("b")["result"]["finalMessage"] == "allowed"
+
+
+def test_a_question_is_answered_with_an_option_or_in_other_words(task: Task) -> None:
+    agent("question")
+    asked = blocked()
+    assert [option["label"] for option in asked["options"]] == ["red: warm", "blue: cold"]
+    run("interact", "respond", "a", "blue")
+    assert ends()["result"]["finalMessage"] == "blue"
+
+
+def test_a_kept_agent_takes_messages_and_lends_its_slot(task: Task) -> None:
+    task.set_cap(1)
+    agent("say one", "--keep")
+    blocked()
+    assert run("result", "a", check=False).out == "one\n"
+    run("spawn", "--name", "b", "--", "true")
+    run("wait", "b")
+    run("send", "a", "say two")
+    wait_until(lambda: read(task.agent("a") / "result.json")["finalMessage"] == "two", what="the second answer")
+    run("send", "a", "--close")
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "two")
+
+
+def test_a_kept_agent_goes_on_only_when_its_slot_is_its_own_again(task: Task, tmp_path: Path) -> None:
+    task.set_cap(1)
+    agent("say one", "--keep")
+    blocked()
+    guest = ["/bin/sh", "-c", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done"]
+    run("spawn", "--name", "b", "--", *guest)
+    run("send", "a", "say two")
+    assert run("spawn", "--", "true", check=False).code == 5
+    assert read(task.agent("a") / "result.json")["finalMessage"] == "one"
+    (tmp_path / "gate").touch()
+    wait_until(lambda: read(task.agent("a") / "result.json")["finalMessage"] == "two", what="the second answer")
+    run("cancel", "a")
+    assert task.events("agent.completed", of="b")[0]["ts"] < read(task.agent("a") / "result.json")["at"]
+
+
+def test_an_answer_to_what_next_is_a_message(task: Task) -> None:
+    agent("say one", "--keep")
+    blocked()
+    run("interact", "respond", "a", "say three")
+    wait_until(lambda: read(task.agent("a") / "result.json")["finalMessage"] == "three", what="the answer")
+    run("cancel", "a")
+    assert statuses() == {"a": "cancelled"}
+
+
+def test_an_ended_agent_is_continued_from_its_session(task: Task) -> None:
+    agent("say one", "--model", "big")
+    first = ends()
+    told = run("resume", "a", "argv", "--json").json
+    second = ends(told["agentInstance"])
+    argv = json.loads(second["result"]["finalMessage"])
+    assert first["result"]["sessionId"] in " ".join(argv)
+    assert "big" in " ".join(argv)
+    assert read(task.agent(told["agentInstance"]) / "spec.json")["agentId"] == "a"
+    third = run("resume", "a", "say more", "--json").json
+    assert ends(third["agentInstance"])["result"]["sessionId"] == first["result"]["sessionId"]
+
+
+def test_what_cannot_be_continued_says_so(task: Task) -> None:
+    run("spawn", "--name", "c", "--", "true")
+    run("wait", "c")
+    assert "is a command" in run("resume", "c", "more", check=False).err
+    agent("hang")
+    assert "has not ended" in run("resume", "a", "more", check=False).err
+    run("cancel", "a")
+
+
+def test_lost_agents_are_continued(task: Task) -> None:
+    agent("hang")
+    blocked_free = task.agent("a") / "session.json"
+    wait_until(blocked_free.exists, what="the session")
+    leader = known(read(task.agent("a") / "worker.json")["pid"])
+    os.kill(task.shim_of("a"), signal.SIGKILL)
+    os.killpg(leader.pid, signal.SIGKILL)
+    wait_until(lambda: row("a")["status"], what="its loss", accept=lambda status: status == "failed")
+    assert row("a")["reason"] in ("lost", "signal")
+    told = run("resume", "--lost", "--json").json
+    assert [one["status"] for one in told] == ["running"]
+    assert ends(told[0]["agentInstance"])["status"] == "completed"
+    assert run("resume", "--lost", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [("cut", "truncated"), ("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "rate_limited")],
+)
+def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: str) -> None:
+    config = task.path / "task.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("config: {", "config: {retryCeilingSeconds: 0.3, "))
+    agent(prompt)
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", reason)
+    assert end["result"]["success"] is False
+
+
+def test_a_rate_limit_is_tried_again_in_the_same_session(task: Task, tmp_path: Path) -> None:
+    agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "0.05")
+    end = ends()
+    assert (end["status"], end["attempt"]) == ("completed", 2)
+    assert read(task.agent("a") / "exit.1.json")["reason"] == "rate_limited"
+
+
+def test_a_cancel_interrupts_by_the_protocol_and_answers_what_is_open(task: Task) -> None:
+    agent("permit rm -rf build")
+    blocked()
+    run("cancel", "a")
+    end = ends()
+    assert (end["status"], end.get("signal")) == ("cancelled", None)
+    assert run("interact", "list", "--json").json == []
+    assert "is being stopped" in json.dumps(read(task.agent("a") / "interactions" / "q1.answer.json"))
+
+
+def test_a_deaf_agent_is_cancelled_with_all_its_processes(task: Task, tmp_path: Path) -> None:
+    agent(f"deaf {tmp_path / 'pids'}", "--grace-seconds", "0.2")
+    wait_until((tmp_path / "pids").exists, what="the agent to work")
+    pids = [known(int(pid)) for pid in (tmp_path / "pids").read_text(encoding="ascii").split()]
+    run("cancel", "a")
+    assert living(pids) == []
+    assert statuses() == {"a": "cancelled"}
+
+
+def test_a_killed_driver_completes_nothing(task: Task) -> None:
+    agent("hang")
+    wait_until((task.agent("a") / "session.json").exists, what="the session")
+    os.kill(read(task.agent("a") / "worker.json")["pid"], signal.SIGKILL)
+    end = ends()
+    assert (end["status"], end["reason"], end["signal"]) == ("failed", "signal", "SIGKILL")
+
+
+def test_lines_of_many_megabytes_pass_and_unknown_ones_are_counted(task: Task) -> None:
+    agent("large 5")
+    assert ends()["result"]["finalMessage"].endswith("xit was large")
+    assert (task.agent("a") / "stdout.log").stat().st_size > 5 << 20
+    run("spawn", "--agent", "general", "--name", "b", "odd")
+    assert ends("b")["status"] == "completed"
+    assert b"from_the_future" in (task.agent("b") / "activity.jsonl").read_bytes()
+
+
+def test_the_activity_is_made_again_from_the_raw_output(task: Task) -> None:
+    agent("permit touch it")
+    blocked()
+    run("interact", "respond", "a", "allow")
+    ends()
+    file = task.agent("a") / "activity.jsonl"
+    before = file.read_bytes()
+    file.write_bytes(b"")
+    run("activity", "a", "--rebuild")
+    assert file.read_bytes() == before
+
+
+def test_the_environment_reaches_the_program_but_no_value_a_file(task: Task) -> None:
+    agent("show SECRET", "--env", "SECRET=hunter2")
+    assert ends()["result"]["finalMessage"] == "hunter2"
+    spec = (task.agent("a") / "spec.json").read_text(encoding="utf-8")
+    assert "hunter2" not in spec
+    run("spawn", "--agent", "general", "--name", "b", "show TRACEPARENT")
+    assert ends("b")["result"]["finalMessage"].startswith("00-")
+    run("spawn", "--agent", "general", "--name", "c", "--env", "CLAUDECODE=1", "show CLAUDECODE")
+    assert ends("c")["result"]["finalMessage"] == "unset"
+
+
+def test_what_cannot_be_honoured_is_refused_before_anything_is_made(task: Task) -> None:
+    wrong = {
+        ("--driver", "nobody"): "no driver 'nobody'",
+        ("--agent", "exploer"): "Unknown agent type: exploer",
+        ("--max-turns", "0"): "max_turns must be at least 1",
+        ("--max-budget-usd", "0"): "max_budget_usd must be more than 0",
+        ("--effort", "huge"): "effort must be one of",
+        ("--permissions", "perhaps"): "perhaps",
+    }
+    for options, message in wrong.items():
+        done = run(
+            "spawn", *(("--agent", "general") if "--agent" not in options else ()), *options, "say x", check=False
+        )
+        assert done.code in (1, 2, 3), done
+        assert message in done.err, done
+    assert statuses() == {}
+
+
+def test_a_program_that_is_not_there_is_named_with_the_way_to_get_it(root: Path) -> None:
+    new_task()
+    done = run("spawn", "--agent", "explore", "look", env={"PATH": "/usr/bin:/bin"}, check=False)
+    assert done.code == 1
+    assert "npm install" in done.err
+
+
+def test_a_stalled_worker_is_told_of_and_goes_on(task: Task, tmp_path: Path) -> None:
+    config = task.path / "task.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("config: {", "config: {stallSeconds: 0.2, "))
+    waiting = start("wait-any", "--for", "stalled", "--json", "--timeout-seconds", "20")
+    wait_until(lambda: waiting.poll() is not None or True, what="the waiter")
+    line = f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.05; done"
+    run("spawn", "--name", "s", "--shell", line)
+    told = run("wait-any", "s", "--for", "stalled", "--json", "--consumer", "me", "--timeout-seconds", "20").json
+    assert (told["agentInstance"], told["status"]) == ("s", "stalled")
+    assert row("s")["stalled"] is True
+    (tmp_path / "gate").touch()
+    run("wait", "s")
+    assert row("s")["stalled"] is False
+    out, _ = waiting.communicate(timeout=20)
+    assert "stalled" in out or waiting.returncode == 6

@@ -1,0 +1,532 @@
+"""The `codex` driver: what it makes of what the real program said, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.permissions import decide
+from agentctl.domain.states import Reason
+from agentctl.drivers.codex import DRIVER
+from agentctl.drivers.codex_dialogue import CodexDialogue
+from agentctl.drivers.codex_errors import reason_of
+from agentctl.drivers.dialogue import (
+    Action,
+    Ask,
+    Finished,
+    HangUp,
+    Note,
+    Outcome,
+    Progress,
+    Retrying,
+    Say,
+    SessionIs,
+    Stop,
+    Withdraw,
+)
+from agentctl.drivers.order import Order
+
+RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
+ROOT, CHILD = "root-thread", "child-thread"
+Message = dict[str, Any]
+ASK_ALL = [{"tool": "*", "answer": "ask"}]
+
+
+def order(prompt: str = "do it", **more: Any) -> Order:
+    return Order(driver="codex", program="codex", agent="general", prompt=prompt, cwd="/project", **more)
+
+
+def rows_of(name: str) -> list[Message]:
+    return [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
+
+
+class Conversation:
+    """A dialogue whose actions are kept; questions are answered at once, if there is an answer."""
+
+    def __init__(self, given_order: Order, answer: str | None = None) -> None:
+        self.dialogue = CodexDialogue(given_order)
+        self.answer = answer
+        self.actions: list[Action] = []
+        self.said: deque[Message] = deque()
+        self.do(self.dialogue.begin())
+
+    def do(self, actions: Iterable[Action]) -> list[Action]:
+        actions = list(actions)
+        for action in actions:
+            self.actions.append(action)
+            if isinstance(action, Say):
+                self.said.append(json.loads(action.data))
+            if isinstance(action, Ask) and self.answer is not None:
+                self.do(self.dialogue.answered(action.key, self.answer))
+        return actions
+
+    def hear(self, message: Any) -> list[Action]:
+        return self.do(self.dialogue.received(json.dumps(message).encode()))
+
+    def told(self, method: str, **params: Any) -> list[Action]:
+        return self.hear({"method": method, "params": params})
+
+    def begun(self) -> Conversation:
+        """Hear that thread and turn have begun."""
+        self.hear({"id": 1, "result": {}})
+        self.hear({"id": 2, "result": {"thread": {"id": ROOT}, "model": "m"}})
+        self.told("turn/started", threadId=ROOT, turn={"id": "t1"})
+        self.said.clear()
+        return self
+
+    def completed(self, thread: str = ROOT, status: str = "completed", **turn: Any) -> list[Action]:
+        return self.told("turn/completed", threadId=thread, turn={"id": "t1", "status": status, **turn})
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [action for action in self.actions if isinstance(action, kind)]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [note.row for note in self.of(Note)]
+
+    @property
+    def outcome(self) -> Outcome:
+        ends = self.of(Finished) + self.of(Stop)
+        assert ends, self.actions
+        outcome = ends[-1].outcome
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+
+def held(name: str, given_order: Order, answer: str | None = None) -> Conversation:
+    """Hold a recorded conversation again: the driver must say what was said then, at the same places."""
+    talk = Conversation(given_order, answer)
+    for row in rows_of(name):
+        message = row["msg"]
+        if row["dir"] == "out":
+            talk.hear(message)
+            continue
+        if not talk.said:
+            talk.do(_from_outside(talk.dialogue, message))
+        assert talk.said.popleft() == message
+    return talk
+
+
+def _from_outside(dialogue: CodexDialogue, message: Message) -> Sequence[Action]:
+    """Do what made the driver say this: a person interrupted, or said something."""
+    if message["method"] == "turn/interrupt":
+        return dialogue.interrupted()
+    return dialogue.told(message["params"]["input"][0]["text"], interrupt=message["method"] == "turn/steer")
+
+
+PATCH = (
+    'CALL exec_command {"cmd": "apply_patch <<\'EOF\'\\n*** Begin Patch\\n*** Add File: new.txt\\n+hi\\n'
+    '*** Update File: old.txt\\n*** Move to: moved.txt\\n@@\\n-a\\n+b\\n*** End Patch\\nEOF\\n"}'
+)
+MCP: dict[str, Any] = {"writer": {"command": "python3", "args": ["mcpw.py"]}}
+# name, order, the answer to what is asked; the reason, the tool rounds, and a part of the message or final text
+HELD: list[tuple[str, Order, str | None, Reason | None, int, str]] = [
+    ("parallel", order("SCENARIO:parallel=3"), None, None, 1, "Done: parallel after 3"),
+    ("subagent", order("SCENARIO:subagent"), None, None, 2, "Done: subagent"),
+    ("subagent-asks", order('CALL spawn_agent {"message": "SCENARIO:ask"}'), "decline", None, 1, "agent_id"),
+    ("two-turns", order("SCENARIO:tool"), None, None, 1, "I recall 2"),
+    ("steer", order("SCENARIO:slow=6"), None, None, 0, "I recall 2"),
+    ("patch-accept", order(PATCH, permissions=ASK_ALL), "accept", None, 1, "moved.txt"),
+    ("mcp-decline", order('CALL put_it {"x":"1"}', mcp_servers=MCP), "decline", None, 1, "user rejected"),
+    ("read-only", order("SCENARIO:run=touch escaped.txt", read_only=True), None, None, 1, "Done: run"),
+    ("approval-cancel", order("SCENARIO:ask"), "cancel", Reason.PERMISSION_DENIED, 1, "stop the agent"),
+    ("max-turns", order("SCENARIO:long=6", max_turns=2), None, Reason.MAX_TURNS, 2, "2 turns"),
+    ("error-401", order("SCENARIO:error=401"), None, Reason.AUTH, 0, "401"),
+    ("no-key", order("SCENARIO:text"), None, Reason.AUTH, 0, "Missing environment variable"),
+    ("error-429", order("SCENARIO:error=429"), None, Reason.RATE_LIMITED, 0, "429"),
+    ("error-500", order("SCENARIO:error=500"), None, Reason.MODEL_ERROR, 0, "high demand"),
+    ("cut", order("SCENARIO:cut"), None, Reason.TRUNCATED, 0, "stream closed"),
+]
+
+
+@pytest.mark.parametrize(("name", "given_order", "answer", "reason", "rounds", "text"), HELD)
+def test_a_recorded_conversation_is_held_and_its_end_told(
+    name: str, given_order: Order, answer: str | None, reason: Reason | None, rounds: int, text: str
+) -> None:
+    talk = held(f"app-server-{name}", given_order, answer)
+    outcome = talk.outcome
+    assert (outcome.reason, outcome.turns_used) == (reason, rounds)
+    assert text in ((outcome.final_message if reason is None else outcome.message) or "")
+    assert outcome.session == talk.of(SessionIs)[0].session
+    assert not talk.said
+
+
+def test_the_session_is_told_before_the_first_prompt() -> None:
+    talk = held("app-server-parallel", order("SCENARIO:parallel=3"))
+    session = next(at for at, action in enumerate(talk.actions) if isinstance(action, SessionIs))
+    prompt = next(
+        at for at, action in enumerate(talk.actions) if isinstance(action, Say) and b"turn/start" in action.data
+    )
+    assert session < prompt
+
+
+def test_an_approval_is_asked_with_all_that_a_person_needs() -> None:
+    talk = Conversation(order(), answer="accept")
+    for row in rows_of("app-server-approval-accept"):
+        if row["dir"] == "out":
+            talk.hear(row["msg"])
+    (ask,) = talk.of(Ask)
+    assert (ask.tool, ask.asked_by, ask.arguments["reason"]) == ("shell", None, "May I?")
+    assert decide([{"tool": "shell", "pattern": "touch *", "answer": "allow"}], ask.tool, ask.arguments) == "allow"
+    assert ask.question == "Run `touch stub-ask.txt`? Its reason: May I?"
+    assert [name for name, _ in ask.options][:3] == ["accept", "decline", "cancel"]
+    assert {"id": 0, "result": {"decision": "accept"}} in talk.said
+    assert talk.outcome.usage == {"input": 22228 - 5601, "output": 40, "cached": 5601}
+    tools = [(row.phase, row.status, row.name) for row in talk.rows if row.type is RowType.TOOL]
+    assert tools == [(Phase.START, "running", "shell"), (Phase.END, "completed", "shell")]
+
+
+def test_a_question_is_answered_in_codex_words() -> None:
+    talk = Conversation(order(), answer="blue")
+    for row in rows_of("app-server-question"):
+        if row["dir"] == "out":
+            talk.hear(row["msg"])
+    (ask,) = talk.of(Ask)
+    assert (ask.question, [name for name, _ in ask.options], ask.other) == ("Which colour?", ["red", "blue"], True)
+    assert {"id": 0, "result": {"answers": {"stub": {"answers": ["blue"]}}}} in talk.said
+    assert talk.outcome.turns_used == 1
+    questions = [row.status for row in talk.rows if row.type is RowType.QUESTION]
+    assert questions == ["running", "answered"]
+
+
+def test_a_sub_agent_has_its_own_rows_each_once_and_its_tokens_count() -> None:
+    talk = held("app-server-subagent", order("SCENARIO:subagent"))
+    agents = [row for row in talk.rows if row.type is RowType.AGENT]
+    assert [(row.phase, row.status, row.parent) for row in agents] == [
+        (Phase.START, "running", None),
+        (Phase.END, "completed", None),
+    ]
+    assert agents[0].name == "Report back. SCENARIO:tool"
+    child = agents[0].id
+    nested = [(row.type, row.phase) for row in talk.rows if row.parent == child and row.type is not RowType.USAGE]
+    assert nested == [
+        (RowType.MESSAGE, Phase.END),
+        (RowType.MESSAGE, Phase.END),
+        (RowType.TOOL, Phase.START),
+        (RowType.TOOL, Phase.END),
+        (RowType.MESSAGE, Phase.END),
+    ]
+    last = {row.id: row.detail for row in talk.rows if row.type is RowType.USAGE}
+    assert len(last) == 2
+    sums = {key: sum((detail or {})[key] for detail in last.values()) for key in ("input", "output", "cached")}
+    assert talk.outcome.usage == sums
+    assert not [row for row in talk.rows if row.name == "spawnAgent"]
+
+
+def test_the_end_waits_for_a_sub_agent_that_works_on() -> None:
+    talk = Conversation(order()).begun()
+    spawn: Message = {"type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent", "status": "completed"}
+    spawn |= {"senderThreadId": ROOT, "receiverThreadIds": [CHILD], "prompt": "look"}
+    talk.told("item/completed", threadId=ROOT, turnId="t1", item=spawn)
+    talk.completed()
+    assert not talk.of(Finished)
+    talk.told("turn/started", threadId=CHILD, turn={"id": "c1"})
+    talk.completed(CHILD, "failed")
+    assert talk.outcome.reason is None
+    assert [row.status for row in talk.rows if row.type is RowType.AGENT] == ["running", "failed"]
+
+
+def test_a_sub_agents_question_names_it() -> None:
+    talk = held("app-server-subagent-asks", order('CALL spawn_agent {"message": "SCENARIO:ask"}'), "decline")
+    (agent, _) = [row for row in talk.rows if row.type is RowType.AGENT]
+    assert [ask.asked_by for ask in talk.of(Ask)] == [agent.id]
+    assert "denied" in [row.status for row in talk.rows if row.type is RowType.TOOL and row.parent == agent.id]
+
+
+def test_an_interrupt_while_a_sub_agent_alone_works_is_no_natural_end() -> None:
+    talk = Conversation(order()).begun()
+    talk.told("turn/started", threadId=CHILD, turn={"id": "c1"})
+    talk.completed()
+    assert list(talk.do(talk.dialogue.interrupted())) == [HangUp()]
+    talk.completed(CHILD)
+    assert not talk.of(Finished)
+    assert talk.dialogue.ended(0).reason is Reason.SIGNAL
+
+
+def test_a_resumed_run_counts_its_own_tokens_alone() -> None:
+    rows = rows_of("app-server-resume")
+    (resume,) = [row["msg"] for row in rows if row["msg"].get("method") == "thread/resume"]
+    talk = held("app-server-resume", order("SCENARIO:recall", resume=resume["params"]["threadId"]))
+    assert talk.outcome.usage == {"input": 5728, "output": 13, "cached": 5727}
+    assert "I recall 3" in (talk.outcome.final_message or "")
+
+
+def test_whoever_may_only_read_is_kept_inside_the_sandbox() -> None:
+    talk = held("app-server-read-only", order("SCENARIO:run=touch escaped.txt", read_only=True))
+    params = next(row["msg"]["params"] for row in rows_of("app-server-read-only") if row["msg"].get("id") == 3)
+    assert (params["approvalPolicy"], params["permissions"]) == ("never", "agentctl-read-only")
+    assert "deny" in params["config"]["permissions.agentctl-read-only"]["filesystem"].values()
+    assert params["config"]["mcp_servers.writer.enabled"] is False
+    assert next(row for row in talk.rows if row.type is RowType.TOOL and row.phase is Phase.END).status == "failed"
+    request = {"threadId": talk.outcome.session, "command": "touch a"}
+    talk.said.clear()
+    talk.hear({"id": 9, "method": "item/commandExecution/requestApproval", "params": request})
+    assert list(talk.said) == [{"id": 9, "result": {"decision": "decline"}}]
+    assert not talk.of(Ask)
+    assert "features.apps=false" in DRIVER.argv(order(read_only=True))
+
+
+@pytest.mark.parametrize(
+    ("answers", "policy", "read_only_policy"),
+    [
+        ([], "on-request", "never"),
+        (["allow"], "on-request", "never"),
+        (["allow", "ask"], "untrusted", "never"),
+        (["allow", "deny"], "untrusted", "untrusted"),
+    ],
+)
+def test_rules_that_say_no_are_asked_about(answers: list[str], policy: str, read_only_policy: str) -> None:
+    rules = [{"tool": "*", "pattern": "*", "answer": answer} for answer in answers]
+    assert Conversation(order(permissions=rules)).said[2]["params"]["approvalPolicy"] == policy
+    reader = Conversation(order(permissions=rules, read_only=True))
+    reader.hear({"id": 2, "result": {"config": {}}})
+    assert reader.said[-1]["params"]["approvalPolicy"] == read_only_policy
+
+
+def test_a_request_that_is_not_known_is_refused_at_once_and_noted() -> None:
+    talk = Conversation(order()).begun()
+    talk.hear({"id": 7, "method": "item/tool/call", "params": {"threadId": ROOT}})
+    assert [(said["id"], said["error"]["code"]) for said in talk.said] == [(7, -32601)]
+    assert "item/tool/call" in (talk.rows[-1].text or "")
+
+
+def test_what_is_not_known_is_counted_and_told_at_the_end() -> None:
+    talk = Conversation(order()).begun()
+    talk.do(talk.dialogue.received(b"\xff no JSON"))
+    talk.told("planet/aligned")
+    talk.told("planet/aligned")
+    talk.told("item/started", threadId=ROOT, item={"type": "dream", "id": "d"})
+    talk.hear({"method": "warning", "params": {"message": "hm"}, "mood": "blue"})
+    talk.completed()
+    assert next(row.detail for row in talk.rows if row.id == "unknown") == {
+        "line that is no JSON object": 1,
+        "notification planet/aligned": 2,
+        "item dream": 1,
+        "field mood": 1,
+    }
+
+
+def test_an_interrupt_takes_back_what_is_open_and_then_hangs_up() -> None:
+    talk = Conversation(order()).begun()
+    talk.hear({"id": 0, "method": "item/fileChange/requestApproval", "params": {"threadId": ROOT, "itemId": "f"}})
+    talk.do(talk.dialogue.interrupted())
+    assert talk.of(Withdraw) == [Withdraw("0")]
+    assert [said.get("method") or said["result"]["decision"] for said in talk.said] == ["cancel", "turn/interrupt"]
+    assert not talk.of(HangUp)
+    talk.completed(status="interrupted")
+    assert talk.actions[-1] == HangUp()
+    assert talk.dialogue.ended(0).reason is Reason.SIGNAL
+    assert list(talk.dialogue.interrupted()) == []
+
+
+def test_a_recorded_interrupt_in_a_tool() -> None:
+    talk = held("app-server-interrupt-tool", order("SCENARIO:slowtool=20"))
+    assert talk.actions[-1] == HangUp()
+    assert talk.dialogue.ended(0).message == "it was interrupted"
+
+
+def test_an_interrupt_before_the_turn_has_an_id_is_said_when_it_has() -> None:
+    talk = Conversation(order())
+    talk.hear({"id": 2, "result": {"thread": {"id": ROOT}}})
+    talk.said.clear()
+    assert list(talk.do(talk.dialogue.interrupted())) == []
+    talk.hear({"id": 3, "result": {"turn": {"id": "t1"}}})
+    talk.told("turn/started", threadId=ROOT, turn={"id": "t1"})
+    assert [said["method"] for said in talk.said] == ["turn/interrupt"]
+
+
+def test_retries_are_told_until_something_comes() -> None:
+    talk = held("app-server-cut", order("SCENARIO:cut"))
+    kinds = [type(action) for action in talk.actions if isinstance(action, Retrying | Progress | Finished)]
+    assert kinds == [Retrying, Progress, Finished]
+    assert talk.of(Retrying)[0].reason is Reason.TRUNCATED
+
+
+def test_a_refused_key_stops_at_the_first_sign() -> None:
+    talk = held("app-server-error-401", order("SCENARIO:error=401"))
+    assert not talk.of(Retrying)
+    assert talk.of(Stop)
+    assert talk.dialogue.ended(0).reason is Reason.AUTH
+
+
+def test_messages_wait_for_the_next_turn() -> None:
+    talk = Conversation(order()).begun()
+    talk.do(talk.dialogue.told("one", interrupt=False))
+    talk.do(talk.dialogue.told("two", interrupt=False))
+    assert not talk.said
+    talk.completed()
+    assert not talk.of(Finished)
+    assert [part["text"] for part in talk.said[0]["params"]["input"]] == ["one", "two"]
+    talk.told("turn/started", threadId=ROOT, turn={"id": "t2"})
+    talk.completed()
+    assert talk.outcome.reason is None
+
+
+def test_a_message_that_comes_too_late_to_steer_is_the_next_turns() -> None:
+    talk = Conversation(order()).begun()
+    talk.do(talk.dialogue.told("now", interrupt=True))
+    (steer,) = talk.said
+    assert (steer["method"], steer["params"]["expectedTurnId"]) == ("turn/steer", "t1")
+    talk.completed()
+    assert not talk.of(Finished)
+    talk.said.clear()
+    talk.hear({"id": steer["id"], "error": {"code": -32600, "message": "no active turn to steer"}})
+    assert talk.said[0]["params"]["input"][0]["text"] == "now"
+
+
+def test_a_thread_that_cannot_be_opened_stops_it() -> None:
+    talk = Conversation(order(resume="gone"))
+    talk.hear({"id": 2, "error": {"code": -32600, "message": "no rollout found"}})
+    assert talk.outcome.reason is Reason.NOT_STARTED
+    assert "no rollout found" in (talk.outcome.message or "")
+    assert talk.dialogue.ended(-15).reason is Reason.NOT_STARTED
+
+
+def test_a_round_whose_call_was_refused_unseen_is_counted_in_any_order() -> None:
+    def told(talk: Conversation, order_of_events: str) -> int:
+        totals = iter(range(10, 100, 10))
+        for event in order_of_events:
+            if event == "u":
+                total = {"inputTokens": next(totals)}
+                talk.told("thread/tokenUsage/updated", threadId=ROOT, turnId="t1", tokenUsage={"total": total})
+            else:
+                talk.told("item/started", threadId=ROOT, item={"type": "agentMessage", "id": "m"})
+        talk.completed()
+        return talk.outcome.turns_used
+
+    assert [told(Conversation(order()).begun(), events) for events in ("mumu", "mmuu", "mu")] == [1, 1, 0]
+
+
+def test_touched_files_and_the_files_of_a_change() -> None:
+    talk = held("app-server-patch-accept", order(PATCH, permissions=ASK_ALL), "accept")
+    assert talk.outcome.touched_files == ["/project/new.txt", "/project/old.txt", "/project/moved.txt"]
+    (ask,) = talk.of(Ask)
+    assert (ask.tool, [change["kind"] for change in ask.arguments["changes"]]) == ("apply_patch", ["add", "update"])
+
+
+def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:
+    schema = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    for answer, content in (("7", {"size": 7}), ('{"size": 8}', {"size": 8})):
+        talk = Conversation(order(), answer).begun()
+        params = {"threadId": ROOT, "serverName": "s", "mode": "form", "message": "How big?", "requestedSchema": schema}
+        talk.hear({"id": "e", "method": "mcpServer/elicitation/request", "params": params})
+        assert list(talk.said) == [{"id": "e", "result": {"action": "accept", "content": content}}]
+
+
+def test_a_request_that_codex_takes_back_is_withdrawn() -> None:
+    talk = Conversation(order()).begun()
+    question: Message = {"id": "q", "question": "?", "options": None}
+    two = {"threadId": ROOT, "questions": [question, question | {"id": "r"}]}
+    talk.hear({"id": 5, "method": "item/tool/requestUserInput", "params": two})
+    talk.do(talk.dialogue.answered("5/q", "yes"))
+    assert not talk.said
+    talk.told("serverRequest/resolved", threadId=ROOT, requestId=5)
+    assert talk.of(Withdraw) == [Withdraw("5/r")]
+    assert list(talk.dialogue.answered("5/r", "late")) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ({"codexErrorInfo": "unauthorized"}, Reason.AUTH),
+        ({"codexErrorInfo": "usageLimitExceeded"}, Reason.RATE_LIMITED),
+        ({"codexErrorInfo": "sessionBudgetExceeded"}, Reason.BUDGET),
+        ({"codexErrorInfo": "cyberPolicy"}, Reason.REFUSED),
+        ({"codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 403}}}, Reason.AUTH),
+        ({"codexErrorInfo": {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}}, Reason.RATE_LIMITED),
+        ({"codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": None}}}, Reason.MODEL_ERROR),
+        ({"message": "stream disconnected before completion"}, Reason.TRUNCATED),
+        ({"message": "stream disconnected before completion: error sending request"}, Reason.MODEL_ERROR),
+        ({"message": "unexpected status 401 Unauthorized"}, Reason.AUTH),
+        ({}, Reason.MODEL_ERROR),
+    ],
+)
+def test_errors_have_their_reasons(error: Message, reason: Reason) -> None:
+    assert reason_of(error) is reason
+
+
+@pytest.mark.parametrize(
+    ("complaint", "code", "reason"),
+    [
+        (b"", -9, Reason.SIGNAL),
+        (b"", 0, Reason.TRUNCATED),
+        (b"\x1b[31mERROR\x1b[0m Not logged in", 1, Reason.AUTH),
+        (b"Error loading config.toml", 1, Reason.EXIT_CODE),
+    ],
+)
+def test_an_early_death_is_no_natural_end(complaint: bytes, code: int, reason: Reason) -> None:
+    talk = Conversation(order()).begun()
+    talk.do(talk.dialogue.complained(complaint))
+    outcome = talk.dialogue.ended(code)
+    assert outcome.reason is reason
+    assert "\x1b" not in (outcome.message or "")
+
+
+def test_another_codex_does_not_speak_for_this_one() -> None:
+    inherited = {"CODEX_SANDBOX": "seatbelt", "CODEX_THREAD_ID": "x", "CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
+    assert DRIVER.environ(inherited) == {"CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
+
+
+# -- whatever the program says, in whatever order, nothing raises ----------------------------------------------------
+
+SEEN = [row["msg"] for path in sorted(RECORDINGS.glob("app-server-*.jsonl")) for row in rows_of(path.stem)]
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+INPUTS: list[Callable[[CodexDialogue], Sequence[Action]]] = [
+    lambda dialogue: dialogue.told("more", interrupt=False),
+    lambda dialogue: dialogue.told("now", interrupt=True),
+    lambda dialogue: dialogue.answered("0", "accept"),
+    lambda dialogue: dialogue.answered("0/stub", "blue"),
+    lambda dialogue: dialogue.complained(b"\xff"),
+    lambda dialogue: dialogue.interrupted(),
+]
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield (container, key) of everything in a message."""
+    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+    for key, inner in pairs:
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from _places(inner)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Any:
+    """Draw a message that was once said, mostly with something in it replaced."""
+    message = json.loads(json.dumps(draw(st.sampled_from(SEEN))))
+    for _ in range(draw(st.integers(0, 2))):
+        container, key = draw(st.sampled_from(list(_places(message))))
+        container[key] = draw(VALUES)
+    return message
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    events=st.lists(messages() | VALUES | st.sampled_from(INPUTS), max_size=25),
+    read_only=st.booleans(),
+    code=st.sampled_from([0, 1, -9]),
+)
+def test_nothing_that_is_said_raises(events: list[Any], read_only: bool, code: int) -> None:
+    talk = Conversation(order(read_only=read_only, max_turns=1))
+    for event in events:
+        talk.do(event(talk.dialogue)) if callable(event) else talk.hear(event)
+    for row in talk.rows:
+        assert encode_row(row, "2026-01-01T00:00:00Z").endswith(b"\n")
+    assert isinstance(talk.dialogue.ended(code), Outcome)
+
+
+@settings(max_examples=60, deadline=None)
+@given(line=st.binary(max_size=60))
+def test_no_line_raises(line: bytes) -> None:
+    talk = Conversation(order()).begun()
+    talk.do(talk.dialogue.received(line))
+    talk.do(talk.dialogue.complained(line))

@@ -1,0 +1,220 @@
+"""An agent program without a model, in the protocol of Claude Code: the first word of a message says what it does.
+
+say TEXT            answers TEXT
+permit COMMAND      asks whether it may run COMMAND, then answers "allowed" or "denied"
+question            asks which colour, then answers with it
+show NAME           answers with a variable of its environment, or "unset"
+argv                answers with its own arguments
+hang                works until it is interrupted
+deaf FILE           works, ignores every signal and message, with a child of its own session; their pids go to FILE
+retry STATUS        tells for ever that its provider answers STATUS
+once STATUS FILE    fails with STATUS the first time, and answers the second time
+large N             prints a line of N megabytes, then answers
+cut                 ends in the middle of its turn
+crash               ends with exit code 3 and a word on stderr
+odd                 prints lines that no version of the protocol knows, then answers
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, "output_tokens": 5}
+MODEL = "none"
+
+
+class Program:
+    """A session."""
+
+    def __init__(self) -> None:
+        self.session = _option("--session-id") or _option("--resume") or "00000000-0000-4000-8000-000000000000"
+        self.turns = 0
+        self.waiting: dict[str, Any] = {}
+        self.buffer = b""
+
+    def run(self) -> None:
+        """Read until the input is closed."""
+        while True:
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                return
+            self.buffer += chunk
+            while b"\n" in self.buffer:
+                line, _, self.buffer = self.buffer.partition(b"\n")
+                self.take(json.loads(line))
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take a message of the driver."""
+        match message["type"]:
+            case "control_request":
+                answer = {"subtype": "success", "request_id": message["request_id"], "response": {}}
+                say(type="control_response", response=answer)
+                if message["request"]["subtype"] == "interrupt" and self.waiting:
+                    self.result("", subtype="error_during_execution", is_error=True)
+            case "user":
+                self.turn(message["message"]["content"][0]["text"])
+            case "control_response":
+                self.told(message["response"])
+
+    def turn(self, prompt: str) -> None:
+        """Do what a prompt says."""
+        self.turns += 1
+        say(type="system", subtype="init", tools=["Bash"], model=MODEL, session_id=self.session, cwd=os.getcwd())
+        verb, _, rest = prompt.strip().splitlines()[-1].partition(" ")
+        getattr(self, f"do_{verb}", self.do_say)(rest)
+
+    def told(self, response: dict[str, Any]) -> None:
+        """Take the answer to what was asked."""
+        asked = self.waiting.pop(response["request_id"])
+        answer = response.get("response") or {}
+        if asked == "question":
+            self.answer(next(iter(answer["updatedInput"]["answers"].values())))
+        else:
+            self.answer("allowed" if answer.get("behavior") == "allow" else "denied")
+
+    def do_say(self, rest: str) -> None:
+        """Answer."""
+        self.answer(rest)
+
+    def do_show(self, rest: str) -> None:
+        """Tell of the environment."""
+        self.answer(os.environ.get(rest, "unset"))
+
+    def do_argv(self, _rest: str) -> None:
+        """Tell of the command line."""
+        self.answer(json.dumps(sys.argv[1:]))
+
+    def do_permit(self, rest: str) -> None:
+        """Ask for a permission."""
+        self.ask("Bash", {"command": rest}, "permission")
+
+    def do_question(self, _rest: str) -> None:
+        """Ask the user."""
+        options = [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]
+        one = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
+        self.ask("AskUserQuestion", {"questions": [one]}, "question")
+
+    def ask(self, tool: str, arguments: dict[str, Any], kind: str) -> None:
+        """Make a tool call that needs an answer."""
+        call = f"toolu_{self.turns}"
+        self.assistant({"type": "tool_use", "id": call, "name": tool, "input": arguments})
+        self.waiting[f"request-{self.turns}"] = kind
+        request = {"subtype": "can_use_tool", "tool_name": tool, "input": arguments, "tool_use_id": call}
+        say(type="control_request", request_id=f"request-{self.turns}", request=request)
+
+    def do_hang(self, _rest: str) -> None:
+        """Work until the interrupt."""
+        self.assistant({"type": "text", "text": "working"})
+        self.waiting["hang"] = "hang"
+
+    def do_deaf(self, rest: str) -> None:
+        """Work, and hear nothing."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        child = subprocess.Popen(["/bin/sh", "-c", "trap '' INT TERM; sleep 600 & wait; wait"], start_new_session=True)
+        partial = Path(f"{rest}.new")
+        partial.write_text(f"{os.getpid()} {child.pid}", encoding="ascii")
+        partial.rename(rest)
+        while True:
+            select.select([], [], [])
+
+    def do_retry(self, rest: str) -> None:
+        """Fail for ever."""
+        for attempt in range(1, 10_000):
+            say(
+                type="system", subtype="api_retry", attempt=attempt, max_retries=10, retry_delay_ms=10,
+                error_status=int(rest), error="server_error", uuid=f"retry-{attempt}",
+            )  # fmt: skip
+            time.sleep(0.02)
+
+    def do_once(self, rest: str) -> None:
+        """Fail, and do better at the second try."""
+        status, file = rest.split()
+        if Path(file).exists():
+            self.answer("at last")
+        else:
+            Path(file).touch()
+            self.error(int(status))
+
+    def do_large(self, rest: str) -> None:
+        """Print a line that no buffer expects."""
+        self.assistant({"type": "text", "text": "x" * (int(rest) << 20)})
+        self.answer("it was large")
+
+    def do_cut(self, _rest: str) -> None:
+        """End too early."""
+        self.assistant({"type": "text", "text": "I will"})
+        sys.exit(0)
+
+    def do_crash(self, _rest: str) -> None:
+        """End badly."""
+        sys.stderr.write("out of cheese\n")
+        sys.exit(3)
+
+    def do_odd(self, _rest: str) -> None:
+        """Print what nobody expects."""
+        sys.stdout.write("no JSON at all\n\n[1]\n")
+        say(type="from_the_future", shape="unknown")
+        self.answer("odd, but well")
+
+    def error(self, status: int) -> None:
+        """End a turn as a failed request of the provider does."""
+        text = f"API Error: {status} refused"
+        self.assistant({"type": "text", "text": text}, model="<synthetic>", error="rate_limit")
+        self.result(text, is_error=True, api_error_status=status)
+
+    def answer(self, text: str) -> None:
+        """Answer, and end the turn."""
+        self.assistant({"type": "text", "text": text})
+        self.result(text)
+
+    def assistant(self, block: dict[str, Any], model: str = MODEL, **more: Any) -> None:
+        """Say one block of the model's answer."""
+        message = {"id": f"msg_{self.turns}", "type": "message", "role": "assistant", "model": model, "usage": USAGE}
+        whole = {**message, "content": [block], "stop_reason": None}
+        say(type="assistant", message=whole, parent_tool_use_id=None, session_id=self.session, **more)
+
+    def result(self, text: str, **more: Any) -> None:
+        """End the turn."""
+        self.waiting.clear()
+        tokens = {
+            "inputTokens": 10 * self.turns,
+            "outputTokens": 5 * self.turns,
+            "cacheReadInputTokens": 3 * self.turns,
+        }
+        told = {
+            "type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "result": text,
+            "stop_reason": "end_turn", "usage": USAGE, "modelUsage": {MODEL: tokens}, "total_cost_usd": 0.25,
+            "permission_denials": [], "session_id": self.session,
+        }  # fmt: skip
+        say(**{**told, **more})
+
+
+def say(**message: Any) -> None:
+    """Print one line."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _option(name: str) -> str | None:
+    for index, part in enumerate(sys.argv):
+        if part == name:
+            return sys.argv[index + 1]
+        if part.startswith(f"{name}="):
+            return part.partition("=")[2]
+    return None
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--version"]:
+        print("2.1.330 (Claude Code)")
+    else:
+        Program().run()
