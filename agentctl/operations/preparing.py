@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentctl.adapters import eventlog, processes
@@ -39,17 +38,14 @@ if TYPE_CHECKING:
     from agentctl.operations.ordering import Ordered
 
 
-@dataclass(slots=True)
 class Prepared:
     """A request whose folder is on disk."""
 
-    request: SpawnRequest
-    agent: AgentDir
-    spec: WorkerSpec
-    environ: dict[bytes, bytes]
-    environment: str = NO_ENVIRONMENT
-    warnings: tuple[str, ...] = ()
-    worktree: dict[str, str] | None = None
+    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, made: _Made) -> None:
+        self.request, self.agent, self.spec = request, agent, spec
+        self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
+        #: The token of its environment in memory.
+        self.environment = NO_ENVIRONMENT
 
 
 def prepare(
@@ -85,7 +81,7 @@ def prepare(
         raise
     failpoints.reached("spawn.after-spec")
     warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, agent, spec, made.environ, warnings=warnings, worktree=made.worktree)
+    return Prepared(request, agent, spec, made._replace(warnings=warnings))
 
 
 class _Made(NamedTuple):
@@ -93,7 +89,7 @@ class _Made(NamedTuple):
 
     cwd: str
     environ: dict[bytes, bytes]
-    warnings: Sequence[str] = ()
+    warnings: tuple[str, ...] = ()
     worktree: dict[str, str] | None = None
 
 

@@ -52,14 +52,14 @@ _COMMAND_SHOWN = 200
 
 def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> TaskDir:
     """Return the task that `find_task` finds; where none is chosen, make one."""
-    from agentctl.operations.tasks import create_task  # Few spawns make a task.
-
     if explicit or os.environ.get(TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
     found = find_root(root, create=True, force=force)
     current = current_task(found)
     if current is not None and found.task(current).exists:
         return found.task(current)
+    from agentctl.operations.tasks import create_task  # Few spawns make a task.
+
     return create_task(found, "Task")
 
 
