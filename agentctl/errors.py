@@ -64,6 +64,19 @@ class WaitTimedOut(AgentctlError):
     exit_code = ExitCode.TIMED_OUT
 
 
+class WaitStopped(AgentctlError):
+    """A wait within a worker was ended by what was done to that worker: `cancelled` or `paused`."""
+
+    def __init__(self, message: str, instance: str, stopped: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.instance = instance
+        self.stopped = stopped
+
+    def to_json(self) -> dict[str, str]:
+        """Return it as the answer of a wait."""
+        return {"agentInstance": self.instance, "stopped": self.stopped}
+
+
 class NoFreeSlot(AgentctlError):
     """All slots are in use."""
 

@@ -7,6 +7,7 @@ from the files that anybody can `cat`.
 from __future__ import annotations
 
 import atexit
+import hmac
 import json
 import os
 import shutil
@@ -105,7 +106,20 @@ def new_task(cap: int = 5, *, depth: int | None = None, grace: float = 0.2) -> T
         limits += ["--max-depth", str(depth)]
     root = Path(os.environ["AGENTCTL_ROOT"])
     shutil.copytree(_prototype(tuple(limits)), root)
-    return Task(root / "tasks" / "t1")
+    task = Task(root / "tasks" / "t1")
+    sign(task.path)
+    return task
+
+
+def sign(folder: Path) -> None:
+    """Make a copied task this person's own, as `agentctl new` would have."""
+    key = Path(os.environ["HOME"]) / ".config" / "agentctl" / "key"
+    if not key.exists():
+        key.parent.mkdir(parents=True, exist_ok=True)
+        key.write_bytes(b"a key")
+        key.chmod(0o600)
+    code = hmac.new(key.read_bytes().strip(), os.fsencode(folder.resolve()), "sha256").hexdigest()
+    (folder / "origin").write_text(code, encoding="ascii")
 
 
 def _prototype(limits: tuple[str, ...]) -> Path:

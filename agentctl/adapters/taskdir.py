@@ -74,6 +74,8 @@ class TaskDir(_Folder):
     cursors = _Entry("cursors")
     template = _Entry("template")
     shim_log = _Entry("shim.log")
+    #: Tells that this person made the task, and that it did not come with somebody else's files.
+    origin = _Entry("origin")
 
     @cached_property
     def id(self) -> str:

@@ -43,11 +43,16 @@ class Watch:
         fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         return fd if fd >= 0 else None
 
-    def add(self, path: AnyPath) -> None:
-        """Watch one more file or folder; where that is refused, sleeps are cut into slices."""
+    def add(self, path: AnyPath, *, names_only: bool = False) -> None:
+        """Watch one more file or folder; where that is refused, sleeps are cut into slices.
+
+        Args:
+            names_only: Of a folder, that names come and go, and not that files in it grow.
+        """
         if self.fd is None or self._libc is None:
             return
-        if self._libc.inotify_add_watch(self.fd, os.fsencode(path), _MASK) < 0:
+        mask = _MASK & ~_IN_MODIFY if names_only else _MASK
+        if self._libc.inotify_add_watch(self.fd, os.fsencode(path), mask) < 0:
             self._is_whole = False
 
     def sleep(self, timeout_s: float | None, fds: Iterable[int] = ()) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import uuid
@@ -12,13 +11,13 @@ from typing import NamedTuple, TypeVar
 
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import parse_policy
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import COMMAND, choose, load, program_of
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
+from agentctl.operations.policies import policy_of
 from agentctl.operations.requests import AgentWork
 
 #: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
@@ -26,7 +25,6 @@ _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
     "permissions": "permissions", "resume": "resume", "keep": "keep", "output_schema": "outputSchema",
 }  # fmt: skip
-_RULES = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
 _PREFERENCES = {"model": "model", "effort": "effort"}
 _PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
 
@@ -70,7 +68,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
         max_turns=_least(work.max_turns, spec.max_turns),
         max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
-        permissions=_policy(task, work, spec), keep=work.keep, session=str(uuid.uuid4()),
+        permissions=policy_of(task, work, spec), keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
     )  # fmt: skip
@@ -98,21 +96,6 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
     """Return the smaller of two limits: a definition's limit can be tightened, and not lifted."""
     given = [value for value in (one, other) if value is not None]
     return min(given) if given else None
-
-
-def _policy(task: TaskDir, work: AgentWork, spec: AgentSpec) -> list[dict[str, str]]:
-    """Return the rules: those of the call before the definition's, before the task's; the first that matches decides.
-
-    What a read-only agent may not do, no rule allows: its driver sees to that.
-    """
-    wished = work.permissions
-    if isinstance(wished, str) and wished.lstrip().startswith("["):
-        try:
-            wished = json.loads(wished)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"--permissions is no JSON: {error}", hint=_RULES) from error
-    rules = parse_policy(wished, "--permissions") if wished is not None else []
-    return [*rules, *spec.permissions, *usable_config(task).permissions]
 
 
 def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:

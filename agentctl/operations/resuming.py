@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.origin import check_own
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
@@ -27,12 +29,14 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
         NotFound: There is no such worker or agent id.
         Refused: It is no agent, it has not ended, or its program can continue nothing.
     """
+    check_own(task, os.environ, "resume")
     agent = newest_run(task, instance)
     return spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
 
 
 def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
     """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
+    check_own(task, os.environ, "resume")
     view, _ = read_task(task)
     chains = _chains(task)
     requests = []

@@ -292,6 +292,9 @@ def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:
 
 def resume_queue(task: TaskDir) -> list[str]:
     """Give this process's environment to queued workers whose own is gone, and start what can start."""
+    from agentctl.adapters.origin import check_own  # With OpenSSL behind it: few commands need it.
+
+    check_own(task, os.environ, "--resume-queue")
     root, blob = root_of_tree(task), environment.pack(environment.for_worker(os.environb, {}))
     folder, token, resumed = environment.store_folder(), "", []
     with locked(root.queue_lock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
+from agentctl.adapters.origin import mark_own
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
@@ -60,6 +62,7 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, float]) -> None:
     head = {"id": task.id, "title": title, "createdAt": now_iso(), "config": config}
     write_whole(task.task_file, roster.initial(dump(head) + _LIMITS_COMMENT))
     read_config(task)
+    mark_own(task, os.environ)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title})
     eventlog.append(task.events, [event])
     sync_folder(task.path.parent)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import resource
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 
 from agentctl.adapters import eventlog, processes
@@ -34,10 +35,11 @@ _SPARE_FDS = 16
 class Vigil:
     """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
 
-    def __init__(self, task: TaskDir) -> None:
+    def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
         self.task = task
         self.root = root_of_tree(task)
-        self.watch = Watch([task.events])
+        self.watch = watch or Watch()
+        self.watch.add(task.events)
         self._reader = eventlog.LogReader(task.events)
         self.view = TaskView()
         self.conditions: dict[str, Condition] = {}
@@ -117,15 +119,27 @@ class Vigil:
         if lender is None and not self._queue_may_stand:
             return
         self._queue_may_stand = False
-        usable_config(self.task)  # A raised cap becomes known to all who dispatch.
+        usable_config(self.root)  # A raised cap becomes known to all who dispatch.
         # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
         with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root, lender=lender)
 
     def sleep(self, timeout_s: float | None) -> None:
         """Sleep until something may have changed."""
-        limit = max(0.0, self._next_look - monotonic())
-        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels)
+        limit = self.until_look()
+        self.woken(self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels))
+
+    def until_look(self) -> float:
+        """Return the time to the next look at everything."""
+        return max(0.0, self._next_look - monotonic())
+
+    def sentinels(self) -> list[int]:
+        """Return the descriptors whose processes' ends have to wake."""
+        return list(self._sentinels)
+
+    def woken(self, fds: Iterable[int]) -> None:
+        """Look at the workers whose guardians have ended, by their descriptors."""
+        ended = [fd for fd in fds if fd in self._sentinels]
         if ended:
             self._queue_may_stand = True
             for fd in ended:

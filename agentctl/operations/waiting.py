@@ -9,20 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import TERMINAL, Status
-from agentctl.errors import NothingLeft, Refused, WaitTimedOut
+from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.cursor import Claim, Cursor
 from agentctl.operations.listing import row_of
 from agentctl.operations.locating import caller, find_agent
+from agentctl.operations.stopping import Stop
 from agentctl.operations.vigil import Vigil
+from agentctl.operations.vigils import Vigils
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch import Lender, carry_out, dispatch_locked
+from agentctl.supervision.kinship import descendants
 from agentctl.supervision.slots import loan_lock, place_of
 
 DEFAULT_CONSUMER = "default"
@@ -38,6 +40,10 @@ class WaitedEnd:
     reason: str | None = None
     exit_code: int | None = None
     signal: str | None = None
+    #: Its task, where a wait is about several.
+    task_id: str | None = None
+    #: How many workers that it had started lived on when it ended.
+    uncollected: int = 0
     #: It was claimed before, by a waiter that died before it had given it out for sure.
     redelivered: bool = False
 
@@ -50,7 +56,8 @@ class WaitedEnd:
             "exitCode": self.exit_code,
             "signal": self.signal,
         }
-        return value | ({"redelivered": True} if self.redelivered else {})
+        more = {"taskId": self.task_id, "uncollected": self.uncollected, "redelivered": self.redelivered}
+        return value | {key: item for key, item in more.items() if item}
 
 
 def wait_any(
@@ -61,6 +68,7 @@ def wait_any(
     consumer: str | None,
     kinds: frozenset[str] | None,
     deliver: Callable[[WaitedEnd], None],
+    recursive: bool = False,
 ) -> None:
     """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
 
@@ -69,41 +77,58 @@ def wait_any(
         timeout_s: None takes the task's `timeoutSeconds`.
         consumer: None is `default`, or within a worker that worker.
         kinds: Only these statuses, and `stalled`; others stay undelivered. None is every end and every block.
+        recursive: Those of the sub-tasks too.
 
     Raises:
         WaitTimedOut: Nothing came in time. Nobody was harmed.
         NothingLeft: Everything was given out, and nothing that could still end is left.
+        WaitStopped: The worker that waits was cancelled or paused.
     """
     limit_s = usable_config(task).limits.timeout_seconds if timeout_s is None else timeout_s
     deadline = monotonic() + limit_s
-    me = caller()
-    cursor = Cursor(root_of_tree(task), task.id, consumer or (me.instance if me else DEFAULT_CONSUMER))
-    names = _check_targets(task, instances)
-    with Vigil(task) as vigil, _lending(vigil) as lender:
+    consumer = consumer or _own_consumer(recursive)
+    names = _check_targets(task, instances, recursive=recursive)
+    with Vigils(task, recursive=recursive) as vigils, _lending(vigils.top) as lender:
+        stop = Stop(vigils.watch)
         while True:
-            view = vigil.update()
-            wanted = [item for item in _targets(view, names) if item.status in (_ALL if kinds is None else kinds)]
-            claim = cursor.claim(wanted)
-            if claim is not None:
-                _take_back(vigil, lender)
-                _give(cursor, claim, view, deliver)
-                return
-            # Claimed by another waiter: it marks them, or dies and they are to be given again.
-            pending = cursor.undelivered(wanted)
-            if not pending and not _has_live(view, names):
-                raise NothingLeft(_nothing_left(view, names), hint="agentctl list shows what there is")
-            vigil.run_queue(lender)
+            has_pending = has_live = False
+            for vigil, view in vigils.update():
+                targets = _targets(vigil.task, view, names)
+                wanted = [item for item in targets if item.status in (_ALL if kinds is None else kinds)]
+                cursor = Cursor(vigil.root, vigil.task.id, consumer)
+                claim = cursor.claim(wanted)
+                if claim is not None:
+                    _take_back(vigil, lender)
+                    _give(cursor, claim, view, deliver, vigil.task.id if recursive else None)
+                    return
+                # Claimed by another waiter: it marks them, or dies and they are to be given again.
+                has_pending = bool(cursor.undelivered(wanted)) or has_pending
+                has_live = _has_live(vigil.task, view, names) or has_live
+            if not has_pending and not has_live:
+                raise NothingLeft(_nothing_left(vigils, names), hint="agentctl list shows what there is")
+            stop.check()
+            vigils.run_queue(lender)
             left = deadline - monotonic()
             if left <= 0:
                 raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="nobody was stopped; wait again")
-            vigil.sleep(min(left, 0.05) if pending else left)
+            vigils.sleep(min(left, 0.05) if has_pending else left)
 
 
-def _give(cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[WaitedEnd], None]) -> None:
+def _own_consumer(recursive: bool) -> str:
+    """Return who asks where nobody says: within a worker that one, told from its namesakes where tasks are mixed."""
+    me = caller()
+    if me is None:
+        return DEFAULT_CONSUMER
+    return f"{me.task.id}-{me.instance}"[-64:].lstrip("-") if recursive else me.instance
+
+
+def _give(
+    cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[WaitedEnd], None], task_id: str | None
+) -> None:
     failpoints.reached("wait.after-claim")
     worker = view.workers[claim.deliverable.instance]
     try:
-        deliver(_waited(worker, claim.deliverable.status, claim.redelivered))
+        deliver(_waited(worker, claim.deliverable.status, claim.redelivered, task_id))
     except BaseException:
         cursor.release(claim)  # It was not given out: the next waiter gets it.
         raise
@@ -111,10 +136,10 @@ def _give(cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[Waite
     cursor.mark(claim, view.deliverables())
 
 
-def _waited(worker: WorkerView, status: str, redelivered: bool = False) -> WaitedEnd:
+def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id: str | None = None) -> WaitedEnd:
     return WaitedEnd(
         agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
-        signal=worker.signal, redelivered=redelivered,
+        signal=worker.signal, redelivered=redelivered, task_id=task_id, uncollected=worker.uncollected,
     )  # fmt: skip
 
 
@@ -134,20 +159,24 @@ def wait_all(
     Raises:
         WaitTimedOut: Not all ended in time. Nobody was harmed.
         NothingLeft: There is no worker to wait for.
+        WaitStopped: The worker that waits was cancelled or paused.
     """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     names = _check_targets(task, instances)
     with Vigil(task) as vigil, _lending(vigil) as lender:
+        stop = Stop(vigil.watch)
         while True:
             view = vigil.update()
-            workers = [worker for worker in view.workers.values() if names is None or worker.instance in names(view)]
+            chosen = None if names is None else names(task, view)
+            workers = [worker for worker in view.workers.values() if chosen is None or worker.instance in chosen]
             if not workers:
-                raise NothingLeft(_nothing_left(view, names), hint="agentctl spawn -- COMMAND starts a worker")
+                raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_change is not None:
                 on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])
             if all(worker.is_terminal for worker in workers):
                 _take_back(vigil, lender)
                 return [_waited(worker, worker.status) for worker in workers]
+            stop.check()
             vigil.run_queue(lender)
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
@@ -160,43 +189,51 @@ def wait_all(
 
 # -- who is meant ------------------------------------------------------------------------------------------------------
 
-Names = Callable[[TaskView], set[str]]
+Names = Callable[[TaskDir, TaskView], set[str]]
+
+_NOBODY = "there is no worker to wait for"
 
 
-def _check_targets(task: TaskDir, instances: Sequence[str]) -> Names | None:
+def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool = False) -> Names | None:
     """Return which workers are meant, None for all; a worker may not wait for itself."""
     me = caller()
+    is_own = me is not None and me.task.id == task.id
     if instances:
+        if recursive:
+            raise UsageError("--recursive is for all workers, and some are named", hint="leave their names out")
         for name in instances:
             find_agent(task, name)
-        if me is not None and me.task.id == task.id and me.instance in instances:
+        if me is not None and is_own and me.instance in instances:
             raise Refused(f"{me.instance} cannot wait for itself")
         chosen = set(instances)
-        return lambda _view: chosen
-    if me is not None and me.task.id == task.id:
-        instance = me.instance
-        return lambda view: set(view.descendants(instance))
-    return None
+        return lambda _task, _view: chosen
+    if me is None or not is_own:
+        return None
+    instance = me.instance
+    if recursive:
+        agent = me.agent
+        return lambda one, _view: {below.instance for below in descendants(agent) if below.task.id == one.id}
+    return lambda _task, view: set(view.descendants(instance))
 
 
-def _targets(view: TaskView, names: Names | None) -> list[Deliverable]:
+def _targets(task: TaskDir, view: TaskView, names: Names | None) -> list[Deliverable]:
     found = view.deliverables()
     if names is None:
         return found
-    chosen = names(view)
+    chosen = names(task, view)
     return [item for item in found if item.instance in chosen]
 
 
-def _has_live(view: TaskView, names: Names | None) -> bool:
-    chosen = None if names is None else names(view)
+def _has_live(task: TaskDir, view: TaskView, names: Names | None) -> bool:
+    chosen = None if names is None else names(task, view)
     return any(
         worker.status not in TERMINAL for worker in view.workers.values() if chosen is None or worker.instance in chosen
     )
 
 
-def _nothing_left(view: TaskView, names: Names | None) -> str:
-    meant = view.workers if names is None else names(view)
-    return "nothing is left to wait for: every end was given out" if meant else "there is no worker to wait for"
+def _nothing_left(vigils: Vigils, names: Names | None) -> str:
+    meant = any(view.workers if names is None else names(vigil.task, view) for vigil, view in vigils.update())
+    return "nothing is left to wait for: every end was given out" if meant else _NOBODY
 
 
 # -- lending a slot ----------------------------------------------------------------------------------------------------

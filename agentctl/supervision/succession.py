@@ -54,10 +54,13 @@ class Succession:
 
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
-        slots = os.listdir(self._root.slots)
+        try:
+            slots = os.listdir(self._root.slots)
+            occupants = [(self._root.slots / name).read_bytes() for name in slots]
+        except OSError:
+            return None
         if some_wait(names) or not all(map(str.isdigit, slots)):
             return None  # A dependency may be met now; a guest gets a free slot before the queue does.
-        occupants = [(self._root.slots / name).read_bytes() for name in slots]
         for ticket in filter(None, map(parse_ticket, names)):
             if any(names_worker(data, ticket.task_id, ticket.instance) for data in occupants):
                 continue  # Its shim is on the way.

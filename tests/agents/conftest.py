@@ -15,7 +15,8 @@ from tests.agents.standin import StandIn
 from tests.steps import new_task
 
 HERE = Path(__file__).parent
-#: Set by `make test-agents`: the file for the matrix.
+TIMEOUT_S = 150
+#: Names a file for the matrix: `AGENT_MATRIX=matrix.md make test-agents`.
 MATRIX_FILE = "AGENT_MATRIX"
 
 
@@ -25,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE not in item.path.parents:
             continue
         item.add_marker(pytest.mark.agents)
+        item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             chosen = {name: str(value) for name, value in item.callspec.params.items()}
             behaviour = (item.function.__doc__ or item.originalname).split("\n")[0].rstrip(".").format(**chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from tests.support import Completed, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
+_VENDORS = ("ANTHROPIC_", "CLAUDE", "CODEX_", "OPENAI_")
 #: May appear in no file.
 KEY = "the-key-of-this-test"
+#: Other models than those that the programs take by themselves.
+MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
 CODEX_CONFIG = """\
 model = "stand-in"
 model_provider = "standin"
@@ -41,12 +45,18 @@ class Lab:
         self.program, self.folder, self.task, self.standin = program, folder, task, standin
         self.work = Path.cwd()
 
-    def environ(self, retries: int = 1) -> dict[str, str]:
-        """Return what the program needs in its environment, and write its configuration."""
+    def environ(self, retries: int = 1) -> dict[str, str | None]:
+        """Return what the program needs in its environment, and write its configuration.
+
+        Whoever runs the tests may have an account: nothing of it is passed on, and no proxy is asked.
+        """
         home = self.folder / "codex"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(CODEX_CONFIG.format(url=self.standin.url, retries=retries), encoding="utf-8")
         return {
+            **{name: None for name in os.environ if name.startswith(_VENDORS)},
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
             "ANTHROPIC_BASE_URL": self.standin.url,
             "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -142,6 +152,11 @@ class Lab:
         rows = [json.loads(line) for line in lines]
         return [row for row in rows if kind in {None, row["type"]}]
 
+    def role(self, agent: str) -> str:
+        """Return the first line of the instructions in a definition."""
+        shown = run("agents", "show", agent, "--json").json
+        return str(shown["definition"]["instructions"]).splitlines()[0]
+
     def files_with(self, text: str) -> list[str]:
         """Return the files of the task in which a text stands."""
         files = [path for path in self.task.path.rglob("*") if path.is_file()]
@@ -183,7 +198,13 @@ class Lab:
         folder = self.task.agent(instance)
         files = [folder / name for name in ("exit.json", "result.json", "stderr.log", "activity.jsonl")]
         texts = [f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in files if file.exists()]
-        return "\n".join(texts)
+        return "\n".join([*texts, f"requests that the stand-in does not know: {self.standin.strays}"])
+
+
+def option(question: Mapping[str, Any], kind: str) -> str:
+    """Return the vendor's answer that allows or denies once."""
+    words = {"allow": ("allow", "accept"), "deny": ("deny", "decline")}[kind]
+    return next(str(offered["id"]) for word in words for offered in question["options"] if offered["id"] == word)
 
 
 def _command_line(process: psutil.Process) -> list[str]:

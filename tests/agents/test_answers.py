@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from tests.agents.lab import KEY, Lab
+from tests.agents.lab import KEY, MODELS, Lab, option
 from tests.agents.scenarios import COLOURS, QUESTION, done
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
 from tests.support import run
-
-MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
 
 
 def test_text(lab: Lab) -> None:
@@ -27,8 +25,7 @@ def test_model_effort_role(lab: Lab) -> None:
     lab.completed(agent)
     asked = lab.standin.requests[-1]
     assert (asked.model, asked.effort) == (MODELS[lab.program], "low")
-    role = run("agents", "show", "general", "--json").json["definition"]["instructions"]
-    assert role.splitlines()[0] in asked.system
+    assert lab.role("general") in asked.system
 
 
 def test_tool(lab: Lab) -> None:
@@ -81,7 +78,7 @@ def test_background_sub_agent(lab: Lab) -> None:
 def test_rebuilt_activity(lab: Lab) -> None:
     """The activity, made again from the raw output, is the same."""
     agent = lab.spawn("subagent=ask")
-    lab.respond(agent, lab.question(agent)["options"][0]["id"])
+    lab.respond(agent, option(lab.question(agent), "allow"))
     lab.completed(agent)
     before = lab.activity(agent)
     run("activity", agent, "--rebuild")

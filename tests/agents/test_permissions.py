@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.agents.lab import Lab
+from tests.agents.lab import Lab, option
 from tests.agents.scenarios import done
 from tests.steps import statuses
 from tests.support import wait_until
-
-
-def answer(question: dict[str, Any], kind: str) -> str:
-    """Return the vendor's option that allows or denies once."""
-    words = {"allow": ("allow", "accept", "yes"), "deny": ("deny", "decline", "no")}[kind]
-    ids = [str(option["id"]) for option in question["options"]]
-    return next(option for word in words for option in ids if option == word)
 
 
 def written(lab: Lab) -> list[str]:
@@ -32,7 +24,7 @@ def test_allowed(lab: Lab) -> None:
     assert "asked.txt" in str(question)
     assert statuses()[agent] == "blocked"
     assert written(lab) == []
-    lab.respond(agent, answer(question, "allow"))
+    lab.respond(agent, option(question, "allow"))
     assert lab.completed(agent) == done("ask", 1)
     assert written(lab) == ["asked.txt"]
 
@@ -40,7 +32,7 @@ def test_allowed(lab: Lab) -> None:
 def test_denied(lab: Lab) -> None:
     """A permission, denied from another process."""
     agent = lab.spawn("ask")
-    lab.respond(agent, answer(lab.question(agent), "deny"))
+    lab.respond(agent, option(lab.question(agent), "deny"))
     assert lab.completed(agent) == done("ask", 1)
     assert written(lab) == []
 
@@ -51,7 +43,7 @@ def test_of_sub_agent(lab: Lab, kind: str) -> None:
     agent = lab.spawn("subagent=ask")
     question = lab.question(agent)
     assert question["askedBy"]
-    lab.respond(agent, answer(question, kind))
+    lab.respond(agent, option(question, kind))
     assert lab.completed(agent).startswith("Done: subagent")
     assert written(lab) == (["asked.txt"] if kind == "allow" else [])
 
@@ -65,10 +57,18 @@ def test_policy(lab: Lab, policy: str) -> None:
     assert not lab.task.events("interaction.requested")
 
 
+def test_writes(lab: Lab) -> None:
+    """An agent that may write tries it in every way: files."""
+    lab.completed(lab.spawn("write", "--permissions", "allow"))
+    assert "by-shell.txt" in written(lab)
+    assert len(written(lab)) == 2
+
+
+@pytest.mark.parametrize("policy", ["ask", "allow"])
 @pytest.mark.parametrize("agent", ["explore", "plan"])
-def test_read_only(lab: Lab, agent: str) -> None:
-    """The read-only agent {agent} tries to write: no file."""
-    instance = lab.spawn("write", agent=agent)
+def test_read_only(lab: Lab, agent: str, policy: str) -> None:
+    """The read-only agent {agent} with --permissions {policy} tries the same: no file."""
+    instance = lab.spawn("write", "--permissions", policy, agent=agent)
     lab.end(instance)
     assert [request for request in lab.standin.requests if request.results], "the model never tried"
     assert written(lab) == []

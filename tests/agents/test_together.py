@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.lab import Lab
+from tests.agents.lab import Lab, option
 from tests.agents.scenarios import done
 
 
@@ -20,7 +20,6 @@ def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.
     for number, agent in enumerate(agents):
         question = lab.question(agent)
         assert f"file{number}" in str(question)
-        ids = [option["id"] for option in question["options"]]
-        lab.respond(agent, next(answer for answer in ("allow", "accept") if answer in ids))
+        lab.respond(agent, option(question, "allow"))
     assert [lab.completed(agent) for agent in agents] == [done("ask", 1)] * len(agents)
     assert sorted(path.name for path in lab.work.iterdir()) == [f"file{number}" for number in range(len(agents))]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.repositories import branches, git, new_repository, record, worktrees
 from tests.steps import new_task, spawn, statuses
-from tests.support import WORKERS, run, start, worker
+from tests.support import WORKERS, is_alive, run, start, wait_until, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
@@ -160,6 +160,7 @@ def test_spawns_at_once_and_a_batch_get_each_their_own(repository: Path) -> None
 def test_a_leftover_of_an_earlier_task_is_not_touched(repository: Path) -> None:
     task = new_task()
     work(repository, "echo kept > kept")
+    wait_until(lambda: not is_alive(task.shim_of("a")), what="the shim to leave")  # It writes the roster last.
     shutil.rmtree(task.path)
     run("new", "Again", "--id", "t1")
     work(repository, "true")

@@ -16,8 +16,8 @@ from agentctl.domain.activity import Phase, Row, RowType, encode_row
 from agentctl.domain.permissions import decide
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
-from agentctl.drivers.codex_dialogue import CodexDialogue
-from agentctl.drivers.codex_errors import reason_of
+from agentctl.drivers.codex.dialogue import CodexDialogue
+from agentctl.drivers.codex.errors import reason_of
 from agentctl.drivers.dialogue import (
     Action,
     Ask,
@@ -419,6 +419,12 @@ def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:
         params = {"threadId": ROOT, "serverName": "s", "mode": "form", "message": "How big?", "requestedSchema": schema}
         talk.hear({"id": "e", "method": "mcpServer/elicitation/request", "params": params})
         assert list(talk.said) == [{"id": "e", "result": {"action": "accept", "content": content}}]
+
+
+def test_a_servers_progress_is_the_tools() -> None:
+    talk = Conversation(order()).begun()
+    talk.told("item/mcpToolCall/progress", threadId=ROOT, itemId="m", message="half way")
+    assert talk.rows == [Row(RowType.TOOL, "m", Phase.PROGRESS, status="running", text="half way")]
 
 
 def test_a_request_that_codex_takes_back_is_withdrawn() -> None:

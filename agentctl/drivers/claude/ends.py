@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.claude_values import bounded, list_in, object_in, text_in
+from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
 
 #: The program's own words for what an API said.
 _ERRORS = {

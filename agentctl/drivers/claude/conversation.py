@@ -1,8 +1,8 @@
 """Claude Code: two-way stream-json, permission requests and questions on its standard input and output.
 
 It is started with `-p` and keeps its session until its input is closed. Everything that is written or read is one JSON
-object a line. How it is started is in `claude_start.py`, what it asks in `claude_asks.py`; what it prints of its work
-is read in `claude_rows.py`, why it ended in `claude_ends.py`.
+object a line. How it is started is in `start.py`, what it asks in `asks.py`; what it prints of its work
+is read in `rows.py`, why it ended in `ends.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from uuid import uuid4
 
 from agentctl.domain.activity import Row, RowType
 from agentctl.domain.states import Reason
-from agentctl.drivers.claude_asks import Asks
-from agentctl.drivers.claude_ends import ApiError, api_error, ending_of, ending_without_result, reason_of
-from agentctl.drivers.claude_rows import SYNTHETIC, Transcript
-from agentctl.drivers.claude_start import HONOURS, argv_of, environ_of, offered_by
-from agentctl.drivers.claude_values import FIELDS, Meter, bounded, object_in, text_in
+from agentctl.drivers.claude.asks import Asks
+from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
+from agentctl.drivers.claude.rows import SYNTHETIC, Transcript
+from agentctl.drivers.claude.start import HONOURS, argv_of, environ_of, offered_by
+from agentctl.drivers.claude.values import FIELDS, Meter, bounded, object_in, text_in
 from agentctl.drivers.dialogue import (
     Action,
     Driver,

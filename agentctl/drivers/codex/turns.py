@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers import codex_opening as opening
-from agentctl.drivers.codex_errors import reason_in
-from agentctl.drivers.codex_items import as_dict, as_text
-from agentctl.drivers.codex_threads import Threads
-from agentctl.drivers.codex_wire import Calls, tell
+from agentctl.drivers.codex import opening
+from agentctl.drivers.codex.errors import reason_in
+from agentctl.drivers.codex.items import as_dict, as_text
+from agentctl.drivers.codex.threads import Threads
+from agentctl.drivers.codex.wire import Calls, tell
 from agentctl.drivers.dialogue import Action, HangUp, Outcome, SessionIs, Stop
 from agentctl.drivers.order import Order
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agentctl.drivers.codex_items import as_dict, as_text
+from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.dialogue import Action, Say
 
 _NO_SUCH_METHOD = -32601

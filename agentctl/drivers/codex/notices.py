@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.drivers.codex_items import as_dict, as_list, as_text
+from agentctl.drivers.codex.items import as_dict, as_list, as_text
 
 #: Beginnings of names: whole families that are known and left out of the activity.
 _QUIET_FAMILIES = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.codex_items import as_dict, as_text
+from agentctl.drivers.codex.items import as_dict, as_text
 
 #: `codexErrorInfo`, where it is a word. What is not here, `other` above all, is told by the message.
 _BY_WORD = {

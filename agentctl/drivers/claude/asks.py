@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.domain.activity import Row, RowType
-from agentctl.drivers.claude_rows import Transcript
-from agentctl.drivers.claude_values import bounded, list_in, object_in, text_in
+from agentctl.drivers.claude.rows import Transcript
+from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 
 QUESTION_TOOL = "AskUserQuestion"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentctl.drivers.codex_items import PATCH, SHELL, as_dict, as_list, as_text, changes_of, command_line, mcp_name
+from agentctl.drivers.codex.items import PATCH, SHELL, as_dict, as_list, as_text, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
 
 ACCEPT, SESSION, DECLINE, CANCEL = "accept", "acceptForSession", "decline", "cancel"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity import Phase, Row, RowType
-from agentctl.drivers.codex_items import as_dict, as_list, as_number, as_text
+from agentctl.drivers.codex.items import as_dict, as_list, as_number, as_text
 
 _LONGEST_NAME = 80
 #: How a sub-agent's turn, or what its parent is told of it, reads in the activity.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentctl.drivers.codex_dialogue import CodexDialogue
+from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 

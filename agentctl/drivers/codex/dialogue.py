@@ -7,17 +7,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.domain.states import Reason
-from agentctl.drivers.codex_asks import OpenRequests
-from agentctl.drivers.codex_errors import message_of, reason_in, reason_of, telling
-from agentctl.drivers.codex_items import as_dict, as_text, bounded, is_known, row_of, touched_by
-from agentctl.drivers.codex_notices import is_output, is_quiet, notice
-from agentctl.drivers.codex_requests import pending_of
-from agentctl.drivers.codex_rounds import Rounds
-from agentctl.drivers.codex_threads import Threads
-from agentctl.drivers.codex_turns import Ending, Turns
-from agentctl.drivers.codex_wire import refuse
+from agentctl.drivers.codex.asks import OpenRequests
+from agentctl.drivers.codex.errors import message_of, reason_in, reason_of, telling
+from agentctl.drivers.codex.items import as_dict, as_text, bounded, is_known, row_of, touched_by
+from agentctl.drivers.codex.notices import is_output, is_quiet, notice
+from agentctl.drivers.codex.requests import pending_of
+from agentctl.drivers.codex.rounds import Rounds
+from agentctl.drivers.codex.threads import Threads
+from agentctl.drivers.codex.turns import Ending, Turns
+from agentctl.drivers.codex.wire import refuse
 from agentctl.drivers.dialogue import Action, Finished, Note, Outcome, Progress, Retrying, Stop
 from agentctl.drivers.order import Order
 
@@ -43,6 +43,7 @@ class CodexDialogue:
         self._handlers: dict[str, Callable[[Mapping[str, Any]], _Actions]] = {
             "error": self._error,
             "item/completed": self._item_completed,
+            "item/mcpToolCall/progress": self._tool_progress,
             "item/started": self._item_started,
             "serverRequest/resolved": self._resolved,
             "thread/closed": self._thread_closed,
@@ -187,6 +188,11 @@ class CodexDialogue:
             return [*actions, *_noted(self.threads.told_of(item, thread))]
         row = row_of(item, is_done=is_done, parent=self.threads.parent_of(thread))
         return [*actions, Note(row)] if row is not None else actions
+
+    def _tool_progress(self, params: Mapping[str, Any]) -> _Actions:
+        parent = self.threads.parent_of(as_text(params.get("threadId")))
+        row = Row(RowType.TOOL, as_text(params.get("itemId")), Phase.PROGRESS, parent=parent, status="running")
+        return [Note(row._replace(text=bounded(as_text(params.get("message")))))]
 
     def _tokens(self, params: Mapping[str, Any]) -> _Actions:
         thread = as_text(params.get("threadId"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.drivers.codex_items import is_tool
+from agentctl.drivers.codex.items import is_tool
 
 #: Items that come between two responses without the model having called anything.
 _NO_ANSWER = frozenset({"userMessage", "contextCompaction", "hookPrompt"})

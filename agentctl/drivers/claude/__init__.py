@@ -1,0 +1,7 @@
+"""Claude Code: all facts about it. How it is started, what it asks, what it prints of its work, and why it ended."""
+
+from __future__ import annotations
+
+from agentctl.drivers.claude.conversation import DRIVER
+
+__all__ = ["DRIVER"]

@@ -1,0 +1,7 @@
+"""Codex, by its app-server: all facts about it. How it is opened, what it asks, what it prints, and why it ended."""
+
+from __future__ import annotations
+
+from agentctl.drivers.codex.driver import DRIVER
+
+__all__ = ["DRIVER"]

@@ -1,0 +1,70 @@
+"""Which rules decide what an agent may do without asking: those of the call, of its definition, of its task."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from agentctl.adapters import origin
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.permissions import parse_policy
+from agentctl.errors import Refused, UsageError
+from agentctl.operations.configuring import usable_config
+from agentctl.operations.locating import caller
+from agentctl.operations.requests import AgentWork
+
+Rules = list[dict[str, str]]
+
+_FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
+
+
+def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
+    """Return the rules: those of the call before the definition's, before the task's; the first that matches decides.
+
+    What a read-only agent may not do, no rule allows: its driver sees to that.
+
+    Raises:
+        Refused: The task's rules allow something, and this person did not make the task; or a worker allows its child
+            what it may not do itself.
+    """
+    wished = _parsed(work.permissions)
+    _check_worker(wished)
+    rules = list(usable_config(task).permissions)
+    if _allowing(rules) and not origin.is_own(task, os.environ):
+        raise Refused(
+            f"{task.task_file} allows agents something, and was not made here by you",
+            hint="take `permissions` out of it, or make a task of your own: agentctl new TITLE",
+        )
+    return [*wished, *spec.permissions, *rules]
+
+
+def _parsed(wished: str | Rules | None) -> Rules:
+    if wished is None:
+        return []
+    if isinstance(wished, str) and wished.lstrip().startswith("["):
+        try:
+            wished = json.loads(wished)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--permissions is no JSON: {error}", hint=_FORM) from error
+    return parse_policy(wished, "--permissions")
+
+
+def _check_worker(wished: Rules) -> None:
+    """Refuse what an agent would allow its child beyond its own rules."""
+    me = caller()
+    order = read_quietly(me.agent.spec).get("order") if me is not None else None
+    if me is None or not isinstance(order, dict):
+        return
+    own = order.get("permissions") or []
+    beyond = [rule for rule in _allowing(wished) if rule not in own]
+    if beyond:
+        raise Refused(
+            f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond[0])}",
+            hint="leave --permissions out: the child asks",
+        )
+
+
+def _allowing(rules: Rules) -> Rules:
+    return [rule for rule in rules if rule["answer"] == "allow"]
