@@ -12,8 +12,10 @@ def test_the_slot_of_a_killed_shim_is_taken_again_while_workers_follow_another(r
     task = new_task(cap=2)
     names = [f"w{number}" for number in range(60)]
     spawn_batch([held(tmp_path / name, name) for name in names])
+    (tmp_path / "w1").touch()
+    task.has("agent.started", "w2")  # So its shim has just looked at everything, and found both slots taken.
     kill(task.shim_of("w0"), row("w0")["pid"])
-    ended = {"w0"}
+    ended = {"w0", "w1"}
 
     def release_one() -> int:
         """Two at work: the slot is taken again. One: let it end, and the next follow it."""
