@@ -33,8 +33,9 @@ soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "slow or soak"
 
 test-agents: $(VENV)/.dev ## the real Claude Code and Codex, fetched from npm, against a stand-in model
-	@$(PY) -m tests.agents.install
-	@$(PY) -m pytest --numprocesses 2 -m agents tests/agents
+	@$(PY) -m tests.agents.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
 
 test-all: $(VENV)/.dev ## every test, without those of the real agent programs
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents"

@@ -1,8 +1,48 @@
 """agentctl: many agents at once, each an OS process, everything in plain files, no daemon.
 
-The shim starts with this package too, so nothing may be imported here.
+The shim and every command start with this package too, so nothing may be imported here: what `agentctl.api` offers is
+loaded when it is asked for. `__init__.pyi` tells type checkers of it.
 """
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
+
+#: Name -> the module that has it.
+_OFFERED = {
+    "Task": "agentctl.api.task",
+    "TaskExecutor": "agentctl.api.executor",
+    "TaskResult": "agentctl.operations.delegating",
+    "Question": "agentctl.api.questions",
+    "SpawnOptions": "agentctl.api.options",
+    "Spawned": "agentctl.operations.requests",
+    "WaitedEnd": "agentctl.operations.waiting",
+    "Cancelled": "agentctl.operations.cancelling",
+    "SubtaskEnd": "agentctl.operations.subtasks",
+    "spawn": "agentctl.api.verbs",
+    "wait_any": "agentctl.api.verbs",
+    "cancel": "agentctl.api.verbs",
+    "respond": "agentctl.api.verbs",
+    "AgentctlError": "agentctl.errors",
+    "Refused": "agentctl.errors",
+    "UsageError": "agentctl.errors",
+    "NotFound": "agentctl.errors",
+    "NoFreeSlot": "agentctl.errors",
+    "WaitTimedOut": "agentctl.errors",
+    "WaitStopped": "agentctl.errors",
+    "NothingLeft": "agentctl.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _OFFERED.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agentctl' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OFFERED])

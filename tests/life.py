@@ -106,7 +106,7 @@ def is_settled(task: Task, instance: str) -> dict[str, Any]:
     return decision
 
 
-def set_config(task: Task, **limits: float) -> None:
+def set_config(task: Task, **limits: float | str) -> None:
     """Write limits into task.yaml as a person would."""
     file = task.path / "task.yaml"
     head, mark, tail = file.read_text(encoding="utf-8").partition("# ---")

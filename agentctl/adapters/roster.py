@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.locks import locked
@@ -39,6 +39,7 @@ class Row(NamedTuple):
         return f"  - {{instance: {_scalar(instance)}, agent: {_scalar(self.agent)}, state: {state}{tail}}}\n".encode()
 
 
+_CHILDREN = re.compile(rb"^childTaskIds: \[([^\]]+)\]$", re.MULTILINE)
 _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z_][a-z0-9_-]*", re.ASCII | re.IGNORECASE)
 
 
@@ -90,23 +91,23 @@ def initial(head: bytes) -> bytes:
     return head + MARKER + b"state: created\nroster: []\n"
 
 
-def update(task: TaskDir, rows: Mapping[str, Row]) -> bool:
-    """Put `rows` into the roster; False where the file was left alone because a person is at it.
+def update(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> bool:
+    """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone because a person is at it.
 
     The head must be the one that was parsed last: a changed one may be in the middle of being saved. What could not be
     written is noted, and made good by whoever folds the log next.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        if _write(task, rows):
+        if _write(task, rows, subtasks):
             return True
         mark_stale(task)
         return False
 
 
-def mend(task: TaskDir, rows: Mapping[str, Row]) -> None:
+def mend(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> None:
     """Make a roster that is known to be behind equal to the fold of the log, which `rows` is."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        if _write(task, rows):
+        if _write(task, rows, subtasks):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(task.stale_roster)
 
@@ -117,13 +118,13 @@ def mark_stale(task: TaskDir) -> None:
         os.close(os.open(task.stale_roster, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _write(task: TaskDir, rows: Mapping[str, Row]) -> bool:
+def _write(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str]) -> bool:
     before = os.stat(task.task_file)
     data = task.task_file.read_bytes()
     head, tail = _split(data)
     if tail is None or head != _parsed_head(task):
         return False
-    new = head + MARKER + _replace(tail, rows)
+    new = head + MARKER + _replace(tail, rows, subtasks)
     if new == data:
         return True
     now = os.stat(task.task_file)
@@ -141,7 +142,7 @@ def _parsed_head(task: TaskDir) -> bytes | None:
         return None
 
 
-def _replace(tail: bytes, rows: Mapping[str, Row]) -> bytes:
+def _replace(tail: bytes, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> bytes:
     start = tail.find(b"\n  - ") + 1
     kept = bytearray(tail[start:]) if start else bytearray()
     if kept and not kept.endswith(_LINE):  # Some editors save a file without the last newline.
@@ -154,7 +155,16 @@ def _replace(tail: bytes, rows: Mapping[str, Row]) -> bytes:
         else:
             kept[at : kept.index(b"\n", at) + 1] = line
     state = task_state(status for mark, status in _STATE_MARKS if mark in kept)
-    return b"state: " + state.encode() + (b"\nroster:\n" if kept else b"\nroster: []\n") + bytes(kept)
+    head = b"state: " + state.encode() + _LINE + _children_line(tail[:start] if start else tail, subtasks)
+    return head + (b"roster:\n" if kept else b"roster: []\n") + bytes(kept)
+
+
+def _children_line(head: bytes, subtasks: Iterable[str]) -> bytes:
+    """Return the line that lists the sub-tasks: those that stand there already, and new ones."""
+    found = _CHILDREN.search(head)
+    known = found[1].decode("ascii", "replace").split(", ") if found else []
+    names = dict.fromkeys([*known, *map(_scalar, subtasks)])
+    return f"childTaskIds: [{', '.join(names)}]\n".encode() if names else b""
 
 
 _STATE_MARKS = (

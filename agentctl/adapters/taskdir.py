@@ -74,6 +74,11 @@ class TaskDir(_Folder):
     cursors = _Entry("cursors")
     template = _Entry("template")
     shim_log = _Entry("shim.log")
+    #: What `join` writes, where no other folder is named.
+    report_text = _Entry("report.md")
+    report_data = _Entry("report.json")
+    #: Of the root task: a lock for each rate-limited account that one of its shims waits for.
+    cooling = _Entry("cooling")
     #: Tells that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
 
@@ -133,6 +138,8 @@ class AgentDir(_Folder):
     session = _Entry("session.json")
     #: How the agent ended, as its driver saw it: what the shim decides by.
     outcome = _Entry("outcome.json")
+    #: The tokens and the money that an agent has used up, over all of its attempts.
+    spent = _Entry("spent.json")
     #: What was said to the agent's program, beside its raw output in stdout.log.
     dialogue = _Entry("dialogue.jsonl")
     exit = _Entry("exit.json")

@@ -55,13 +55,17 @@ class Watch:
         if self._libc.inotify_add_watch(self.fd, os.fsencode(path), mask) < 0:
             self._is_whole = False
 
+    @property
+    def longest_s(self) -> float:
+        """How long a sleep may be at most: a slice, where not all changes are told."""
+        return SAFETY_S if self._is_whole else SLICE_S
+
     def sleep(self, timeout_s: float | None, fds: Iterable[int] = ()) -> list[int]:
         """Sleep until a change, a readable one of `fds`, or `timeout_s`; return the readable fds.
 
         May return early, and returns after `SAFETY_S` at the latest.
         """
-        limit = SAFETY_S if self._is_whole else SLICE_S
-        limit = limit if timeout_s is None else max(0.0, min(limit, timeout_s))
+        limit = self.longest_s if timeout_s is None else max(0.0, min(self.longest_s, timeout_s))
         own = [] if self.fd is None else [self.fd]
         if not own and not fds:
             time.sleep(limit)

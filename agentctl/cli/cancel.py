@@ -24,12 +24,13 @@ app = module()
     examples="""
 agentctl cancel explore-1
 agentctl cancel explore-1 explore-2 --grace-seconds 1
-agentctl cancel --all --no-wait
+agentctl cancel --all --recursive --no-wait
 """,
 )
 def cancel(
     instances: opt.AnyInstances = None,
     everyone: Annotated[bool, typer.Option("--all", help="All that have not ended.")] = False,
+    recursive: opt.Recursive = False,
     grace_seconds: opt.GraceSeconds = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return when the request is on disk.")] = False,
     task: opt.Task = None,
@@ -40,14 +41,17 @@ def cancel(
     """Stop workers with all their processes.
 
     SIGINT, then SIGTERM, then SIGKILL, each after a grace period. A worker is cancelled when nothing of its
-    process tree is alive; what survives is listed. Ctrl-C leaves the escalation running.
+    process tree is alive; what survives is listed. Those that it started come before it, in sub-tasks too. Ctrl-C
+    leaves the escalation running.
     """
     named = instances or []
     if bool(named) == everyone:
         raise UsageError("name the workers, or give --all", hint="agentctl list shows them")
+    if recursive and not everyone:
+        raise UsageError("--recursive goes with --all", hint="a named worker is cancelled with all that it started")
     place = find_task(task, root=root, force=force)
     try:
-        done = cancel_workers(place, named, all_=everyone, grace_s=grace_seconds, wait=not no_wait)
+        done = cancel_workers(place, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
         note("interrupted: the cancel goes on without this command")
         note("hint: agentctl list shows what came of it")
@@ -74,7 +78,7 @@ def _is_as_asked(one: Cancelled, *, waited: bool) -> bool:
 
 
 def _lines(one: Cancelled) -> Iterator[str]:
-    name = one.agent_instance
+    name = one.agent_instance if one.task_id is None else f"{one.task_id}/{one.agent_instance}"
     if one.status in TERMINAL and (one.note or not one.cancelled):
         was = "been cancelled" if one.cancelled else one.status
         yield f"{name} had {was} before; nothing changed"

@@ -26,7 +26,8 @@ def doctor(
     """Look for damage and leftovers, and repair what is safe.
 
     Damaged files, lost and unsupervised workers, stray processes, missing programs, a login manager that
-    kills processes at logout; which agent programs are installed, and whether their versions are the tested ones. Exits with 1 while an error is left.
+    kills processes at logout; which agent programs are installed, and whether their versions are the tested
+    ones. Exits with 1 while an error is left.
     """
     try:
         found = find_root(root, force=force)

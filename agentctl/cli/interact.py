@@ -10,11 +10,11 @@ import typer
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, plain
+from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, outline, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.asking import ask as ask_question
-from agentctl.operations.interacting import list_questions
+from agentctl.operations.interacting import list_questions, list_questions_below
 from agentctl.operations.interacting import respond as answer_question
 from agentctl.operations.locating import find_root, find_task
 
@@ -94,16 +94,25 @@ def _option(text: str) -> tuple[str, str]:
     return name, label if equals else name
 
 
-@verb(app, "list", examples="agentctl interact list\nagentctl interact list --json --task survey-auth")
+@verb(app, "list", examples="agentctl interact list\nagentctl interact list --recursive --task survey-auth --json")
 def list_command(
-    task: opt.Task = None, root: opt.Root = None, force: opt.Force = False, json: opt.Json = False
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="Of the task, and of the sub-tasks below it; else of all.")
+    ] = False,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
 ) -> None:
     """List the open questions of all tasks.
 
     To a pipe, a line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
     """
     found, only = _places(task, root, force)
-    rows = list_questions(found, only)
+    if recursive:
+        rows = list_questions_below(only or find_task(None, root=root, force=force))
+    else:
+        rows = list_questions(found, only)
     if json:
         out_json(rows)
     elif is_terminal(sys.stdout):
@@ -124,7 +133,10 @@ def _places(task: str | None, root: str | None, force: bool) -> tuple[Root, Task
 
 
 def _show(row: dict[str, Any]) -> None:
-    out(f"{row['agentInstance']} in {row['taskId']} asks: {plain(row['question'])}")
+    by = f" ({plain(row.get('askedByType') or 'a sub-agent')})" if row.get("askedBy") else ""
+    out(f"{row['agentInstance']}{by} in {row['taskId']} asks: {plain(row['question'])}")
+    for line in outline(row.get("arguments") or {}, "    | "):
+        out(line)
     for one in row["options"] or ():
         out(f"    {plain(one['id'])}  {plain(one['label'])}")
     if row.get("default") is not None:

@@ -32,6 +32,7 @@ VERBS: dict[str, Listed] = {
     "agents": Listed("agents", "List and show the agents that can be spawned."),
     "trust": Listed("trust", "Let agents that come with the project do what their files say."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
+    "subtask": Listed("subtask", "Give an agent a task of its own below this one, and wait for its answer."),
     "list": Listed("list", "List the workers of a task and their status."),
     "tree": Listed("tree", "Show what the workers of a task do, and their sub-agents."),
     "show": Listed("show", "Show everything that is known of one worker."),

@@ -8,23 +8,27 @@ from typing import Any
 from agentctl.cli import options as opt
 from agentctl.cli.render import elapsed, is_terminal, note, out_fields, out_json, progress, standing, warn
 from agentctl.cli.verb import module, verb
-from agentctl.operations.listing import list_workers
+from agentctl.operations.listing import list_below, list_workers
 from agentctl.operations.locating import find_task
 
 app = module()
 
 
-@verb(app, "list", examples="agentctl list\nagentctl list --json --task survey-auth\nagentctl list | cut -f 1,2")
+@verb(app, "list", examples="agentctl list\nagentctl list --recursive\nagentctl list --json --task survey-auth")
 def list_command(
-    task: opt.Task = None, root: opt.Root = None, force: opt.Force = False, json: opt.Json = False
+    recursive: opt.Recursive = False,
+    task: opt.Task = None,
+    root: opt.Root = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
 ) -> None:
     """List the workers of a task and their status.
 
     To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-`
-    for nothing. Starts nothing and waits for nothing.
+    for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
     """
     place = find_task(task, root=root, force=force)
-    rows, warnings = list_workers(place)
+    rows, warnings = list_below(place) if recursive else list_workers(place)
     if json:
         out_json(rows)
     elif is_terminal(sys.stdout):
@@ -38,7 +42,12 @@ def list_command(
 def _print(row: dict[str, Any]) -> None:
     seconds = elapsed(row)
     shown = None if seconds is None else f"{seconds:.1f}"
-    out_fields(row["agentInstance"], row["status"], standing(row), shown, progress(row), row.get("command"))
+    out_fields(_named(row), row["status"], standing(row), shown, progress(row), row.get("command"))
+
+
+def _named(row: dict[str, Any]) -> str:
+    """Return a worker's name, told from its namesakes where the rows are of several tasks."""
+    return "/".join(str(row[key]) for key in ("taskId", "agentInstance") if key in row)
 
 
 def _draw(rows: list[dict[str, Any]], task_id: str) -> None:
@@ -47,4 +56,4 @@ def _draw(rows: list[dict[str, Any]], task_id: str) -> None:
         return
     from agentctl.cli.tables import draw_workers
 
-    draw_workers(rows)
+    draw_workers([{**row, "agentInstance": _named(row)} for row in rows])

@@ -55,4 +55,5 @@ GraceSeconds: TypeAlias = Annotated[
     float | None,
     typer.Option("--grace-seconds", metavar="N", parser=seconds, help="The time between two signals of a cancel."),
 ]
+Recursive: TypeAlias = Annotated[bool, typer.Option("--recursive", help="Those of its sub-tasks too.")]
 Follow: TypeAlias = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added.")]

@@ -137,6 +137,10 @@ def standing(row: Mapping[str, Any]) -> str | None:
         return "paused"
     if row.get("stalled"):
         return "stalled"
+    if row.get("awaitsChildren"):
+        return "awaits children"
+    if row.get("uncollected"):
+        return f"{row['uncollected']} uncollected"
     health = row.get("health")
     return health if health in ("unsupervised", "elsewhere") else None
 

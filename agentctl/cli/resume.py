@@ -42,7 +42,8 @@ def resume(
 ) -> None:
     """Continue an ended agent from its own session.
 
-    It is a new worker of the same agent id, with the same model and role. Messages that the ended one had not read are passed on.
+    It is a new worker of the same agent id, with the same model and role. Messages that the ended one had not
+    read are passed on.
     """
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")

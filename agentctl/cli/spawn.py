@@ -79,6 +79,9 @@ def spawn(
         typer.Option(metavar="POLICY", help="ask, allow, deny, or rules in JSON; else the definition's, else ask."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the agent after its answer, for `send`.")] = False,
+    output_schema: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A JSON schema that its final answer has to fit.")
+    ] = None,
     shell: Annotated[
         str | None, typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.")
     ] = None,
@@ -144,7 +147,8 @@ def spawn(
     if sum(mode not in (None, False) for mode in modes) != 1:
         raise UsageError("give one of PROMPT, -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
     wishes = {"agent": agent, "driver": driver, "model": model, "effort": effort, "max_turns": max_turns,
-              "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep}  # fmt: skip
+              "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep,
+              "output_schema": output_schema}  # fmt: skip
     request = SpawnRequest(
         argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
         work=_work(prompt, wishes),

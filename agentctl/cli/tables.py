@@ -59,7 +59,8 @@ def draw_workers(rows: Sequence[Row]) -> None:
 
 def _worker(row: Row) -> tuple[object, ...]:
     time = duration(elapsed(row))
-    return row["agentInstance"], row["status"], standing(row), time, progress(row), row.get("command")
+    command = f"{row['agent']}: {row.get('command')}" if row.get("driver") else row.get("command")
+    return row["agentInstance"], row["status"], standing(row), time, progress(row), command
 
 
 class LiveWorkers:

@@ -9,7 +9,8 @@ from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.render import how_it_ended, is_terminal, out, out_json
+from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.render import is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.errors import ExitCode
@@ -43,7 +44,8 @@ def wait(
 
     Questions do not end the wait. Exits with 0 only if all of them completed.
     """
-    ends = _wait(find_task(task, root=root, force=force), instances, timeout_seconds)
+    with stop_told(json):
+        ends = _wait(find_task(task, root=root, force=force), instances, timeout_seconds)
     return _answer(ends, json=json, one=len(instances) == 1)
 
 
@@ -67,7 +69,9 @@ def wait_all_command(
 
     On a terminal it shows them at work. Exits with 0 only if all of them completed.
     """
-    return _answer(_wait(find_task(task, root=root, force=force), [], timeout_seconds), json=json, one=False)
+    with stop_told(json):
+        ends = _wait(find_task(task, root=root, force=force), [], timeout_seconds)
+    return _answer(ends, json=json, one=False)
 
 
 def _wait(place: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
@@ -93,6 +97,6 @@ def _answer(ends: list[WaitedEnd], *, json: bool, one: bool) -> int:
         out_json(told[0] if one else told)
     else:
         for end in ends:
-            out(f"{end.agent_instance} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}")
+            out(ended_line(end))
     completed = all(end.status == Status.COMPLETED for end in ends)
     return ExitCode.DONE if completed else ExitCode.UNSUCCESSFUL

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import how_it_ended, out_json, out_now
+from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.render import out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import STALLED, Status
 from agentctl.errors import ExitCode, UsageError
@@ -31,6 +32,7 @@ _KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, St
     examples="""
 agentctl wait-any
 agentctl wait-any explore-1 explore-2 --timeout-seconds 60 --json
+agentctl wait-any --recursive
 while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line"; done
 """,
 )
@@ -47,6 +49,7 @@ def wait_any_command(
             "--for", metavar="LIST", help="Of completed,failed,cancelled,blocked,stalled; else all but stalled."
         ),
     ] = None,
+    recursive: opt.Recursive = False,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -57,14 +60,16 @@ def wait_any_command(
     Prints the earliest end or block that this consumer has not been given, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
-    wait_any(
-        find_task(task, root=root, force=force),
-        instances or [],
-        timeout_s=timeout_seconds,
-        consumer=consumer,
-        kinds=_statuses(kinds),
-        deliver=_delivery(json),
-    )
+    with stop_told(json):
+        wait_any(
+            find_task(task, root=root, force=force),
+            instances or [],
+            timeout_s=timeout_seconds,
+            consumer=consumer,
+            kinds=_statuses(kinds),
+            deliver=_delivery(json),
+            recursive=recursive,
+        )
 
 
 def _delivery(json: bool) -> Callable[[WaitedEnd], None]:
@@ -75,8 +80,7 @@ def _delivery(json: bool) -> Callable[[WaitedEnd], None]:
             out_json(end.to_json())
         else:
             again = " [given again]" if end.redelivered else ""
-            shown = how_it_ended(end.status, end.reason, end.exit_code, end.signal)
-            out_now(f"{end.agent_instance} {shown}{again}")
+            out_now(f"{ended_line(end)}{again}")
 
     return deliver
 

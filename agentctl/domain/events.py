@@ -34,6 +34,8 @@ ANSWERED = "interaction.responded"
 EXPIRED = "interaction.expired"
 MESSAGE_SENT = "message.sent"
 RESULT_DECLARED = "result.declared"
+#: A person lets an agent be started again that had failed too often.
+BREAKER_CLOSED = "breaker.closed"
 
 #: The event that tells of a terminal status, and back.
 END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}

@@ -23,6 +23,22 @@ class Limits(NamedTuple):
     retry_ceiling_seconds: float = 60
     #: After so long without any output a worker is told to be stalled.
     stall_seconds: float = 300
+    #: Of a whole tree of tasks, in its root task; 0 is none. Tokens are those given and made, without cached ones.
+    max_tokens: int = 0
+    max_cost_usd: float = 0
+    max_workers: int = 0
+    #: How long at least one worker of the tree may have been at work.
+    max_wall_seconds: float = 0
+    #: After so many failures of an agent in a row (0: never) it is not started for this long.
+    breaker_failures: int = 5
+    breaker_cooldown_seconds: float = 300
+    #: How long an account is left alone after a rate limit; doubled for each further one of a worker. 0: not at all.
+    cooldown_seconds: float = 60
+
+    @property
+    def has_budget(self) -> bool:
+        """Tell whether a tree is limited as a whole."""
+        return any((self.max_tokens, self.max_cost_usd, self.max_workers, self.max_wall_seconds))
 
     def to_json(self) -> dict[str, float]:
         """Return the limits under their names in task.yaml."""
@@ -37,6 +53,13 @@ KEYS = {
     "max_output_bytes": "maxOutputBytes",
     "retry_ceiling_seconds": "retryCeilingSeconds",
     "stall_seconds": "stallSeconds",
+    "max_tokens": "maxTokens",
+    "max_cost_usd": "maxCostUsd",
+    "max_workers": "maxWorkers",
+    "max_wall_seconds": "maxWallSeconds",
+    "breaker_failures": "breakerFailures",
+    "breaker_cooldown_seconds": "breakerCooldownSeconds",
+    "cooldown_seconds": "cooldownSeconds",
 }
 FIELDS = {key: name for name, key in KEYS.items()}
 
@@ -49,6 +72,13 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "maxOutputBytes": (1, 1 << 50, True),
     "retryCeilingSeconds": (0, 86_400, False),
     "stallSeconds": (0.001, 365 * 86_400, False),
+    "maxTokens": (0, 10**15, True),
+    "maxCostUsd": (0, 1e9, False),
+    "maxWorkers": (0, 1_000_000, True),
+    "maxWallSeconds": (0, 365 * 86_400, False),
+    "breakerFailures": (0, 1000, True),
+    "breakerCooldownSeconds": (0, 86_400, False),
+    "cooldownSeconds": (0, 3600, False),
 }
 
 

@@ -157,3 +157,7 @@ class Driver(NamedTuple):
     #: The environment that it gets, of the worker's own.
     environ: Callable[[Mapping[str, str]], dict[str, str]]
     dialogue: Callable[[Order], Dialogue]
+    #: What its program tells that it uses up: tokens cost
+    reports: frozenset[str] = frozenset()
+    #: The variables of the environment that decide which account it uses.
+    account: Sequence[str] = ()

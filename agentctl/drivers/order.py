@@ -46,6 +46,8 @@ class Order(NamedTuple):
     mcp_servers: Mapping[str, Any] = {}
     #: JSON schema of the final answer.
     output_schema: Mapping[str, Any] | None = None
+    #: Whose rate limits it has: a name for the program with the login that the environment gives it.
+    account: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file, without what has its default."""

@@ -35,9 +35,11 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.idling import Idle
 from agentctl.driving.lines import Lines
 from agentctl.driving.program import Program
+from agentctl.driving.purse import Purse
 from agentctl.driving.questions import OpenQuestions
 from agentctl.driving.recording import Recorder
 from agentctl.operations.messaging import mark_read, next_message
@@ -56,6 +58,8 @@ class Host:
         self.recorder = Recorder(agent)
         self.questions = OpenQuestions(agent)
         self.idle = Idle(agent)
+        self.purse = Purse(agent)
+        self.answer = FinalAnswer(order)
         self.dialogue = driver.dialogue(order)
         self.is_interrupted = False
         #: What no later word of the program changes: it was stopped for this.
@@ -73,6 +77,9 @@ class Host:
         make_folder(self.agent.interactions)
         if self.order.session:
             self.recorder.session(self.driver.name, self.order.session, self.order.model)
+        refusal = self.purse.refusal()
+        if refusal is not None:
+            return self._refused(Outcome(reason=Reason.BUDGET, message=refusal))
         self.loop = asyncio.get_running_loop()
         self.loop.set_exception_handler(self._broken)
         for number, handler in ((signal.SIGINT, self._interrupt), (signal.SIGTERM, self._terminated)):
@@ -82,7 +89,8 @@ class Host:
                 self.driver.argv(self.order), self.driver.environ(os.environ), self._output, self._errors
             )
         except OSError as error:
-            return self._not_started(error)
+            message = f"{self.order.program} could not be started: {error.strerror}; {self.driver.install}"
+            return self._refused(Outcome(reason=Reason.NOT_INSTALLED, message=message))
         with Watch([self.agent.inbox, self.agent.interactions]) as watch:
             self._watch(watch)
             self.recorder.input("begin")
@@ -93,9 +101,9 @@ class Host:
                 self.loop.remove_reader(watch.fd)
         return self._end(code)
 
-    def _not_started(self, error: OSError) -> int:
-        message = f"{self.order.program} could not be started: {error.strerror}; {self.driver.install}"
-        self.recorder.outcome(Outcome(reason=Reason.NOT_INSTALLED, message=message))
+    def _refused(self, outcome: Outcome) -> int:
+        """End without having started the program."""
+        self.recorder.outcome(outcome)
         return _UNHAPPY
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -158,11 +166,9 @@ class Host:
         if not self.idle.wake():
             self.loop.call_later(SLICE_S, self._look)
             return False
-        text, is_now = str(message.get("text") or ""), bool(message.get("interrupt"))
+        text = str(message.get("text") or "")
         if text.strip():
-            self.finished = None
-            self.recorder.input("told", text=text, interrupt=is_now)
-            self._do(self.dialogue.told(text, interrupt=is_now))
+            self._tell(text, interrupt=bool(message.get("interrupt")))
         if answer is None:
             mark_read(self.agent)
         if message.get("close"):
@@ -170,6 +176,11 @@ class Host:
             if self.finished is not None:
                 self._hang_up()
         return True
+
+    def _tell(self, text: str, *, interrupt: bool = False) -> None:
+        self.finished = None
+        self.recorder.input("told", text=text, interrupt=interrupt)
+        self._do(self.dialogue.told(text, interrupt=interrupt))
 
     def _pass_on(self, key: str, answer: str) -> None:
         self.recorder.input("answered", key=key, answer=answer)
@@ -220,6 +231,8 @@ class Host:
                 self._hang_up()
             case Note(row):
                 self.recorder.row(row)
+                if self.purse.note(row):
+                    self._look_at_budget()
             case Ask():
                 self._ask(action)
             case Withdraw(key):
@@ -256,8 +269,14 @@ class Host:
         self.questions.put(ask)
 
     def _finish(self, outcome: Outcome) -> None:
-        self.finished = outcome
         self._stop_retry_clock()
+        self.purse.pay(outcome.cost_usd)
+        self._look_at_budget()
+        repair = None if self.is_interrupted or self.verdict else self.answer.repair(outcome)
+        if repair is not None:
+            self._tell(repair)
+            return
+        self.finished = self.answer.judged(outcome)
         self.recorder.flush()
         self.recorder.result(outcome)
         if self.is_interrupted or not self.order.keep:
@@ -284,6 +303,12 @@ class Host:
         self.program.signal(signal.SIGTERM)
         self._closing = self.loop.call_later(_TERMINATE_S, self.program.signal, signal.SIGKILL)
 
+    def _look_at_budget(self) -> None:
+        """Stop where the tree has gone beyond a limit: whoever breaks it pays for it."""
+        excess = self.purse.excess() if self.verdict is None else None
+        if excess is not None:
+            self._stop(Outcome(reason=Reason.BUDGET, message=excess))
+
     # -- retries that lead nowhere -------------------------------------------------------------------------------
 
     def _retrying(self, outcome: Outcome) -> None:
@@ -308,7 +333,8 @@ class Host:
         self.questions.close_all("its agent has ended")
         if self.error is not None:
             raise self.error
-        outcome = self.verdict or self.finished or self.dialogue.ended(code)
+        outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))
+        self.purse.pay(outcome.cost_usd)
         self.recorder.flush()
         self.recorder.result(self._complete(outcome))
         self.recorder.outcome(outcome)
@@ -327,4 +353,5 @@ class Host:
             outcome.turns_used = outcome.turns_used or known.turns_used
             outcome.session = outcome.session or known.session
             outcome.model = outcome.model or known.model
+            outcome.cost_usd = known.cost_usd if outcome.cost_usd is None else outcome.cost_usd
         return outcome

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
+from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
 from agentctl.drivers.dialogue import Outcome
+from agentctl.errors import StorageError
 
 #: Rows that are seen within this time have one and the same.
 TIME_GRAIN_S = 0.1
@@ -33,7 +36,7 @@ class Recorder:
         self._rows: list[bytes] = []
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._dialogue = os.open(agent.dialogue, flags, 0o600)
-        self._activity = os.open(agent.activity, flags, 0o600)
+        self._activity = ActivityWriter(agent.activity)
 
     def raw(self, stream: int, data: bytes) -> None:
         """Pass on what the program printed; `stream` is 1 or 2."""
@@ -63,13 +66,14 @@ class Recorder:
     def flush(self) -> None:
         """Put the rows on disk."""
         if self._rows:
-            _insist(self._activity, b"".join(self._rows))
+            lines = b"".join(self._rows)
             self._rows.clear()
+            _when_there_is_room(lambda: self._activity.write(lines))
 
     def session(self, driver: str, session: str, model: str | None) -> None:
         """Keep what a later `resume` needs."""
         value = {"driver": driver, "session": session, "model": model, "at": now_iso()}
-        write_whole(self.agent.session, to_json(value))
+        _when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
 
     def result(self, outcome: Outcome) -> None:
         """Keep what the agent brought; what it declared itself (`report result`) stays."""
@@ -90,7 +94,7 @@ class Recorder:
             "sessionId": outcome.session,
             "touchedFiles": outcome.touched_files,
         }
-        write_whole(self.agent.result, to_json(value))
+        _when_there_is_room(lambda: write_whole(self.agent.result, to_json(value)))
 
     def outcome(self, outcome: Outcome) -> None:
         """Tell the shim how it ended; `pid` says of which attempt."""
@@ -100,7 +104,16 @@ class Recorder:
             "reason": outcome.reason,
             "message": outcome.message,
         }
-        write_whole(self.agent.outcome, to_json(value))
+        _when_there_is_room(lambda: write_whole(self.agent.outcome, to_json(value)))
+
+
+def _when_there_is_room(write: Callable[[], None]) -> None:
+    while True:
+        try:
+            write()
+            return
+        except StorageError:
+            time.sleep(_STORAGE_RETRY_S)
 
 
 def _insist(fd: int, data: bytes) -> None:

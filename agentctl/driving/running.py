@@ -11,10 +11,10 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import load
 from agentctl.driving.host import Host
+from agentctl.driving.purse import Purse
 from agentctl.errors import Damaged
+from agentctl.operations.continuing import continued
 from agentctl.supervision.environment import AGENT_DIR
-
-_CONTINUE = "You were interrupted before you had finished. Go on from where you were."
 
 
 def main() -> int:
@@ -23,7 +23,10 @@ def main() -> int:
     order, driver = read_order(agent)
     set_trace(os.environ)
     os.umask(int(read_quietly(agent.spec).get("umask", 0o077)))
-    return asyncio.run(Host(agent, _taken_up(agent, order), driver).run())
+    order = _taken_up(agent, order)
+    if "maxBudgetUsd" in driver.honours:
+        order = Purse(agent).hand_on(order)
+    return asyncio.run(Host(agent, order, driver).run())
 
 
 def read_order(agent: AgentDir) -> tuple[Order, Driver]:
@@ -43,9 +46,9 @@ def _taken_up(agent: AgentDir, order: Order) -> Order:
     """Return the order of a later attempt: it continues the session that an earlier one has begun."""
     attempt = read_quietly(agent.worker).get("attempt", 1)
     known = read_quietly(agent.session)
-    if attempt == 1 or not known.get("session") or not agent.activity.exists():
+    if attempt == 1 or not known.get("session"):
         return order
-    return order._replace(session=None, resume=str(known["session"]), prompt=_CONTINUE)
+    return continued(agent, order, str(known["session"]))
 
 
 def set_trace(environ: os._Environ[str]) -> None:

@@ -25,7 +25,7 @@ _KINDS = {
 #: Keys of work for an agent; a line has these and a prompt, or an argv.
 _WORK = {
     "prompt": _TEXT, "agent": _TEXT, "driver": _TEXT, "model": _TEXT, "effort": _TEXT, "max_turns": _WHOLE,
-    "max_budget_usd": _NUMBER, "permissions": _TEXT, "keep": _FLAG,
+    "max_budget_usd": _NUMBER, "permissions": _TEXT, "keep": _FLAG, "output_schema": _TEXT,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
@@ -37,23 +37,24 @@ class Cancelled:
     """What a cancel did to one worker."""
 
     agent_instance: str
-    task_id: str
     #: Whether this cancel (or one before it) ended the worker.
     cancelled: bool
     status: str
     survivors: list[dict[str, Any]] = field(default_factory=list)
     note: str | None = None
+    #: Its task, where it may be another one than was asked about.
+    task_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `cancel --json` prints it."""
         value = {
             "agentInstance": self.agent_instance,
-            "taskId": self.task_id,
             "cancelled": self.cancelled,
             "status": self.status,
             "survivors": self.survivors,
         }
-        return value | ({"note": self.note} if self.note else {})
+        more = {"note": self.note, "taskId": self.task_id}
+        return value | {key: item for key, item in more.items() if item}
 
 
 def cancel_workers(
@@ -83,7 +84,10 @@ def cancel_workers(
     ends = _await_ends(pending) if wait else {_key(agent): _on_its_way(agent) for agent in pending}
     _run_queue(task)
     names = [_key(agent) for agent in named]
-    done = {key: answer or ends[key] for key, (_, answer) in asked.items()}
+    done = {
+        key: replace(answer or ends[key], task_id=key[0] if recursive or key[0] != task.id else None)
+        for key, (_, answer) in asked.items()
+    }
     below = [key for key, (_, answer) in asked.items() if key not in names and (answer is None or answer.cancelled)]
     return [done[key] for key in [*names, *below]]
 
@@ -154,9 +158,7 @@ def _request(agent: AgentDir, grace_s: float | None) -> Cancelled | None:
 
 
 def _result(agent: AgentDir, *, cancelled: bool, status: str, note: str | None = None) -> Cancelled:
-    return Cancelled(
-        agent_instance=agent.instance, task_id=agent.task.id, cancelled=cancelled, status=status, note=note
-    )
+    return Cancelled(agent_instance=agent.instance, cancelled=cancelled, status=status, note=note)
 
 
 def _on_its_way(agent: AgentDir) -> Cancelled:
@@ -199,7 +201,7 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
                 if name not in done and (task.agent(name).has_ended or (worker and worker.is_terminal)):
                     done[name] = _told(task.agent(name))
                 elif name not in done and worker and worker.survivors:
-                    done[name] = _survived(task, worker)
+                    done[name] = _survived(worker)
             left = deadline - monotonic()
             if len(done) == len(names) or left <= 0:
                 break
@@ -214,10 +216,9 @@ def _limit_s(agent: AgentDir) -> float:
     return whole_limit_s(grace_s) + grace_s + _SLACK_S
 
 
-def _survived(task: TaskDir, worker: WorkerView) -> Cancelled:
+def _survived(worker: WorkerView) -> Cancelled:
     return Cancelled(
-        agent_instance=worker.instance, task_id=task.id, cancelled=False, status=worker.status,
-        survivors=list(worker.survivors),
+        agent_instance=worker.instance, cancelled=False, status=worker.status, survivors=list(worker.survivors),
         note="some of its processes survived SIGKILL; its slot stays taken and its shim keeps watching",
     )  # fmt: skip
 

@@ -20,9 +20,19 @@ from agentctl.supervision.control import poke
 from agentctl.supervision.questions import open_questions, waiting_askers
 
 
+def list_questions_below(task: TaskDir) -> list[dict[str, Any]]:
+    """Return the open questions of a task and of all sub-tasks below it, oldest first."""
+    from agentctl.operations.subtree import subtree
+
+    return _questions_of(subtree(task))
+
+
 def list_questions(root: Root, task: TaskDir | None = None) -> list[dict[str, Any]]:
     """Return the open questions of a task, or of all tasks of a root, oldest first."""
-    tasks = [task] if task is not None else [root.task(name) for name in root.task_ids()]
+    return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()])
+
+
+def _questions_of(tasks: list[TaskDir]) -> list[dict[str, Any]]:
     found = []
     for one in tasks:
         for instance in one.instances():

@@ -42,7 +42,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
 
         usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
         with contextlib.suppress(AgentctlError, OSError):
-            roster.mend(task, roster_rows(view))
+            roster.mend(task, roster_rows(view), view.subtasks)
     return view, conditions
 
 
@@ -71,6 +71,18 @@ def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
     worker.exit_code = decision.get("exitCode")
     worker.signal = decision.get("signal")
     worker.ended_at = decision.get("endedAt")
+
+
+def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what `list_workers` does for a task and all sub-tasks below it; each row names its task."""
+    from agentctl.operations.subtree import subtree  # Few look at more than one task.
+
+    rows, warnings = [], []
+    for one in subtree(task):
+        found, damage = list_workers(one)
+        rows += [{"taskId": one.id, **row} for row in found]
+        warnings += damage
+    return rows, warnings
 
 
 def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
@@ -105,6 +117,8 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "signal": worker.signal,
         "progress": read_quietly(task.agent(worker.instance).progress) or None if is_live else None,
         "survivors": worker.survivors,
+        "awaitsChildren": worker.awaits_children,
+        "uncollected": worker.uncollected,
         "command": worker.command,
     }
 

@@ -19,11 +19,12 @@ from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
 from agentctl.operations.policies import policy_of
 from agentctl.operations.requests import AgentWork
+from agentctl.operations.schemas import ask_for, read_schema
 
 #: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
 _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
-    "permissions": "permissions", "resume": "resume", "keep": "keep", "output_schema": "outputSchema",
+    "permissions": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
 _PREFERENCES = {"model": "model", "effort": "effort"}
 _PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
@@ -71,7 +72,10 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         permissions=policy_of(task, work, spec), keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
+        account=_account(driver, environ), output_schema=read_schema(work.output_schema),
     )  # fmt: skip
+    if order.output_schema and "outputSchema" not in driver.honours:
+        order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", _check_honoured(driver, order))
 
 
@@ -87,6 +91,19 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
     if program is None:
         raise Refused(f"{driver.program} is not installed: it is not in PATH", hint=driver.install)
     return program
+
+
+def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
+    """Return a name for the account that a program uses: the same for all that share its rate limits.
+
+    A hash of what decides it: short enough to tell nothing of a key that is among it.
+    """
+    import hashlib
+
+    if not driver.account:
+        return ""
+    values = (environ.get(name.encode(), b"") for name in driver.account)
+    return f"{driver.name}-{hashlib.blake2b(bytes(1).join(values), digest_size=5).hexdigest()}"
 
 
 _Number = TypeVar("_Number", int, float)

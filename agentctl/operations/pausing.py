@@ -10,11 +10,11 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Refused
-from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.control import poke
 from agentctl.supervision.judging import Condition, judge
+from agentctl.supervision.kinship import descendants
 
 _ANSWER_LIMIT_S = 15.0
 
@@ -34,13 +34,15 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     condition = judge(agent)
     if condition is not Condition.SUPERVISED:
         raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
-    view, conditions = read_task(task)
-    below = [name for name in view.descendants(instance) if conditions.get(name) is Condition.SUPERVISED]
-    names = [instance, *below]
-    for name in names if paused else reversed(names):
-        _ask(task.agent(name), paused)
-    _await(task, names, paused)
-    return {"agentInstance": instance, "paused": paused, "withIt": below}
+    below = [one for one in descendants(agent) if judge(one) is Condition.SUPERVISED]
+    agents = [agent, *below]
+    for one in agents if paused else reversed(agents):
+        _ask(one, paused)
+    deadline = monotonic() + _ANSWER_LIMIT_S
+    for place in {str(one.task.path): one.task for one in agents}.values():
+        _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
+    names = [one.instance if one.task.path == task.path else f"{one.task.id}/{one.instance}" for one in below]
+    return {"agentInstance": instance, "paused": paused, "withIt": names}
 
 
 def _described(condition: Condition) -> str:
@@ -62,8 +64,7 @@ def _ask(agent: AgentDir, paused: bool) -> None:
     poke(agent)
 
 
-def _await(task: TaskDir, names: list[str], paused: bool) -> None:
-    deadline = monotonic() + _ANSWER_LIMIT_S
+def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> None:
     with Vigil(task) as vigil:
         while True:
             view = vigil.update()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import shutil
@@ -74,6 +75,7 @@ def prepare(
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
+            delegation=request.delegation._asdict() if request.delegation else None,
         )  # fmt: skip
         write_whole(agent.spec, to_json(spec.to_json()), durable=False)
     except BaseException:
@@ -125,9 +127,14 @@ def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) ->
     return make_order(task, request.work, environ)
 
 
+#: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
+_UMASK_LOCK = _thread.allocate_lock()
+
+
 def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
+    with _UMASK_LOCK:
+        mask = os.umask(0o077)
+        os.umask(mask)
     return mask
 
 

@@ -31,9 +31,18 @@ class AgentWork(NamedTuple):
     permissions: str | list[dict[str, str]] | None = None
     #: Stay for more messages after the answer.
     keep: bool = False
+    #: What the final answer has to fit: a JSON schema, or the path of a file with one.
+    output_schema: Mapping[str, Any] | str | None = None
     #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
     order: Mapping[str, Any] | None = None
     agent_id: str | None = None
+
+
+class Delegation(NamedTuple):
+    """In which session a task was delegated, and in which words."""
+
+    session: str
+    objective: str
 
 
 class SpawnRequest(NamedTuple):
@@ -57,6 +66,7 @@ class SpawnRequest(NamedTuple):
     worktree: bool = False
     #: The files that it is given to work with.
     artifacts: Sequence[str] = ()
+    delegation: Delegation | None = None
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 

@@ -26,11 +26,16 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
     """
     agent = find_agent(task, instance)
     row = _row(task, agent)
-    declared = read_quietly(agent.result)
-    found = _declared(declared, agent.result, max_bytes) if declared else _tail(agent, max_bytes)
+    found = text_of(agent, max_bytes)
     found["files"] = [*found["files"], *patch_of(row["worktree"])]
     head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
     return {**head, **found, "worktree": row["worktree"]}
+
+
+def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+    """Return what a worker's result says of it alone: as `read_result`, from `source` to `files`; reads no log."""
+    declared = read_quietly(agent.result)
+    return _declared(declared, agent.result, max_bytes) if declared else _tail(agent, max_bytes)
 
 
 def _row(task: TaskDir, agent: AgentDir) -> dict[str, Any]:

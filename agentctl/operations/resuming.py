@@ -12,6 +12,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import load
 from agentctl.errors import NotFound, Refused
+from agentctl.operations.continuing import continued
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
 from agentctl.operations.messaging import unread
@@ -19,7 +20,6 @@ from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
 
 _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
-_CONTINUE = "You were interrupted before you had finished. Go on from where you were."
 
 
 def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None) -> Spawned:
@@ -84,8 +84,7 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
         raise Refused(f"{agent.instance} has not ended", hint=f"agentctl send {agent.instance} TEXT")
     if not session:
         raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
-    texts = [*unread(agent), prompt or (_CONTINUE if not unread(agent) else "")]
-    order = order._replace(prompt="\n\n".join(filter(None, texts)), session=None, resume=str(session))
+    order = continued(agent, order, str(session), [*unread(agent), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
     return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), retries=int(spec.get("retries", 0)), **fields)

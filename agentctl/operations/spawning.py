@@ -15,8 +15,10 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.roster import Row, mark_stale, update
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
+from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.budgeting import admit, limits_of_tree, refuse_elsewhere, refuse_unreported
 from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_in, refuse_if_barred, true_caller
 from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, who
@@ -80,6 +82,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     _check_bound(task, config, requests, parent)
     root = root_of_tree(task)
     refuse_in_sandbox(root, parent)
+    refuse_elsewhere(root, parent)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     around = Surroundings(task)
@@ -94,7 +97,9 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         if not prepared:
             return [reused[index] for index in sorted(reused)]
         must_queue = queue or any(item.spec.after for item in prepared)
-        done = _admit(root, task, prepared, queue=must_queue)
+        limits = limits_of_tree(root, task, config)
+        refuse_unreported(limits, prepared)
+        done = _admit(root, task, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)
         raise
@@ -102,7 +107,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
-def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: bool) -> Dispatched:
+def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], limits: Limits, *, queue: bool) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock."""
     blobs = {(task.id, item.agent.instance): environment.pack(item.environ) for item in prepared}
     make_durable([item.agent.spec for item in prepared], task.agents)
@@ -114,6 +119,7 @@ def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], *, queue: boo
             if not queue:
                 before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
                 check_free(root, len(prepared))
+            admit(root, limits, prepared)
             _enlist(prepared)
             _line_up(root, task, prepared)
             done = _start(root, blobs)
@@ -222,10 +228,15 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
     rows, found = {}, []
     for item in prepared:
         instance = item.agent.instance
-        if instance in said:
-            spawned = _outcome(root, item, said[instance])
-        else:
-            spawned = _not_begun(root, item, done.problem) if done.problem else _waits(item)
+        try:
+            if instance in said:
+                spawned = _outcome(root, item, said[instance])
+            else:
+                spawned = _not_begun(root, item, done.problem) if done.problem else _waits(item)
+        except Refused as error:
+            if len(prepared) == 1:
+                raise
+            spawned = _spawned(item, Status.FAILED, message=error.message)  # The others of the batch have begun.
         found.append(spawned)
         rows[instance] = Row(item.spec.agent, *_row_of(item.agent, spawned))
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.

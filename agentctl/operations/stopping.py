@@ -33,17 +33,9 @@ class Stop:
         if me.agent.cancel.exists() or me.agent.has_ended:
             raise WaitStopped(f"{me.instance} is being cancelled: it waits no longer", me.instance, "cancelled")
         if me.agent.pause.exists() or self._was_paused(me):
-            raise WaitStopped(
-                f"{me.instance} was paused: it waits no longer",
-                me.instance,
-                "paused",
-                hint="nobody was stopped for good; wait again",
-            )
+            message = f"{me.instance} was paused: it waits no longer"
+            raise WaitStopped(message, me.instance, "paused", hint="those below it go on with it; wait again")
 
     def _was_paused(self, me: Caller) -> bool:
-        return any(
-            not isinstance(row, ev.BadLine)
-            and row[1]["type"] == ev.PAUSED
-            and row[1].get("agentInstance") == me.instance
-            for row in self._log.read_new()
-        )
+        told = [row[1] for row in self._log.read_new() if not isinstance(row, ev.BadLine)]
+        return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in told)

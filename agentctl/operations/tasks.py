@@ -22,6 +22,8 @@ from agentctl.operations.configuring import personal_defaults, read_config, usab
 from agentctl.operations.locating import current_task, who
 
 _ROOT_LOCK_LIMIT_S = 20
+#: Keys of `config` that are no limits; each is checked when the task is read.
+_OTHER_KEYS = frozenset({"permissions", "childrenAtEnd"})
 _LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing takes its default\n".encode()
 
 
@@ -30,40 +32,42 @@ def create_task(
     title: str,
     *,
     task_id: str | None = None,
-    config: Mapping[str, float] | None = None,
+    config: Mapping[str, Any] | None = None,
+    above: Mapping[str, str] | None = None,
     furnish: Callable[[TaskDir], None] | None = None,
 ) -> TaskDir:
     """Make a task with these limits over the person's own, and choose it as the root's current one.
 
     Args:
+        above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
         furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
     """
-    config = {**personal_defaults(), **(config or {})}
+    config = {**({} if above else personal_defaults()), **(config or {})}
     try:
-        limits_from(config)
+        limits_from({key: value for key, value in config.items() if key not in _OTHER_KEYS})
     except BadLimit as error:
         raise UsageError(str(error)) from error
     task = _make_folder(root, task_id, title)
     try:
-        _fill(task, title, config)
+        _fill(task, title, config, above or {})
         if furnish is not None:
             furnish(task)
-        return use_task(root, task.id)
+        return task if above else use_task(root, task.id)
     except BaseException:  # A full disk: the name must not be taken by what is no task.
         shutil.rmtree(task.path, ignore_errors=True)
         raise
 
 
-def _fill(task: TaskDir, title: str, config: Mapping[str, float]) -> None:
+def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
     from agentctl.adapters.taskfile import dump  # YAML is needed by few commands.
 
     for folder in task.folders():
         make_folder(folder)
-    head = {"id": task.id, "title": title, "createdAt": now_iso(), "config": config}
+    head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
     write_whole(task.task_file, roster.initial(dump(head) + _LIMITS_COMMENT))
     read_config(task)
     mark_own(task, os.environ)
-    event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title})
+    event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title, **above})
     eventlog.append(task.events, [event])
     sync_folder(task.path.parent)
 
@@ -119,6 +123,7 @@ def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
         "workers": len(statuses),
         **counts,
         "createdAt": config.created_at,
+        "parentTaskId": config.parent_task_id,
         "current": task.id == current,
         "path": str(task.path),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 from agentctl.adapters.taskdir import TaskDir
@@ -48,13 +48,14 @@ class Vigils:
         for vigil in [self.top] if lender is not None else self._all.values():
             vigil.run_queue(lender)
 
-    def sleep(self, timeout_s: float | None) -> None:
-        """Sleep until something may have changed."""
+    def sleep(self, timeout_s: float | None, others: Iterable[int] = ()) -> list[int]:
+        """Sleep until something may have changed, or one of some `others` is readable; return what is readable."""
         limit = min(vigil.until_look() for vigil in self._all.values())
         sentinels = [fd for vigil in self._all.values() for fd in vigil.sentinels()]
-        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), sentinels)
+        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), [*sentinels, *others])
         for vigil in self._all.values():
             vigil.woken(ended)
+        return ended
 
     def __enter__(self) -> Vigils:
         return self

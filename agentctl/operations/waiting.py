@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
@@ -17,15 +14,14 @@ from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.cursor import Claim, Cursor
+from agentctl.operations.lending import lending, take_back
 from agentctl.operations.listing import row_of
 from agentctl.operations.locating import caller, find_agent
 from agentctl.operations.stopping import Stop
 from agentctl.operations.vigil import Vigil
 from agentctl.operations.vigils import Vigils
 from agentctl.supervision import failpoints
-from agentctl.supervision.dispatch import Lender, carry_out, dispatch_locked
 from agentctl.supervision.kinship import descendants
-from agentctl.supervision.slots import loan_lock, place_of
 
 DEFAULT_CONSUMER = "default"
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
@@ -88,7 +84,7 @@ def wait_any(
     deadline = monotonic() + limit_s
     consumer = consumer or _own_consumer(recursive)
     names = _check_targets(task, instances, recursive=recursive)
-    with Vigils(task, recursive=recursive) as vigils, _lending(vigils.top) as lender:
+    with Vigils(task, recursive=recursive) as vigils, lending(vigils.top) as lender:
         stop = Stop(vigils.watch)
         while True:
             has_pending = has_live = False
@@ -98,7 +94,7 @@ def wait_any(
                 cursor = Cursor(vigil.root, vigil.task.id, consumer)
                 claim = cursor.claim(wanted)
                 if claim is not None:
-                    _take_back(vigil, lender)
+                    take_back(vigil, lender)
                     _give(cursor, claim, view, deliver, vigil.task.id if recursive else None)
                     return
                 # Claimed by another waiter: it marks them, or dies and they are to be given again.
@@ -163,7 +159,7 @@ def wait_all(
     """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     names = _check_targets(task, instances)
-    with Vigil(task) as vigil, _lending(vigil) as lender:
+    with Vigil(task) as vigil, lending(vigil) as lender:
         stop = Stop(vigil.watch)
         while True:
             view = vigil.update()
@@ -174,7 +170,7 @@ def wait_all(
             if on_change is not None:
                 on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])
             if all(worker.is_terminal for worker in workers):
-                _take_back(vigil, lender)
+                take_back(vigil, lender)
                 return [_waited(worker, worker.status) for worker in workers]
             stop.check()
             vigil.run_queue(lender)
@@ -234,33 +230,3 @@ def _has_live(task: TaskDir, view: TaskView, names: Names | None) -> bool:
 def _nothing_left(vigils: Vigils, names: Names | None) -> str:
     meant = any(view.workers if names is None else names(vigil.task, view) for vigil, view in vigils.update())
     return "nothing is left to wait for: every end was given out" if meant else _NOBODY
-
-
-# -- lending a slot ----------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _lending(vigil: Vigil) -> Iterator[Lender | None]:
-    """Within a worker, lend its place to its descendants while this wait lasts.
-
-    The open descriptor is the loan: when this process dies, nobody new is started in the place.
-    """
-    me, root = caller(), vigil.root
-    place = place_of(root, me.task.id, me.instance) if me is not None and me.task.root.path == root.root.path else None
-    loan = loan_lock(root, place) if place is not None else None
-    if me is None or place is None or loan is None:
-        yield None
-        return
-    vigil.watch.add(root.slots)  # A guest's end is told before its place is free: that wakes once more.
-    try:
-        yield Lender(me.task.id, me.instance)
-    finally:
-        os.close(loan)
-
-
-def _take_back(vigil: Vigil, lender: Lender | None) -> None:
-    """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
-    if lender is not None:
-        with locked(vigil.root.queue_lock):
-            done = dispatch_locked(vigil.root)
-        carry_out(vigil.root, done)

@@ -24,6 +24,8 @@ from agentctl.supervision import kinship
 _TICK_S = 1.0
 #: A worker whose processes survive SIGKILL must not hold up those above it for ever.
 _LONGEST_HOLD_S = 120.0
+#: Appends an event about the parent.
+Tell = Callable[[str, Mapping[str, Any]], None]
 
 
 class Offspring:
@@ -36,6 +38,7 @@ class Offspring:
     def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
         self.agent, self.root, self.folder = agent, root, folder
         self._held_since: float | None = None
+        self._is_paused = False
 
     @property
     def policy(self) -> ChildrenAtEnd:
@@ -68,7 +71,7 @@ class Offspring:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 request_end(child, request)
 
-    def outlast(self, rest: Callable[[float], None], tell: Callable[[str, Mapping[str, Any]], None]) -> list[str]:
+    def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
         """Do what the task says about those that outlive their parent; return them, as `task/instance`.
 
         Args:
@@ -83,12 +86,20 @@ class Offspring:
             tell(ev.AWAITING_CHILDREN, {"children": names})
         with self._lent():
             while living and self.agent.task.path.exists():
-                if self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists():
-                    if not self.holds_cancel():
-                        break
+                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
+                if is_cancelled and not self.holds_cancel():
+                    break
                 rest(_TICK_S)
+                self._tell_pause(tell)
                 living = self.living()
         return names
+
+    def _tell_pause(self, tell: Tell) -> None:
+        """Nothing of the parent is left to be stopped; those below are stopped by their own shims."""
+        if self._is_paused != self.agent.pause.exists():
+            self._is_paused = not self._is_paused
+            with contextlib.suppress(AgentctlError):
+                tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[None]:

@@ -43,6 +43,8 @@ class WorkerSpec(NamedTuple):
     stall_s: float = Limits().stall_seconds
     #: The files that it was given to work with.
     artifacts: Sequence[str] | None = None
+    #: Of a delegated task: {session, objective}.
+    delegation: dict[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file."""
@@ -74,9 +76,10 @@ _NAMES = {
     "agent_id": "agentId",
     "stall_s": "stallSeconds",
     "artifacts": "artifacts",
+    "delegation": "delegation",
 }
 #: Fields that a spec may lack, and their names.
-_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts"})
+_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation"})
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 

@@ -50,7 +50,7 @@ def is_live_shim(pid: int) -> bool:
 
 
 def guarded_by(pid: int) -> AgentDir | None:
-    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for any other process."""
+    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for all else."""
     arguments = processes.command_line(pid)
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or BURY in arguments:
         return None

@@ -115,7 +115,7 @@ def _npm_install(target: Path, package: Package, environ: Mapping[str, str]) -> 
     except subprocess.TimeoutExpired:
         raise Unavailable(f"npm did not bring {package.package} within {INSTALL_S} s") from None
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())[:300]
+        said = " ".join(done.stderr.split())[:200]
         raise Unavailable(f"npm could not install {package.package}@{package.version}: {said}")
 
 
@@ -138,12 +138,13 @@ def _node_major() -> int:
 
 
 def main() -> int:
-    """Install, and say where: `python -m tests.agents.install`. What cannot be had is no failure."""
+    """Install, and say where: `python -m tests.agents.install`."""
     try:
         found = install()
     except Unavailable as error:
-        print(f"skipped: {error}")
-        return 0
+        names = " and ".join(f"{package.program} {package.version}" for package in AGENTS)
+        print(f"skipped: everything about {names}: {error}")
+        return os.EX_UNAVAILABLE
     for package in AGENTS:
         print(f"{package.program} {package.version}: {found[package.program]}")
     return 0

@@ -12,7 +12,7 @@ import psutil
 
 from tests import leaks, support
 from tests.agents.standin import StandIn
-from tests.steps import Task
+from tests.steps import Task, kill
 from tests.support import Completed, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
@@ -134,6 +134,15 @@ class Lab:
         assert (told["cancelled"], told["status"], told["survivors"]) == (True, "cancelled", []), told
         wait_until(self.processes, timeout_s=1, what="nothing to be alive", accept=lambda left: not left)
 
+    def kill(self, instance: str, victims: str) -> None:
+        """SIGKILL the driver of a worker, or all of it with its shim, and wait until that is seen."""
+        pids = [self.leader(instance)]
+        if victims != "the driver":
+            children = psutil.Process(pids[0]).children(recursive=True)
+            pids = [self.task.shim_of(instance), *pids, *(child.pid for child in children)]
+        kill(*pids)
+        assert self.failed(instance) in {"signal", "lost"}
+
     # -- what a person can look at -----------------------------------------------------------------------------
 
     def result(self, instance: str) -> dict[str, Any]:
@@ -161,6 +170,17 @@ class Lab:
         """Return the files of the task in which a text stands."""
         files = [path for path in self.task.path.rglob("*") if path.is_file()]
         return [str(path) for path in files if text.encode() in path.read_bytes()]
+
+    def session(self, instance: str) -> str:
+        """Return the vendor's session of a worker, once the program has written down what its model has said."""
+        session = str(json.loads((self.task.agent(instance) / "session.json").read_bytes())["session"])
+        pattern = {"claude": f"projects/*/{session}.jsonl", "codex": f"sessions/**/*{session}.jsonl"}[self.program]
+        folder = self.folder / self.program
+        wait_until(
+            lambda: [file for file in folder.glob(pattern) if "I call a tool." in file.read_text(encoding="utf-8")],
+            what=f"the session {session} to be written down",
+        )
+        return session
 
     def ends_of_sub_agents(self, instance: str) -> dict[str, str]:
         """Return id -> status of the sub-agents that have ended."""

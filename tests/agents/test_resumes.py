@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from tests.agents.lab import MODELS, Lab
-from tests.agents.scenarios import recalled
+from tests.agents.scenarios import done, recalled
 from tests.steps import kill
 from tests.support import run, wait_until
 
@@ -25,18 +24,25 @@ def test_after_its_end(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("victims", ["the driver", "shim, driver and program"])
-def test_after_a_kill(lab: Lab, victims: str) -> None:
-    """Resume after SIGKILL of {victims}."""
+def test_before_the_first_word(lab: Lab, victims: str) -> None:
+    """Resume after SIGKILL of {victims} before the first word."""
     first = lab.spawn("slow")
     lab.arrived("slow")
-    pids = [lab.leader(first)]
-    if victims != "the driver":
-        children = psutil.Process(pids[0]).children(recursive=True)
-        pids = [lab.task.shim_of(first), *pids, *(child.pid for child in children)]
-    kill(*pids)
-    assert lab.failed(first) in {"signal", "lost"}
+    lab.kill(first, victims)
     second = lab.resume(first, "recall")
     assert lab.completed(second) == recalled("slow", "recall")
+
+
+@pytest.mark.parametrize("victims", ["the driver", "shim, driver and program"])
+def test_in_mid_tool(lab: Lab, victims: str) -> None:
+    """Resume after SIGKILL of {victims} in mid-tool."""
+    first = lab.spawn("slowtool", "--permissions", "allow")
+    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    session = lab.session(first)
+    lab.kill(first, victims)
+    second = lab.resume(first, "recall")
+    assert lab.completed(second) == recalled("slowtool", "recall")
+    assert lab.result(second)["sessionId"] == session
 
 
 def test_after_the_shim(lab: Lab) -> None:
@@ -51,10 +57,12 @@ def test_after_the_shim(lab: Lab) -> None:
 
 def test_all_that_were_lost(lab: Lab) -> None:
     """Resume --lost continues all that a crash took."""
-    first = lab.spawn("slow")
-    lab.arrived("slow")
+    first = lab.spawn("slowtool", "--permissions", "allow")
+    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.session(first)
     kill(*(process.pid for process in lab.processes()))
     assert lab.failed(first) == "lost"
     told = run("resume", "--lost", "--json", env=lab.environ()).json
     assert len(told) == 1
-    lab.cancel(told[0]["agentInstance"])
+    assert lab.completed(told[0]["agentInstance"]) == done("slowtool", 1)
+    assert run("resume", "--lost", "--json", env=lab.environ()).json == []

@@ -174,8 +174,8 @@ def test_what_cannot_be_continued_says_so(task: Task) -> None:
 
 def test_lost_agents_are_continued(task: Task) -> None:
     agent("hang")
-    blocked_free = task.agent("a") / "session.json"
-    wait_until(blocked_free.exists, what="the session")
+    activity = task.agent("a") / "activity.jsonl"
+    wait_until(lambda: b"working" in activity.read_bytes(), what="its first word")
     leader = known(read(task.agent("a") / "worker.json")["pid"])
     os.kill(task.shim_of("a"), signal.SIGKILL)
     os.killpg(leader.pid, signal.SIGKILL)

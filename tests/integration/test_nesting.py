@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.life import set_config
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, wait_for_json, wait_until, worker
 
@@ -139,6 +140,7 @@ def by_depth(task: Task) -> dict[str, int]:
 
 def test_a_parent_killed_while_it_waits_leaves_its_child_at_work(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
+    set_config(task, maxConcurrentAgents=1, graceSeconds=0.2, childrenAtEnd="leave")
     spawn(worker("nests", 1, 1, "--leaf-waits-for", tmp_path / "gate", "--file", tmp_path / "children"), name="top")
     (child,) = wait_for_json(tmp_path / "children")
     task.has("agent.started", child)
@@ -179,6 +181,7 @@ def test_a_stranger_that_a_nested_shim_took_outlives_the_cancel_of_the_outer(roo
 
 def test_a_nested_worker_and_its_shim_outlive_the_end_of_the_outer(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
+    set_config(task, maxConcurrentAgents=2, graceSeconds=0.2, childrenAtEnd="leave")
     leaf = shlex.join(worker("exits", 0, "--after-file", tmp_path / "leaf"))
     spawn(["sh", "-c", f"{AGENTCTL} spawn --name nested -- {leaf}"], name="outer")
     task.ended("outer")

@@ -13,6 +13,7 @@ large N             prints a line of N megabytes, then answers
 cut                 ends in the middle of its turn
 crash               ends with exit code 3 and a word on stderr
 odd                 prints lines that no version of the protocol knows, then answers
+play FILE           does what the Python in FILE says: `me` is this program, `say` prints a line
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Program:
 
     def __init__(self) -> None:
         self.session = _option("--session-id") or _option("--resume") or "00000000-0000-4000-8000-000000000000"
-        self.turns = 0
+        self.turns = self.asked = 0
         self.waiting: dict[str, Any] = {}
         self.buffer = b""
 
@@ -75,7 +76,9 @@ class Program:
         """Take the answer to what was asked."""
         asked = self.waiting.pop(response["request_id"])
         answer = response.get("response") or {}
-        if asked == "question":
+        if callable(asked):
+            asked(answer)
+        elif asked == "question":
             self.answer(next(iter(answer["updatedInput"]["answers"].values())))
         else:
             self.answer("allowed" if answer.get("behavior") == "allow" else "denied")
@@ -102,13 +105,15 @@ class Program:
         one = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
         self.ask("AskUserQuestion", {"questions": [one]}, "question")
 
-    def ask(self, tool: str, arguments: dict[str, Any], kind: str) -> None:
-        """Make a tool call that needs an answer."""
-        call = f"toolu_{self.turns}"
+    def ask(self, tool: str, arguments: dict[str, Any], kind: Any) -> str:
+        """Make a tool call that needs an answer, which `kind` tells or takes; return the name of the request."""
+        self.asked += 1
+        call, request_id = f"toolu_{self.asked}", f"request-{self.asked}"
         self.assistant({"type": "tool_use", "id": call, "name": tool, "input": arguments})
-        self.waiting[f"request-{self.turns}"] = kind
+        self.waiting[request_id] = kind
         request = {"subtype": "can_use_tool", "tool_name": tool, "input": arguments, "tool_use_id": call}
-        say(type="control_request", request_id=f"request-{self.turns}", request=request)
+        say(type="control_request", request_id=request_id, request=request)
+        return request_id
 
     def do_hang(self, _rest: str) -> None:
         """Work until the interrupt."""
@@ -164,6 +169,10 @@ class Program:
         sys.stdout.write("no JSON at all\n\n[1]\n")
         say(type="from_the_future", shape="unknown")
         self.answer("odd, but well")
+
+    def do_play(self, rest: str) -> None:
+        """Do anything."""
+        exec(Path(rest).read_text(encoding="utf-8"), {"me": self, "say": say})  # noqa: S102 - the test's own words
 
     def error(self, status: int) -> None:
         """End a turn as a failed request of the provider does."""

@@ -296,4 +296,15 @@ DRIVER = Driver(
     argv=argv_of,
     environ=environ_of,
     dialogue=ClaudeDialogue,
+    reports=frozenset({"tokens", "cost"}),
+    account=(
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "CLAUDE_CONFIG_DIR",
+        "HOME",
+    ),
 )

@@ -65,4 +65,6 @@ DRIVER = Driver(
     argv=argv,
     environ=environ,
     dialogue=CodexDialogue,
+    reports=frozenset({"tokens"}),
+    account=("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
 )

@@ -1,0 +1,44 @@
+"""What can be said of a worker that is to be started, beside what it is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+
+class SpawnOptions(TypedDict, total=False):
+    """The options of `agentctl spawn`, by their names in a line of `spawn --batch`; docs/delegation.md tells of each."""
+
+    name: str
+    cwd: str
+    env: Mapping[str, str]
+    grace_seconds: float
+    priority: int
+    after: Sequence[str]
+    after_any: bool
+    retries: int
+    retry_delay_seconds: float
+    key: str
+    keep_children: bool
+    worktree: bool
+    driver: str
+    model: str
+    effort: str
+    max_turns: int
+    max_budget_usd: float
+    permissions: str
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given of some options, sequences and mappings as the kinds that JSON has.
+
+    >>> plain({"name": None, "after": ("a", "b")})
+    {'after': ['a', 'b']}
+    """
+    return {key: _plain(value) for key, value in options.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) and not isinstance(value, dict) else value

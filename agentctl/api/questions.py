@@ -1,0 +1,34 @@
+"""A worker's question, as a program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """An open question; `Task.respond` answers it, or what an executor's `on_question` returns."""
+
+    task_id: str
+    agent_instance: str
+    id: str
+    #: `text confirm select permission ...`
+    kind: str
+    text: str
+    #: {id, label} each; an answer is the id of one, where there are any.
+    options: Sequence[Mapping[str, Any]] = ()
+    default: str | None = None
+    #: Of a permission: what is to be allowed.
+    tool: str | None = None
+    arguments: Mapping[str, Any] | None = None
+
+
+def question_from(row: Mapping[str, Any]) -> Question:
+    """Return the question in a row of `interact list --json`."""
+    return Question(
+        task_id=row["taskId"], agent_instance=row["agentInstance"], id=row["id"], kind=str(row.get("kind") or ""),
+        text=str(row.get("question") or ""), options=row.get("options") or (), default=row.get("default"),
+        tool=row.get("tool"), arguments=row.get("arguments"),
+    )  # fmt: skip

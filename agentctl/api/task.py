@@ -1,0 +1,193 @@
+"""A task directory in the hands of a program: each method is a command of the same name, and does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.questions import Question, question_from
+from agentctl.domain.limits import KEYS
+from agentctl.errors import UsageError
+from agentctl.operations.batch import request_from
+from agentctl.operations.cancelling import Cancelled, cancel_workers
+from agentctl.operations.interacting import list_questions, respond
+from agentctl.operations.listing import list_workers, show_worker
+from agentctl.operations.locating import find_root, find_task
+from agentctl.operations.requests import Spawned
+from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.subtasks import SubtaskEnd, SubtaskRequest, run_subtask
+from agentctl.operations.tasks import create_task
+from agentctl.operations.waiting import WaitedEnd, wait_all, wait_any
+
+
+class Task:
+    """A task, and what can be done with it; `Task.create` makes one, `Task.find` finds one.
+
+    Every method returns once its effect is on disk, and raises an `agentctl.AgentctlError` that says what to do next.
+    They block: in a coroutine use a `TaskExecutor`, or `asyncio.to_thread`.
+    """
+
+    def __init__(self, folder: TaskDir) -> None:
+        self.folder = folder
+
+    @classmethod
+    def create(cls, title: str, *, task_id: str | None = None, root: str | None = None, **limits: float) -> Task:
+        """Make a task, and choose it as the root's current one.
+
+        Args:
+            root: The folder that holds the tasks; else AGENTCTL_ROOT, else the nearest `.agentctl` above.
+            limits: Of task.yaml, in snake case: `max_concurrent_agents`, `timeout_seconds`, `max_depth`, ...
+        """
+        unknown = sorted(set(limits) - set(KEYS))
+        if unknown:
+            raise UsageError(f"{unknown[0]} is no limit of a task", hint=f"known: {', '.join(KEYS)}")
+        config = {KEYS[name]: value for name, value in limits.items()}
+        return cls(create_task(find_root(root, create=True), title, task_id=task_id, config=config))
+
+    @classmethod
+    def find(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
+        """Return the named task, else the one that the program works in, else the root's current one."""
+        return cls(find_task(task_id, root=root))
+
+    @classmethod
+    def find_or_create(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
+        """Return the task as `find` does; where none is chosen, make one."""
+        return cls(task_for_spawn(task_id, root=root, force=False))
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.folder.id
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return Path(self.folder.path)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} in {self.folder.root.path}>"
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        prompt: str | None = None,
+        *,
+        agent: str | None = None,
+        argv: Sequence[str] | None = None,
+        queue: bool = False,
+        timeout_seconds: float | None = None,
+        **options: Unpack[SpawnOptions],
+    ) -> Spawned:
+        """Start an agent with a prompt, or a command; returns once it runs, or is in the queue.
+
+        Args:
+            agent: Which; else `general`.
+            argv: A command, instead of a prompt.
+            queue: Wait for a slot instead of being refused.
+        """
+        line = {"prompt": prompt, "agent": agent, "argv": argv and list(argv), "timeout_seconds": timeout_seconds}
+        return self.spawn_many([{**line, **options}], queue=queue or bool(options.get("after")))[0]
+
+    def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
+        """Start all or none; each item has the keys of a line of `spawn --batch`."""
+        lines = [plain(item) for item in items]
+        requests = [request_from(line, f"worker {index}") for index, line in enumerate(lines, 1)]
+        return spawn_workers(self.folder, requests, queue=queue) if requests else []
+
+    def subtask(
+        self,
+        agent: str,
+        title: str,
+        *,
+        intent: str | None = None,
+        artifacts: Sequence[str] = (),
+        priority: int = 0,
+        timeout_seconds: float | None = None,
+    ) -> SubtaskEnd:
+        """Give an agent a sub-task, and wait through its questions to its end.
+
+        Args:
+            artifacts: What it is given to work with: paths, or `task/instance/file`.
+        """
+        request = SubtaskRequest(
+            agent=agent, title=title, intent=intent, artifacts=artifacts, priority=priority,
+            timeout_seconds=timeout_seconds,
+        )  # fmt: skip
+        return run_subtask(self.folder, request)
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def list(self) -> list[dict[str, Any]]:
+        """Return a row for each worker, as `list --json` has it."""
+        return list_workers(self.folder)[0]
+
+    def show(self, instance: str) -> dict[str, Any]:
+        """Return everything that is known of a worker."""
+        return show_worker(self.folder, instance)
+
+    def result(self, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+        """Return what a worker brought, bounded, with size, hash and path of the whole."""
+        return read_result(self.folder, instance, max_bytes=max_bytes)
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    def wait_any(
+        self,
+        *instances: str,
+        timeout_seconds: float | None = None,
+        consumer: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> WaitedEnd:
+        """Return the earliest end or block that this consumer has not been given; each is given once.
+
+        Args:
+            timeout_seconds: None takes the task's own limit. It stops this wait, and no worker.
+            kinds: Only these: `completed failed cancelled blocked stalled`.
+
+        Raises:
+            WaitTimedOut: Nothing ended in time.
+            NothingLeft: Everything was given out, and nothing that could still end is left.
+        """
+        given: list[WaitedEnd] = []
+        wait_any(
+            self.folder, instances, timeout_s=timeout_seconds, consumer=consumer,
+            kinds=None if kinds is None else frozenset(kinds), deliver=given.append,
+        )  # fmt: skip
+        return given[0]
+
+    def wait(self, *instances: str, timeout_seconds: float | None = None) -> list[WaitedEnd]:
+        """Wait, through questions, until the named workers (else all) have ended.
+
+        Raises:
+            WaitTimedOut: Not all ended in time; nobody was stopped.
+        """
+        ends = {end.agent_instance: end for end in wait_all(self.folder, instances, timeout_s=timeout_seconds)}
+        return [ends[name] for name in dict.fromkeys(instances)] if instances else [*ends.values()]
+
+    # -- stopping and answering --------------------------------------------------------------------------------
+
+    def cancel(self, *instances: str, grace_seconds: float | None = None, wait: bool = True) -> list[Cancelled]:
+        """Cancel the named workers (else all) with all that they started; returns once each has ended.
+
+        Args:
+            wait: False returns once the requests are on disk.
+        """
+        return cancel_workers(self.folder, instances, all_=not instances, grace_s=grace_seconds, wait=wait)
+
+    def questions(self) -> list[Question]:
+        """Return the open questions, oldest first."""
+        return [question_from(row) for row in list_questions(self.folder.root, self.folder)]
+
+    def respond(self, answer: str, *, instance: str | None = None, question_id: str | None = None) -> None:
+        """Answer a question: the named one, else the only open one. The first valid answer wins.
+
+        Raises:
+            UsageError: More than one is open and none was named, or the answer is none of its options.
+            Refused: It was answered before, or its worker has ended.
+        """
+        respond(self.folder.root, task=self.folder, instance=instance, question_id=question_id, answer=answer)

@@ -1,0 +1,68 @@
+"""The verbs of the command line for the task that is chosen, or for a named one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Unpack
+
+from agentctl.api.options import SpawnOptions
+from agentctl.api.task import Task
+from agentctl.operations.cancelling import Cancelled
+from agentctl.operations.requests import Spawned
+from agentctl.operations.waiting import WaitedEnd
+
+
+def spawn(
+    prompt: str | None = None,
+    *,
+    agent: str | None = None,
+    argv: Sequence[str] | None = None,
+    queue: bool = False,
+    task: Task | str | None = None,
+    root: str | None = None,
+    **options: Unpack[SpawnOptions],
+) -> Spawned:
+    """Start an agent with a prompt, or a command (`Task.spawn`); without a task, one is made."""
+    chosen = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
+    return chosen.spawn(prompt, agent=agent, argv=argv, queue=queue, **options)
+
+
+def wait_any(
+    *instances: str,
+    timeout_seconds: float | None = None,
+    consumer: str | None = None,
+    kinds: Iterable[str] | None = None,
+    task: Task | str | None = None,
+    root: str | None = None,
+) -> WaitedEnd:
+    """Return the earliest end or block that this consumer has not been given (`Task.wait_any`)."""
+    return _found(task, root).wait_any(
+        *instances, timeout_seconds=timeout_seconds, consumer=consumer, kinds=kinds
+    )
+
+
+def cancel(
+    *instances: str,
+    grace_seconds: float | None = None,
+    wait: bool = True,
+    task: Task | str | None = None,
+    root: str | None = None,
+) -> list[Cancelled]:
+    """Cancel the named workers, else all of the task (`Task.cancel`)."""
+    return _found(task, root).cancel(*instances, grace_seconds=grace_seconds, wait=wait)
+
+
+def respond(
+    answer: str,
+    *,
+    instance: str | None = None,
+    question_id: str | None = None,
+    task: Task | str | None = None,
+    root: str | None = None,
+) -> None:
+    """Answer a worker's question (`Task.respond`)."""
+    _found(task, root).respond(answer, instance=instance, question_id=question_id)
+
+
+def _found(task: Task | str | None, root: str | None) -> Task:
+    return task if isinstance(task, Task) else Task.find(task, root=root)

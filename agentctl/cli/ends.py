@@ -1,0 +1,31 @@
+"""How the waits show an end, and that they were stopped before one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agentctl.cli.render import how_it_ended, out_json
+from agentctl.errors import WaitStopped
+
+if TYPE_CHECKING:
+    from agentctl.operations.waiting import WaitedEnd
+
+
+def ended_line(end: WaitedEnd) -> str:
+    """Return an end in one line."""
+    name = end.agent_instance if end.task_id is None else f"{end.task_id}/{end.agent_instance}"
+    left = f" [{end.uncollected} uncollected]" if end.uncollected else ""
+    return f"{name} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}{left}"
+
+
+@contextlib.contextmanager
+def stop_told(json: bool) -> Iterator[None]:
+    """Tell on stdout, too, that the worker which waits was cancelled or paused: it is what its program reads."""
+    try:
+        yield
+    except WaitStopped as stop:
+        if json:
+            out_json(stop.to_json())
+        raise

@@ -1,0 +1,71 @@
+"""Whether an agent has failed so often in a row that it is better not started for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agentctl.domain.limits import Limits
+from agentctl.domain.states import Reason, Status
+
+#: What speaks against the program, the account or the model, whatever the work was.
+COUNTED = frozenset(
+    {
+        Reason.AUTH, Reason.MODEL_ERROR, Reason.NOT_INSTALLED, Reason.NOT_STARTED, Reason.EXIT_CODE, Reason.SIGNAL,
+        Reason.TRUNCATED,
+    }
+)  # fmt: skip
+#: What says nothing of them: somebody stopped it, or the machine did. (A rate limit has a cool-down of its own.)
+NEUTRAL = frozenset(
+    {Reason.TIMED_OUT, Reason.LOST, Reason.DEPENDENCY, Reason.OUTPUT_LIMIT, Reason.RATE_LIMITED, Reason.BUDGET}
+)
+
+
+class End(NamedTuple):
+    """How a worker ended, or (without a status) that somebody closed the breaker of an agent."""
+
+    #: Seconds since the epoch.
+    at: float
+    agent: str
+    status: Status | None = None
+    reason: str | None = None
+
+
+class Breaker(NamedTuple):
+    """The last failures of an agent, with nothing better between them."""
+
+    agent: str
+    failures: int
+    #: The last of them.
+    reason: str
+    at: float
+
+    def opens_at(self, limits: Limits) -> float | None:
+        """Return when the agent may be started again; None where it may be started in any case."""
+        if not limits.breaker_failures or self.failures < limits.breaker_failures:
+            return None
+        return self.at + limits.breaker_cooldown_seconds
+
+    def is_open(self, limits: Limits, now: float) -> bool:
+        """Tell whether the agent is not to be started now. A clock that was set back opens no breaker for long."""
+        until = self.opens_at(limits)
+        return until is not None and now < until <= now + limits.breaker_cooldown_seconds
+
+
+def breakers(ends: Iterable[End]) -> Mapping[str, Breaker]:
+    """Return the failures in a row of each agent that has any.
+
+    >>> row = [End(1, "plan", Status.FAILED, "auth"), End(2, "plan", Status.FAILED, "auth")]
+    >>> breakers(row)["plan"].failures
+    2
+    >>> breakers([*row, End(3, "plan", Status.COMPLETED)])
+    {}
+    """
+    found: dict[str, Breaker] = {}
+    for end in sorted(ends, key=lambda end: end.at):
+        if end.status is Status.FAILED and end.reason in COUNTED:
+            before = found.get(end.agent)
+            found[end.agent] = Breaker(end.agent, before.failures + 1 if before else 1, str(end.reason), end.at)
+        elif end.status is not Status.CANCELLED and not (end.status is Status.FAILED and end.reason in NEUTRAL):
+            found.pop(end.agent, None)
+    return found

@@ -1,0 +1,126 @@
+"""What a tree of tasks has used up, against what its root task allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agentctl.domain.limits import KEYS, Limits
+
+#: What a driver must tell of for a limit to hold: its unit -> the limit's field.
+REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}
+
+
+class Spent(NamedTuple):
+    """Tokens and money; without a cost nobody told one."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """What counts against a limit: what was read from a cache is told, and not counted."""
+        return self.input + self.output
+
+    def plus(self, other: Spent) -> Spent:
+        """Return both together.
+
+        >>> Spent(1, 2, 3).plus(Spent(1, cost_usd=0.5))
+        Spent(input=2, output=2, cached=3, cost_usd=0.5)
+        """
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        tokens = (one + two for one, two in zip(self[:3], other[:3], strict=True))
+        return Spent(*tokens, cost_usd=sum(costs) if costs else None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in files and as `usage` prints it."""
+        return {"input": self.input, "output": self.output, "cached": self.cached, "costUsd": self.cost_usd}
+
+
+def spent_from(value: Mapping[str, Any]) -> Spent:
+    """Return what a file tells; what is no number counts as none."""
+    tokens = (_amount(value.get(name)) or 0 for name in ("input", "output", "cached"))
+    return Spent(*map(int, tokens), cost_usd=_amount(value.get("costUsd")))
+
+
+def _amount(value: object) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < 1e15 else None  # type: ignore[operator]
+
+
+def total(parts: Iterable[Spent]) -> Spent:
+    """Return all of them together."""
+    found = Spent()
+    for part in parts:
+        found = found.plus(part)
+    return found
+
+
+class Account(NamedTuple):
+    """What a tree has used up, and what is spoken for."""
+
+    spent: Spent = Spent()
+    #: What live workers may still use up of budgets of their own, in US dollars.
+    reserved_usd: float = 0
+    #: How many were ever accepted.
+    workers: int = 0
+    #: How long at least one of them was at work.
+    wall_s: float = 0
+
+    def used(self) -> dict[str, float]:
+        """Return field of the limits -> how much of it is gone."""
+        return {
+            "max_tokens": self.spent.tokens,
+            "max_cost_usd": (self.spent.cost_usd or 0) + self.reserved_usd,
+            "max_workers": self.workers,
+            "max_wall_seconds": self.wall_s,
+        }
+
+    def left(self, limits: Limits) -> dict[str, float]:
+        """Return key of the limit -> how much of it is left, for those that are set."""
+        set_ = {field: getattr(limits, field) for field in self.used()}
+        return {KEYS[field]: max(0, most - self.used()[field]) for field, most in set_.items() if most}
+
+    def broken(self, limits: Limits) -> str | None:
+        """Return the figures of the limit that live agents have gone beyond; None for none.
+
+        >>> Account(Spent(input=100)).broken(Limits(max_tokens=100)) is None
+        True
+        >>> Account(Spent(cost_usd=2.5)).broken(Limits(max_cost_usd=2))
+        'maxCostUsd is 2: 2.5 are used up'
+        """
+        own = self._replace(reserved_usd=0.0)
+        for field in REPORTED.values():
+            most, used = getattr(limits, field), own.used()[field]
+            if most and used > most:
+                return f"{KEYS[field]} is {most:g}: {_figures(own, field, used)}"
+        return None
+
+    def excess(self, limits: Limits, fields: Iterable[str], *, more_workers: int = 0) -> str | None:
+        """Return the figures of the first of these limits under which nothing more can be started; None for none.
+
+        >>> Account(workers=3).excess(Limits(max_workers=3), ["max_workers"], more_workers=1)
+        'maxWorkers is 3: 3 were started, 1 more is asked for'
+        >>> Account(Spent(input=90, output=20)).excess(Limits(max_tokens=100), ["max_tokens"])
+        'maxTokens is 100: 110 are used up'
+        """
+        used = self.used()
+        for field in fields:
+            most = getattr(limits, field)
+            if not most:
+                continue
+            if field == "max_workers" and used[field] + more_workers > most:
+                asked = f"{more_workers} more {'is' if more_workers == 1 else 'are'} asked for"
+                return f"{KEYS[field]} is {most}: {self.workers} were started, {asked}"
+            if field != "max_workers" and used[field] >= most:
+                return f"{KEYS[field]} is {most:g}: {_figures(self, field, used[field])}"
+        return None
+
+
+def _figures(account: Account, field: str, used: float) -> str:
+    if field == "max_cost_usd":
+        reserved = f", {account.reserved_usd:.4g} are reserved" if account.reserved_usd else ""
+        return f"{account.spent.cost_usd or 0:.4g} are used up{reserved}"
+    return f"{used:.4g} s are used up" if field == "max_wall_seconds" else f"{used:.0f} are used up"

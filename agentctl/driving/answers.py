@@ -1,0 +1,61 @@
+"""Whether an agent's final answer has the form that was asked for, and what it is told where it has not."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from agentctl.domain.answerschema import problem_of
+from agentctl.domain.states import Reason
+from agentctl.drivers.dialogue import Outcome
+from agentctl.drivers.order import Order
+
+#: How often an agent is asked to mend its answer.
+REPAIRS = 2
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+
+
+class FinalAnswer:
+    """The check of the answers of one run."""
+
+    def __init__(self, order: Order) -> None:
+        self.schema = order.output_schema
+        self._repairs = REPAIRS
+
+    def repair(self, outcome: Outcome) -> str | None:
+        """Return what the agent is to be told about its answer; None where that is good, or was told often enough."""
+        problem = self._problem(outcome)
+        if problem is None or not self._repairs:
+            return None
+        self._repairs -= 1
+        return (
+            f"Your answer does not have the form that was asked for: {problem}.\n"
+            f"Answer once more, with nothing but one JSON value that fits this schema:\n{json.dumps(self.schema)}"
+        )
+
+    def judged(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with an answer in its plain form, or as one that failed for its form."""
+        problem = self._problem(outcome)
+        if problem is not None:
+            outcome.reason, outcome.message = Reason.SCHEMA, f"the final answer does not fit the schema: {problem}"
+        elif self.schema is not None and outcome.reason in (None, Reason.SCHEMA):
+            outcome.reason = outcome.message = None  # It fits, whatever the program says of it.
+            outcome.final_message = json.dumps(_value_in(outcome.final_message), ensure_ascii=False)
+        return outcome
+
+    def _problem(self, outcome: Outcome) -> str | None:
+        if self.schema is None or outcome.reason not in (None, Reason.SCHEMA):
+            return None
+        try:
+            value = _value_in(outcome.final_message)
+        except (ValueError, RecursionError) as error:
+            return f"it is no JSON ({error})"
+        return problem_of(value, self.schema)
+
+
+def _value_in(text: str | None) -> Any:
+    """Return the JSON value that an answer is; models like to put a fence around it."""
+    plain = (text or "").strip()
+    fenced = _FENCED.fullmatch(plain)
+    return json.loads(fenced[1] if fenced else plain)

@@ -1,0 +1,99 @@
+"""What an agent uses up: kept on disk with every report of its program, and held against the limits of its tree.
+
+`spent.json` is written before the tree is looked at. So of two agents that break a limit in one moment, one at least
+sees what both have used up.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agentctl.adapters.config import known_limits, root_of_tree
+from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.activity import Row, RowType
+from agentctl.domain.budget import Account, Spent, spent_from, total
+from agentctl.domain.limits import KEYS, Limits
+from agentctl.drivers.order import Order
+from agentctl.errors import AgentctlError
+
+if TYPE_CHECKING:
+    from agentctl.supervision.ledger import Ledger
+
+
+class Purse:
+    """The account of one run of an agent, and of its tree."""
+
+    def __init__(self, agent: AgentDir) -> None:
+        self.agent, self.root = agent, root_of_tree(agent.task)
+        #: What earlier attempts have used up.
+        self._before = spent_from(read_quietly(agent.spent))
+        self._rows: dict[str, Spent] = {}
+        self._cost: float | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """What the agent has used up over all of its attempts."""
+        return total([self._before, *self._rows.values(), Spent(cost_usd=self._cost)])
+
+    def note(self, row: Row) -> bool:
+        """Take a row of the activity; tell whether something was used up. Rows of one id are one consumption."""
+        if row.type is not RowType.USAGE:
+            return False
+        self._rows[row.id] = spent_from(row.detail or {})._replace(cost_usd=None)
+        self._write()
+        return True
+
+    def pay(self, cost_usd: float | None) -> None:
+        """Take what this run has cost by now, in US dollars."""
+        if cost_usd is not None:
+            self._cost = cost_usd
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            write_whole(self.agent.spent, to_json(self.spent.to_json()), durable=False)
+        except (AgentctlError, OSError):
+            pass  # A full disk: the next report writes it all.
+
+    # -- the tree ------------------------------------------------------------------------------------------------
+
+    def excess(self) -> str | None:
+        """Return the figures of the limit that the tree has gone beyond; None for none."""
+        limits = known_limits(self.root)
+        return self._account().broken(limits) if _is_metered(limits) else None
+
+    def refusal(self) -> str | None:
+        """Return the figures of the limit that leaves nothing for this run; None for none."""
+        limits = known_limits(self.root)
+        if not _is_metered(limits):
+            return None
+        account = self._account()._replace(reserved_usd=self._reserved_by_others())
+        return account.excess(limits, ("max_tokens", "max_cost_usd"))
+
+    def hand_on(self, order: Order) -> Order:
+        """Return the order with what the tree leaves of its money, where that is less than the agent's own limit."""
+        limits = known_limits(self.root)
+        if not limits.max_cost_usd:
+            return order
+        account = self._account()._replace(reserved_usd=self._reserved_by_others())
+        rest = round(account.left(limits)[KEYS["max_cost_usd"]], 6)
+        own = order.max_budget_usd
+        return order._replace(max_budget_usd=rest if own is None else min(own, rest))
+
+    def _account(self) -> Account:
+        return self._ledger.update().account()
+
+    def _reserved_by_others(self) -> float:
+        return self._ledger.reserved_by_others(self.agent)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        from agentctl.supervision.ledger import Ledger  # Many trees are not limited.
+
+        return Ledger(self.root)
+
+
+def _is_metered(limits: Limits) -> bool:
+    return bool(limits.max_tokens or limits.max_cost_usd)

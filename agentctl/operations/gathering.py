@@ -1,0 +1,104 @@
+"""Waiting for several workers of a tree at once, until what has become of them is enough for whoever asks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.projection import WorkerView
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.lending import Loan
+from agentctl.operations.stopping import Stop
+from agentctl.operations.vigils import Vigils
+
+
+class BrokenOff(AgentctlError):
+    """Nobody wants the answer of this wait any more."""
+
+
+class Key(NamedTuple):
+    """A worker of a tree."""
+
+    task_id: str
+    instance: str
+
+
+class Seen(NamedTuple):
+    """What a wait has seen of a worker."""
+
+    status: Status
+    reason: str | None
+    #: The event that made it so; of a worker at work 0.
+    seq: int
+
+    @property
+    def is_terminal(self) -> bool:
+        """Tell whether it is over."""
+        return self.status in TERMINAL
+
+    @property
+    def is_news(self) -> bool:
+        """Tell whether it ended, or needs an answer."""
+        return self.is_terminal or self.status is Status.BLOCKED
+
+
+Sight = Mapping[Key, Seen]
+
+
+def gather(
+    task: TaskDir,
+    keys: Collection[Key],
+    *,
+    is_enough: Callable[[Sight], bool],
+    timeout_s: float | None,
+    broken: int | None = None,
+) -> Sight:
+    """Wait until what is seen of some workers of a task and its sub-tasks is enough, or the time is over.
+
+    Args:
+        timeout_s: None waits without a limit.
+        broken: A descriptor that is readable once nobody wants the answer any more.
+
+    Returns:
+        What was seen last; a worker that is not there is not in it. Nobody was stopped.
+
+    Raises:
+        BrokenOff: `broken` became readable.
+        WaitStopped: The worker that waits was cancelled or paused.
+    """
+    deadline = None if timeout_s is None else monotonic() + timeout_s
+    others = [] if broken is None else [broken]
+    is_deep = any(key.task_id != task.id for key in keys)
+    with Vigils(task, recursive=is_deep) as vigils, contextlib.closing(Loan(vigils.top)) as loan:
+        stop = Stop(vigils.watch)
+        while True:
+            seen = _look(vigils, keys)
+            left = None if deadline is None else deadline - monotonic()
+            if is_enough(seen) or (left is not None and left <= 0):
+                loan.take_back()
+                return seen
+            stop.check()
+            vigils.run_queue(loan.lender())
+            if broken in vigils.sleep(left, others):
+                raise BrokenOff("the call was broken off; nobody was stopped")
+
+
+def _look(vigils: Vigils, keys: Collection[Key]) -> Sight:
+    found: dict[Key, Seen] = {}
+    views = {vigil.task.id: view for vigil, view in vigils.update()}
+    for key in keys:
+        view = views.get(key.task_id)
+        worker = view.workers.get(key.instance) if view is not None else None
+        if worker is not None:
+            found[key] = _seen(worker)
+    return found
+
+
+def _seen(worker: WorkerView) -> Seen:
+    if worker.is_terminal:
+        return Seen(worker.status, worker.reason, worker.end_seq or 0)
+    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0)

@@ -1,0 +1,44 @@
+"""The JSON schema that an agent's final answer has to fit: read from a file, and asked for in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentctl.domain.answerschema import check_schema
+from agentctl.errors import UsageError
+
+_LONGEST = 100_000
+
+
+def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
+    """Return a schema, or the one in a file.
+
+    Raises:
+        UsageError: There is no such file, it holds no schema, or one that says more than can be checked here.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        check_schema(given)
+        return dict(given)
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+        schema = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{given} is no JSON: {error}", hint="--output-schema takes a file with a JSON schema") from error
+    if len(text) > _LONGEST:
+        raise UsageError(f"{given} is too large: {len(text)} characters", hint=f"at most {_LONGEST} are taken")
+    check_schema(schema, given)
+    if not isinstance(schema, dict) or not schema:
+        raise UsageError(f"{given} asks for nothing", hint='a schema is an object like {"type": "object"}')
+    return schema
+
+
+def ask_for(schema: Mapping[str, Any]) -> str:
+    """Return what a program is told that knows no schemas itself."""
+    return f"Answer with nothing but one JSON value that fits this schema:\n{json.dumps(schema, ensure_ascii=False)}"

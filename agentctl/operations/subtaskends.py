@@ -1,0 +1,90 @@
+"""What a sub-task answers to who asked for it: Success, Error or Cancel, and what its agent said last, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
+
+SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
+#: Of a sub-task that has not ended: the call that asked for it gave up before.
+STILL_RUNNING = "still_running"
+_ANSWERS = {Status.COMPLETED: SUCCESS, Status.FAILED: ERROR, Status.CANCELLED: CANCEL}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubtaskEnd:
+    """The answer of a sub-task."""
+
+    #: None where there is no sub-task: it was refused.
+    task_id: str | None
+    agent_id: str | None
+    #: Success, Error or Cancel; None while it runs on.
+    status: str | None
+    summary: str | None = None
+    failure_reason: str | None = None
+    final_message: str | None = None
+    #: Where the final message was cut: {size, sha256, path} of the whole.
+    whole: Mapping[str, Any] | None = None
+    #: Why the call came back before the end: `paused`, `cancelled` or `timeout`.
+    stopped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it under the names of the contract."""
+        head = {"taskId": self.task_id, "agentId": self.agent_id}
+        if self.status is None:
+            return {**head, "status": STILL_RUNNING, "stopped": self.stopped}
+        value = {
+            "summary": self.summary,
+            "failureReason": self.failure_reason,
+            "finalAssistantMessage": self.final_message,
+        }
+        cut = {"truncated": True, **self.whole} if self.whole else {}
+        told = {key: item for key, item in value.items() if item is not None}
+        return {**head, "subTaskStatus": self.status, **told, **cut}
+
+
+def refusal(error: AgentctlError) -> SubtaskEnd:
+    """Return the answer of a sub-task that was refused: nothing of it is there."""
+    return SubtaskEnd(task_id=None, agent_id=None, status=ERROR, failure_reason=error.message)
+
+
+def end_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
+    """Return the answer of a sub-task whose worker has ended."""
+    decision, declared = read_quietly(worker.exit), read_quietly(worker.result)
+    status = Status(decision.get("status", Status.FAILED))
+    summary, final = declared.get("summary"), declared.get("finalMessage")
+    result = read_result(worker.task, worker.instance)
+    text = final if isinstance(final, str) and final else result["text"]
+    shown = _cut(text)
+    whole = _whole(str(text), str(result["path"])) if text and shown != text else None
+    return SubtaskEnd(
+        task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status],
+        summary=_cut(summary) if summary != final else None,
+        failure_reason=None if status is Status.COMPLETED else _why(decision), final_message=shown, whole=whole,
+    )  # fmt: skip
+
+
+def _whole(text: str, path: str) -> dict[str, Any]:
+    import hashlib
+
+    return {"size": len(text.encode()), "sha256": hashlib.sha256(text.encode()).hexdigest(), "path": path}
+
+
+def _cut(text: object) -> str | None:
+    return str(text).encode()[:DEFAULT_MAX_BYTES].decode(errors="ignore") if text else None
+
+
+def _why(decision: Mapping[str, Any]) -> str:
+    """Return why it did not succeed: the reason, what is known of it, and who cancelled it."""
+    if decision.get("status") == Status.CANCELLED:
+        return f"cancelled by {decision.get('by', 'user')}"
+    detail = {"exit_code": decision.get("exitCode"), "signal": decision.get("signal")}.get(str(decision.get("reason")))
+    told = " ".join(str(part) for part in (decision.get("reason"), detail) if part is not None)
+    return ": ".join(str(part) for part in (told, decision.get("message")) if part)

@@ -1,0 +1,121 @@
+"""What a tool is: one definition for everybody who offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentctl.operations.gathering import Key
+
+if TYPE_CHECKING:
+    from agentctl.tools.place import Place, Situation
+
+Arguments = dict[str, Any]
+
+#: How long one call takes where nobody knows for how long the caller waits: many give up after 60 s.
+CAREFUL_S = 45.0
+#: A result as a model gets it holds at most so many bytes.
+RESULT_BYTES = 4000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One call: how long it may take, and how it is told that nobody wants its answer any more."""
+
+    limit_s: float | None = None
+    #: A descriptor that is readable from then on.
+    broken: int | None = None
+
+    def within(self, wanted_s: float | None) -> float | None:
+        """Return how long to wait, of what is wanted."""
+        limits = [limit for limit in (self.limit_s, wanted_s) if limit is not None]
+        return min(limits) if limits else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A worker that a call waits for, under the name by which the caller knows it."""
+
+    id: str
+    key: Key
+
+    def to_json(self) -> dict[str, str]:
+        """Return it for a file."""
+        return {"id": self.id, "taskId": self.key.task_id, "agentInstance": self.key.instance}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pending:
+    """Work that was started and has not answered: all that is needed to answer later, from another process too."""
+
+    tool: str
+    targets: tuple[Target, ...]
+    #: What the answer needs beside the workers' results.
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The workers."""
+        return [target.key for target in self.targets]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for a file."""
+        return {
+            "tool": self.tool,
+            "targets": [target.to_json() for target in self.targets],
+            "given": dict(self.given),
+        }
+
+
+def pending_from(value: Mapping[str, Any]) -> Pending:
+    """Return what a file tells."""
+    targets = tuple(Target(id=one["id"], key=Key(one["taskId"], one["agentInstance"])) for one in value["targets"])
+    return Pending(tool=value["tool"], targets=targets, given=value["given"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool:
+    """A tool. `run` returns a JSON value, or what is `Pending`, which `finish` answers once all its workers ended."""
+
+    name: str
+    #: What a model reads, made from how things stand.
+    describe: Callable[[Situation], str]
+    #: name -> JSON schema
+    properties: Mapping[str, Mapping[str, Any]]
+    run: Callable[[Place, Arguments, Call], Any]
+    finish: Callable[[Place, Pending], Any] | None = None
+    required: tuple[str, ...] = ()
+    #: Other names of arguments -> their names here; other names of the tool.
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    other_names: tuple[str, ...] = ()
+    #: It starts workers: not offered where no deeper ones are allowed.
+    spawns: bool = False
+    read_only: bool = False
+    destructive: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {name: dict(schema) for name, schema in self.properties.items()},
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+def text(description: str, **more: Any) -> dict[str, Any]:
+    """Return the schema of a text."""
+    return {"type": "string", "description": description, **more}
+
+
+def number(description: str, *, low: float, high: float, whole: bool = False) -> dict[str, Any]:
+    """Return the schema of a number."""
+    kind = "integer" if whole else "number"
+    return {"type": kind, "description": description, "minimum": low, "maximum": high}
+
+
+def flag(description: str) -> dict[str, Any]:
+    """Return the schema of a yes or no."""
+    return {"type": "boolean", "description": description}

@@ -1,0 +1,152 @@
+"""Which tools are offered to whom, in which dialect; and a call of one, whose errors are results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
+from agentctl.operations.gathering import Sight, gather
+from agentctl.tools import agents, delegation, worker
+from agentctl.tools.arguments import read_arguments
+from agentctl.tools.definition import Call, Pending, Tool
+from agentctl.tools.place import Place, Situation, Source
+from agentctl.tools.results import question_of
+from agentctl.tools.waiting import WAIT
+
+#: What every dialect offers to a worker.
+_OF_WORKERS = (worker.ASK_USER, worker.REPORT)
+_CODEX = (
+    agents.SPAWN_AGENT, agents.SEND_INPUT, WAIT, agents.CLOSE_AGENT, agents.RESUME_AGENT, agents.LIST_AGENTS,
+)  # fmt: skip
+#: What blocking tools cannot do without: to take up what still runs, to answer it, to stop it.
+_BESIDE = (WAIT, agents.SEND_INPUT, agents.CLOSE_AGENT)
+_CLAUDE = (delegation.TASK, delegation.TASK_PARALLEL)
+DIALECTS = ("codex", "claude", "subtask", "all")
+DEFAULT_DIALECT = "codex"
+
+
+class Offered(NamedTuple):
+    """A tool as it is offered now."""
+
+    tool: Tool
+    description: str
+
+
+class Toolbox:
+    """The tools of one dialect, at one place."""
+
+    def __init__(self, source: Source, dialect: str = DEFAULT_DIALECT) -> None:
+        if dialect not in DIALECTS:
+            raise UsageError(f"no dialect {dialect!r}", hint=f"known: {', '.join(DIALECTS)}")
+        self.source = source
+        self.dialect = dialect
+
+    def offered(self) -> list[Offered]:
+        """Return the tools that may be used now, in an order that stays."""
+        situation = self.source.situation()
+        return [Offered(tool, tool.describe(situation)) for tool in self._tools(situation) if _may(tool, situation)]
+
+    def _tools(self, situation: Situation) -> Iterator[Tool]:
+        named: dict[str, tuple[Tool, ...]] = {
+            "codex": _CODEX,
+            "claude": (*_CLAUDE, *_BESIDE),
+            "subtask": (*delegation.subtask_tools(situation), *_BESIDE) if self.dialect == "subtask" else (),
+        }
+        every = (*_CODEX, *_CLAUDE, *delegation.subtask_tools(situation)) if self.dialect == "all" else ()
+        yield from every or named[self.dialect]
+        if situation.is_worker:
+            yield from _OF_WORKERS
+
+    def begin(self, name: str, given: object, call: Call) -> Any:
+        """Call a tool; return its answer, or what is `Pending` where it answers later.
+
+        Nothing that can be expected is raised but `BrokenOff`: an error is a result, `{"error", "hint"}`.
+        """
+        try:
+            tool = self._named(name)
+            arguments = read_arguments(tool.name, tool.schema, tool.synonyms, given)
+            return tool.run(self.source.place(create=tool.spawns), arguments, call)
+        except WaitStopped as stop:
+            return {**stop.to_json(), "error": stop.message}
+        except (AgentctlError, OSError) as error:
+            return told(error)
+
+    def call(self, name: str, given: object, call: Call) -> Any:
+        """Call a tool, and wait for what it answers with, as long as the call may take."""
+        begun = self.begin(name, given, call)
+        return self.finish(begun, call) if isinstance(begun, Pending) else begun
+
+    def finish(self, pending: Pending, call: Call) -> Any:
+        """Wait until all that was started has ended, and answer; or, when the call's time is over, say who works."""
+        try:
+            place = self.source.place()
+            sight = self.watch(pending, call)
+            if all(key in sight and sight[key].is_terminal for key in pending.keys):
+                return self.answer(place, pending)
+            return _still(place, pending, sight)
+        except WaitStopped as stop:
+            return {**stop.to_json(), "error": stop.message, "ids": [target.id for target in pending.targets]}
+        except (AgentctlError, OSError) as error:
+            return told(error)
+
+    def watch(self, pending: Pending, call: Call, *, asked: frozenset[tuple[Any, int]] | None = None) -> Sight:
+        """Wait for the end of all; with `asked` also for a question that is not in it."""
+
+        def is_enough(sight: Sight) -> bool:
+            if all(key in sight and sight[key].is_terminal for key in pending.keys):
+                return True
+            news = ((key, seen) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
+            return asked is not None and any((key, seen.seq) not in asked for key, seen in news)
+
+        place = self.source.place()
+        return gather(place.task, pending.keys, is_enough=is_enough, timeout_s=call.limit_s, broken=call.broken)
+
+    def answer(self, place: Place, pending: Pending) -> Any:
+        """Return the answer of a tool whose workers have all ended."""
+        finish = self._named(pending.tool).finish
+        assert finish is not None
+        return finish(place, pending)
+
+    def _named(self, name: str) -> Tool:
+        """Return a tool by any of its names; those of other dialects too: a session may have changed its own."""
+        for tool in (*_CODEX, *_CLAUDE, *_OF_WORKERS):
+            if name == tool.name or name in tool.other_names:
+                return tool
+        if name.startswith(delegation.SUBTASK_PREFIX):
+            for tool in delegation.subtask_tools(self.source.situation()):
+                if tool.name == name:
+                    return tool
+            raise NotFound(f"Unknown agent type: {name.removeprefix(delegation.SUBTASK_PREFIX)}")
+        known = ", ".join(one.tool.name for one in self.offered())
+        raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
+
+
+def _may(tool: Tool, situation: Situation) -> bool:
+    return not tool.spawns or situation.depth_left > 0
+
+
+def told(error: Exception) -> dict[str, Any]:
+    """Return an error as a result."""
+    if isinstance(error, AgentctlError):
+        return {"error": error.message} | ({"hint": error.hint} if error.hint else {})
+    return {"error": str(error)}
+
+
+def is_error(answer: Any) -> bool:
+    """Tell whether an answer is an error as a whole."""
+    return isinstance(answer, Mapping) and "error" in answer and "status" not in answer
+
+
+def _still(place: Place, pending: Pending, sight: Sight) -> dict[str, Any]:
+    status, questions = {}, {}
+    for target in pending.targets:
+        seen = sight.get(target.key)
+        status[target.id] = str(seen.status) if seen else "queued"
+        question = question_of(place.agent_of(target.key)) if seen and seen.is_news and not seen.is_terminal else None
+        if question is not None:
+            questions[target.id] = question
+    ids = [target.id for target in pending.targets]
+    answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
+    answer |= {"questions": questions} if questions else {}
+    return answer | {"hint": "nobody was stopped: call wait with these ids, again and again, until all have ended"}

@@ -1,0 +1,48 @@
+"""What a model is told of a worker: its status, and its result within bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Status
+from agentctl.operations.results import read_result
+from agentctl.supervision.questions import open_questions
+from agentctl.tools.definition import RESULT_BYTES
+
+#: All results of one answer together hold at most so many bytes, and none is cut below the least.
+_TOGETHER, _LEAST = 40_000, 500
+_ASKED = ("kind", "question", "options", "tool", "arguments", "askedByType")
+
+
+def share_of(count: int) -> int:
+    """Return how many bytes each of several results may take."""
+    return max(_LEAST, min(RESULT_BYTES, _TOGETHER // max(1, count)))
+
+
+def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+    """Return a worker's result as a parent gets it: the last words, how it ended, and where the whole is."""
+    found = read_result(agent.task, agent.instance, max_bytes=max_bytes)
+    told: dict[str, Any] = {
+        "output": found["text"],
+        "success": status == Status.COMPLETED,
+        "turnsUsed": found.get("turnsUsed", 0),
+    }
+    if found["reason"]:
+        told["reason"] = found["reason"]
+    if found["truncated"]:
+        told |= {"truncated": True, "size": found["size"], "sha256": found["sha256"], "path": str(found["path"])}
+    if found["files"]:
+        told["files"] = found["files"]
+    return told
+
+
+def question_of(agent: AgentDir) -> dict[str, Any] | None:
+    """Return the question that a worker waits with; None where it has none."""
+    for name in open_questions(agent):
+        body = read_quietly(agent.question(name))
+        if body:
+            told = {key: body[key] for key in _ASKED if body.get(key)}
+            return {"id": name, **told} | ({"idle": True} if body.get("idle") else {})
+    return None

@@ -1,0 +1,122 @@
+"""`ask_user`, `report`: what a worker says to whoever watches it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import read_json
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain.answers import KINDS, check_question
+from agentctl.errors import Refused, UsageError
+from agentctl.operations.asking import Asked, close_question, leave, put_question
+from agentctl.operations.gathering import BrokenOff
+from agentctl.operations.reporting import report_message, report_progress, report_result
+from agentctl.tools.definition import Arguments, Call, Tool, number, text
+from agentctl.tools.place import Place
+
+
+def _ask(place: Place, given: Arguments, call: Call) -> Any:
+    """Ask, and wait for the answer within the time of the call; afterwards the question can be taken up again."""
+    agent = _worker(place, "ask_user")
+    options = [_option(one) for one in given.get("options", [])]
+    kind = given.get("kind") or ("select" if options else "input")
+    body: dict[str, Any] = {"kind": kind, "question": given["question"], "options": options}
+    default, limit_s = given.get("default"), given.get("timeout_seconds")
+    check_question(body, default)
+    with Watch() as watch:
+        asked = put_question(agent, body | {"default": default, "deadlineSeconds": limit_s}, given.get("question_id"))
+        try:
+            watch.add(agent.interactions)
+            return _await(agent, asked, watch, call, (default, limit_s))
+        finally:
+            leave(agent, asked)
+
+
+def _await(agent: AgentDir, asked: Asked, watch: Watch, call: Call, closing: tuple[str | None, float | None]) -> Any:
+    name, (default, limit_s) = asked.question_id, closing
+    begun = monotonic()
+    while True:
+        answer = read_json(agent.answer(name))
+        if answer is not None:
+            if answer.get("expired"):
+                return {"question_id": name, "answer": None, "note": "nobody answered in time"}
+            return {"question_id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
+        passed = monotonic() - begun
+        if limit_s is not None and passed >= limit_s:
+            close_question(agent, name, default)
+            continue
+        if call.limit_s is not None and passed >= call.limit_s:
+            return {"still_running": True, "question_id": name, "hint": "ask again with this question_id to go on"}
+        limits = [limit - passed for limit in (limit_s, call.limit_s) if limit is not None]
+        if call.broken in watch.sleep(min(limits, default=None), [] if call.broken is None else [call.broken]):
+            raise BrokenOff("the call was broken off; the question stays open")
+
+
+def _option(one: Any) -> dict[str, str]:
+    if isinstance(one, str):
+        return {"id": one, "label": one}
+    return {"id": str(one["id"]), "label": str(one.get("label", one["id"]))}
+
+
+def _report(place: Place, given: Arguments, _call: Call) -> Any:
+    _worker(place, "report")
+    if not given:
+        raise UsageError("report: say something", hint="percent and text, a message, or a summary and a file")
+    told: dict[str, Any] = {}
+    if "percent" in given or "text" in given:
+        told["progress"] = report_progress(given.get("percent"), given.get("text"))
+    if "message" in given:
+        told["message"] = report_message(given["message"])["id"]
+    if "summary" in given or "file" in given:
+        told["result"] = report_result(given.get("summary"), given.get("file"))
+    return told
+
+
+def _worker(place: Place, tool: str) -> AgentDir:
+    if place.me is None:
+        raise Refused(f"{tool} is for workers: this session is none")
+    return place.me.agent
+
+
+ASK_USER = Tool(
+    name="ask_user",
+    describe=lambda _situation: (
+        "Ask the user, and wait for the answer. It is shown wherever somebody looks at your task; your clock stands"
+        " still meanwhile. `still_running`: nobody has answered yet; ask again with the `question_id`."
+    ),
+    properties={
+        "question": text("What you want to know.", minLength=1),
+        "options": {
+            "type": "array",
+            "description": "What can be chosen from: texts, or {id, label}.",
+            "items": {
+                "type": ["string", "object"],
+                "properties": {"id": text("What comes back.", minLength=1), "label": text("What is read.")},
+                "required": ["id"],
+            },
+        },
+        "kind": text("confirm: yes or no; input: any text.", enum=list(KINDS)),
+        "default": text("The answer if nobody gives one in time."),
+        "timeout_seconds": number("How long the question stays open.", low=0.001, high=31_536_000),
+        "question_id": text("A question that was asked before, to wait for its answer."),
+    },
+    required=("question",),
+    run=_ask,
+)
+
+REPORT = Tool(
+    name="report",
+    describe=lambda _situation: (
+        "Tell how far you are (`percent`, `text`), leave a `message`, or declare your result: a `summary`, a `file`."
+    ),
+    properties={
+        "percent": number("How much is done.", low=0, high=100),
+        "text": text("What you are at."),
+        "message": text("A note for whoever reads along.", minLength=1),
+        "summary": text("Your result in a few sentences; a later one replaces it.", minLength=1),
+        "file": text("The path of a file with the result.", minLength=1),
+    },
+    run=_report,
+)
