@@ -59,7 +59,11 @@ class Rival:
             raise BenchError(f"{self.name}: {error}") from error
 
 
-PARALLEL = Rival(name=f"parallel -j{CAP}", programs=("parallel",), run="seq $JOBS | parallel -j$CAP true")
+#: In a new home its first run also measures how long a command line may be.
+PARALLEL = Rival(
+    name=f"parallel -j{CAP}", programs=("parallel",), prepare="parallel true ::: 1",
+    run="seq $JOBS | parallel -j$CAP true",
+)  # fmt: skip
 
 #: Debian calls the program tsp, others ts (as moreutils calls another one).
 _TSP = "tsp" if shutil.which("tsp") else "ts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 monotonic = time.monotonic
 
@@ -10,4 +11,9 @@ monotonic = time.monotonic
 def now_iso() -> str:
     """Return the wall time as RFC 3339 in UTC with milliseconds: `2026-11-21T20:13:00.123Z`."""
     seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

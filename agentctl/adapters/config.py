@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
 
 
 class TaskConfig(NamedTuple):

@@ -10,12 +10,13 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agentctl.errors import Damaged, StorageError
+from agentctl.lean import Any
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -158,7 +159,7 @@ def _flush_file_system(folder: AnyPath) -> bool:
 
 def to_json(value: Any) -> bytes:
     """Return `value` as one readable line of JSON; a byte that is no UTF-8 stands as an escape of JSON's own."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return _ENCODER.encode(value).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_json(path: AnyPath) -> dict[str, Any] | None:

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+
+from agentctl.lean import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
 
@@ -82,6 +83,7 @@ def boot_id() -> str:
     return _ask("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
 
 
+@cache  # For life: unshare(2) and setns(2) move a process's children.
 def pid_namespace() -> str:
     """Return the pid namespace of this process; pids of another one mean nothing here (pid_namespaces(7))."""
     try:

@@ -11,13 +11,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from agentctl.errors import UsageError
+from agentctl.lean import NamedTuple
 
 MARKER = b"# --- kept by agentctl below this line ---\n"
 _LINE = b"\n"

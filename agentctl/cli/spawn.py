@@ -150,15 +150,15 @@ def spawn(
               "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep,
               "output_schema": output_schema}  # fmt: skip
     request = SpawnRequest(
-        argv=(command or []) if shell is None else ["/bin/sh", "-c", shell],
+        argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
         work=_work(prompt, wishes),
         name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
-        grace_seconds=grace_seconds, priority=priority, after=after or [], after_any=after_any,
+        grace_seconds=grace_seconds, priority=priority, after=after or (), after_any=after_any,
         retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, keep_children=keep_children,
         worktree=worktree,
     )  # fmt: skip
     many = command is None and shell is None and prompt is None
-    if many and request != SpawnRequest(argv=[]):
+    if many and request != SpawnRequest():
         raise UsageError(
             "an option of one worker is given, but not its command",
             hint="-- CMD goes behind it; the lines of a batch have options of their own",

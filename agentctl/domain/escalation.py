@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+
+from agentctl.lean import NamedTuple
 
 #: How long SIGKILL may take before the survivors are named; a process in an uninterruptible call outlives it.
 KILL_LIMIT_S = 5.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
 
 from agentctl.domain.states import Status
+from agentctl.lean import Any, NamedTuple
 
 TASK_CREATED = "task.created"
 #: In the log of the task above: a sub-task was made; it was taken back before its worker was accepted.
@@ -41,6 +41,8 @@ BREAKER_CLOSED = "breaker.closed"
 END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
 END_STATUS = {event: status for status, event in END_EVENT.items()}
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
 #: What a decoded line is: the object as it stands in the file.
 Event = dict[str, Any]
 
@@ -67,7 +69,7 @@ def make_event(
 
 def encode(events: Iterable[Event]) -> bytes:
     """Return the lines of `events`, each ended by the newline that commits it."""
-    return b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in events)
+    return b"".join(_ENCODER.encode(event).encode() + b"\n" for event in events)
 
 
 def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]:

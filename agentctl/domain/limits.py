@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+
+from agentctl.lean import Any, NamedTuple
 
 GIB = 1 << 30
 #: What `maxDepth` can be at most.

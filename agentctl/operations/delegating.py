@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -161,9 +161,9 @@ def _prompt(objective: str, context: Mapping[str, Any] | None, where: str) -> st
 def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnRequest:
     work = request.work
     if work is not None and work.model is None:
-        work = replace(work, model=terms.model)
+        work = work._replace(model=terms.model)
     cwd = request.cwd or terms.cwd
-    return replace(request, work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective))
+    return request._replace(work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective))
 
 
 def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned | AgentctlError]:

@@ -148,7 +148,7 @@ def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:
 def _log(task: TaskDir) -> Iterator[Finding]:
     view = TaskView()
     reader = eventlog.LogReader(task.events)
-    view.apply(reader.read_new())
+    view.apply(reader.rows())
     for bad in view.damage:
         yield _finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
     with contextlib.suppress(FileNotFoundError):

@@ -26,7 +26,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     """
     queued = queued_instances(task)
     reader, view = eventlog.LogReader(task.events), TaskView()
-    view.apply(reader.read_new())
+    view.apply(reader.rows())
     conditions = {}
     for worker in list(view.workers.values()):
         if not worker.is_terminal:
@@ -34,7 +34,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
             conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, conditions[worker.instance])
-    view.apply(reader.read_new())
+    view.apply(reader.rows())
     for instance, condition in conditions.items():
         heal(view.workers[instance], condition, task.agent(instance))
     if task.stale_roster.exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_folder
@@ -18,8 +18,7 @@ from agentctl.errors import NotFound, Refused
 ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The worker in which a command runs."""
 
     task: TaskDir

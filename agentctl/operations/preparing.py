@@ -6,9 +6,7 @@ import _thread
 import contextlib
 import os
 import shutil
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentctl.adapters import eventlog, processes
@@ -30,7 +28,8 @@ from agentctl.domain.states import Status
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
-from agentctl.supervision import environment, failpoints
+from agentctl.operations.surroundings import Surroundings
+from agentctl.supervision import failpoints
 from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.kinship import task_name
 from agentctl.supervision.spec import WorkerSpec
@@ -40,29 +39,24 @@ if TYPE_CHECKING:
     from agentctl.operations.ordering import Ordered
 
 
-@dataclass(slots=True)
 class Prepared:
     """A request whose folder is on disk."""
 
-    request: SpawnRequest
-    agent: AgentDir
-    spec: WorkerSpec
-    environ: dict[bytes, bytes]
-    environment: str = NO_ENVIRONMENT
-    warnings: tuple[str, ...] = ()
-    worktree: dict[str, str] | None = None
+    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, made: _Made) -> None:
+        self.request, self.agent, self.spec = request, agent, spec
+        self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
+        #: The token of its environment in memory.
+        self.environment = NO_ENVIRONMENT
 
 
 def prepare(
-    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int
+    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int, around: Surroundings
 ) -> Prepared | Spawned:
-    cwd = _folder(request.cwd)
-    environ = environment.for_worker(os.environb, request.env)
-    _make_agentctl_reachable(environ)
+    cwd, environ = around.folder(request), around.environ(request)
     ordered = _order(task, request, environ)
     argv = ordered.argv if ordered else list(request.argv)
-    check_program(argv, cwd, environ)
-    agent = _take_name(task, request) if request.key is None else _take_key(task, request, request.key)
+    around.check_program(argv, cwd, environ)
+    agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
     if isinstance(agent, Spawned):
         return agent
     try:
@@ -89,7 +83,7 @@ def prepare(
         raise
     failpoints.reached("spawn.after-spec")
     warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, agent, spec, made.environ, warnings=warnings, worktree=made.worktree)
+    return Prepared(request, agent, spec, made._replace(warnings=warnings))
 
 
 class _Made(NamedTuple):
@@ -97,7 +91,7 @@ class _Made(NamedTuple):
 
     cwd: str
     environ: dict[bytes, bytes]
-    warnings: Sequence[str] = ()
+    warnings: tuple[str, ...] = ()
     worktree: dict[str, str] | None = None
 
 
@@ -133,13 +127,6 @@ def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) ->
     return make_order(task, request.work, environ)
 
 
-def _folder(cwd: str | None) -> str:
-    try:
-        return os.path.abspath(cwd) if cwd else os.getcwd()
-    except FileNotFoundError:
-        raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
-
-
 #: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
 _UMASK_LOCK = _thread.allocate_lock()
 
@@ -151,15 +138,7 @@ def _umask() -> int:
     return mask
 
 
-def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
-    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
-    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
-    folder = os.path.dirname(sys.executable)
-    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
-        environ[b"PATH"] = os.fsencode(f"{path}{os.pathsep}{folder}")
-
-
-def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
+def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir:
     """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
     if request.name is not None:
         agent = task.agent(request.name)
@@ -169,9 +148,8 @@ def _take_name(task: TaskDir, request: SpawnRequest) -> AgentDir:
             )
         return agent
     base = base_name(request.work.agent_id or request.work.agent if request.work else request.argv[0])
-    number = _first_free(task, base)
-    while not _make(agent := task.agent(f"{base}-{number}")):
-        number += 1
+    while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):
+        pass  # Another spawn has taken it.
     return agent
 
 
@@ -199,28 +177,12 @@ def _make(agent: AgentDir) -> bool:
     return True
 
 
-def _first_free(task: TaskDir, base: str) -> int:
-    """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
-
-    def is_taken(number: int) -> bool:
-        return task.agent(f"{base}-{number}").path.exists()
-
-    high = 1
-    while is_taken(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_taken(middle) else (low, middle)
-    return high
-
-
-def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spawned:
+def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir | Spawned:
     """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
     import hashlib  # 6 ms, with OpenSSL: only for keys.
 
     make_folder(task.keys)
-    path = task.keys / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     with locked(task.keys):
         known = read_json(path) or {}
         if known:
@@ -228,7 +190,7 @@ def _take_key(task: TaskDir, request: SpawnRequest, key: str) -> AgentDir | Spaw
             if _is_begun(agent, processes.identity_from(known.get("spawner"))):
                 return _spawned_of(agent)
             remove_folder(agent)
-        agent = _take_name(task, request)
+        agent = _take_name(task, request, around)
         try:
             me = processes.identify(os.getpid())
             write_whole(path, to_json({"agentInstance": agent.instance, "spawner": me and me.to_json()}))
@@ -250,7 +212,7 @@ def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
         return True
     is_told = any(
         not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).read_new()
+        for row in eventlog.LogReader(agent.task.events).rows()
     )
     return is_told and settle(agent, judge(agent))
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agentctl.adapters.taskdir import TaskDir
@@ -17,8 +17,7 @@ from agentctl.errors import AgentctlError, NotFound, UsageError
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AgentWork:
+class AgentWork(NamedTuple):
     """Work for an agent; what is None is the definition's to say."""
 
     prompt: str
@@ -46,19 +45,18 @@ class Delegation(NamedTuple):
     objective: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpawnRequest:
+class SpawnRequest(NamedTuple):
     """A worker to be started: a command, or work for an agent; times in seconds, None takes the task's limit."""
 
-    argv: list[str] = field(default_factory=list)
+    argv: Sequence[str] = ()
     work: AgentWork | None = None
     name: str | None = None
     cwd: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = MappingProxyType({})
     timeout_seconds: float | None = None
     grace_seconds: float | None = None
     priority: int = 0
-    after: list[str] = field(default_factory=list)
+    after: Sequence[str] = ()
     after_any: bool = False
     retries: int = 0
     retry_delay_seconds: float = 1.0
@@ -73,8 +71,7 @@ class SpawnRequest:
     where: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Spawned:
+class Spawned(NamedTuple):
     """What became of a request."""
 
     agent_instance: str

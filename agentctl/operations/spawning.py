@@ -25,6 +25,7 @@ from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, fi
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
 from agentctl.operations.sandboxes import refuse_in_sandbox
+from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.dispatch import (
     Dispatched,
@@ -53,14 +54,14 @@ _COMMAND_SHOWN = 200
 
 def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> TaskDir:
     """Return the task that `find_task` finds; where none is chosen, make one."""
-    from agentctl.operations.tasks import create_task  # Few spawns make a task.
-
     if explicit or os.environ.get(TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
     found = find_root(root, create=True, force=force)
     current = current_task(found)
     if current is not None and found.task(current).exists:
         return found.task(current)
+    from agentctl.operations.tasks import create_task  # Few spawns make a task.
+
     return create_task(found, "Task")
 
 
@@ -84,10 +85,11 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     refuse_elsewhere(root, parent)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
+    around = Surroundings(task)
     try:
         for index, request in enumerate(requests):
             with told_by_line(request):
-                found = prepare(task, request, config.limits, parent, depth)
+                found = prepare(task, request, config.limits, parent, depth, around)
             if isinstance(found, Prepared):
                 prepared.append(found)
             else:
@@ -212,12 +214,13 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
     """
     root = root_of_tree(task)
-    queued = {ticket.instance for ticket in read_queue(root) if ticket.task_id == task.id}
+    queue = read_queue(root)
+    queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     for item in prepared:
         if item.agent.instance not in queued and not item.agent.shim.exists():
             remove_folder(item.agent)
             if item.environment != NO_ENVIRONMENT:
-                forget_environment(root, item.environment, environment.store_folder())
+                forget_environment(item.environment, environment.store_folder(), queue)
 
 
 def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:

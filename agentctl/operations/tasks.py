@@ -112,7 +112,7 @@ def list_tasks(root: Root) -> list[dict[str, Any]]:
 
 def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
     view = TaskView()
-    view.apply(eventlog.LogReader(task.events).read_new())
+    view.apply(eventlog.LogReader(task.events).rows())
     statuses = [worker.status for worker in view.workers.values()]
     config = usable_config(task)
     counts = {status.value: statuses.count(status) for status in Status}

@@ -54,7 +54,7 @@ class Vigil:
 
     def update(self) -> TaskView:
         """Return the view as of now."""
-        self.view.apply(self._reader.read_new())
+        self.view.apply(self._reader.rows())
         if monotonic() >= self._next_look:
             self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
             self._next_look = monotonic() + SAFETY_S
@@ -70,7 +70,7 @@ class Vigil:
             condition = self.conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
                 settle(agent, condition, self._exits.get(worker.instance))
-        self.view.apply(self._reader.read_new())
+        self.view.apply(self._reader.rows())
         for worker in workers:
             heal(worker, self.conditions[worker.instance], self.task.agent(worker.instance))
 
@@ -145,7 +145,7 @@ class Vigil:
             for fd in ended:
                 self._note_exit(fd)
             names = {self._drop(fd) for fd in ended}
-            self.view.apply(self._reader.read_new())
+            self.view.apply(self._reader.rows())
             self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
 
     def __enter__(self) -> Vigil:

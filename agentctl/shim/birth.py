@@ -7,9 +7,9 @@ import errno
 import os
 import signal
 from collections.abc import Mapping
-from typing import NamedTuple, NoReturn
 
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.lean import NamedTuple, NoReturn
 from agentctl.supervision.spec import WorkerSpec
 
 _READY = b"r"
@@ -79,8 +79,9 @@ def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
     name = os.fsencode(spec.argv[0])
     if b"/" in name:
         return name
+    cwd = os.fsencode(spec.cwd)
     for folder in environ.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
-        path = os.path.join(os.fsencode(spec.cwd), folder, name)
+        path = (b"" if folder.startswith(b"/") else cwd + b"/") + folder + b"/" + name
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
     raise BirthError(f"there is no program {spec.argv[0]!r} in PATH")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
@@ -22,6 +21,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wallclock import WallClock

@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
@@ -17,12 +16,14 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
 from agentctl.supervision.places import Place
-from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket
+from agentctl.supervision.succession import Succession
+from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names
 
 if TYPE_CHECKING:
     from agentctl.supervision.dispatch import Dispatched
@@ -41,8 +42,7 @@ def main() -> None:
     if order is None:
         return
     head, blob = order
-    if head.get("failpoint"):
-        os.environ[failpoints.VARIABLE] = head["failpoint"]
+    failpoints.arm(head["failpoint"])
     try:
         _Shim(head, blob).run()
     except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
@@ -77,6 +77,8 @@ class _Shim:
         self.debt = RosterDebt()
         self.was_refused = False
         self.answer = _Answer()
+        self.me = processes.identify(os.getpid())
+        self.succession = Succession(self.root, self.folder)
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
@@ -104,18 +106,21 @@ class _Shim:
         from agentctl.supervision.dispatch import Dispatched, carry_out  # Loaded while the worker runs already.
 
         failpoints.reached("shim.before-release")
-        me = processes.identify(os.getpid())
         try:
             with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
+                following = self._follow(takes_more)
+                if following is not None:
+                    self.ticket = following
+                    return following
                 if self.ticket is not None:
-                    forget_environment(self.root, self.ticket.environment, self.folder)
-                self.place.vacate(me)
-                done = Dispatched() if self.was_refused else self._dispatch(me, takes_more)
+                    forget_environment(self.ticket.environment, self.folder, read_names(self.root))
+                self.place.vacate(self.me)
+                done = Dispatched() if self.was_refused else self._dispatch(takes_more)
             if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.
                 wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
                 self.wakeups.drain()
                 with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
-                    done = self._dispatch(me, takes_more)
+                    done = self._dispatch(takes_more)
         except (AgentctlError, OSError):
             return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
         carry_out(self.root, done, folder=self.folder)
@@ -126,11 +131,18 @@ class _Shim:
         self.ticket, self.place = done.mine
         return self.ticket
 
-    def _dispatch(self, me: processes.Identity | None, takes_more: bool) -> Dispatched:
+    def _follow(self, takes_more: bool) -> Ticket | None:
+        if self.ticket is None or self.was_refused or not takes_more or self.wakeups.is_told_to_end:
+            return None
+        return self.succession.follow(self.ticket, self.place, self.me)
+
+    def _dispatch(self, takes_more: bool) -> Dispatched:
         from agentctl.supervision.dispatch import dispatch_locked
 
         takes_more = takes_more and not self.wakeups.is_told_to_end
-        return dispatch_locked(self.root, shim=me if takes_more else None, folder=self.folder)
+        done = dispatch_locked(self.root, shim=self.me if takes_more else None, folder=self.folder)
+        self.succession.looked()
+        return done
 
 
 class _Answer:

@@ -10,13 +10,13 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentctl.shim.guard import Wakeups

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
@@ -18,6 +17,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.timelimit import TimeLimit
 from agentctl.shim.wallclock import WallClock

@@ -13,7 +13,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, storage_errors, sync_folder, to_json, write_whole
@@ -21,6 +20,7 @@ from agentctl.adapters.git import Git, GitError, git_of_worktree, quoted_alterna
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.errors import AgentctlError
+from agentctl.lean import Any, NamedTuple
 
 #: The patch is cut there, and no larger file is taken into it.
 MOST_BYTES = 64 << 20

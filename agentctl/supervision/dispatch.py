@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.config import known_limits
@@ -17,6 +16,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import NoFreeSlot
+from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.kinship import ancestors
@@ -127,8 +127,9 @@ def dispatch_locked(
                 place.let_go()
                 done.problem = f"it could not be started: {error.strerror}"
                 break
+        left = [ticket for ticket in queue if ticket not in done.removed] if done.removed else []
         for ticket in done.removed:
-            forget_environment(root, ticket.environment, folder)
+            forget_environment(ticket.environment, folder, left)
     finally:
         found.release()
     return done

@@ -15,6 +15,7 @@ from agentctl.supervision.tickets import (
     Ticket,
     dependencies_of,
     remove_ticket,
+    some_wait,
 )
 
 Worker = tuple[str, str]
@@ -34,7 +35,8 @@ def ready_tickets(
         given: Those whose environment the caller has.
         removed: Gets the tickets that were taken out here, of workers that can never start.
     """
-    held_back = _end_hopeless(root, [ticket for ticket in queue if ticket.waits], removed)
+    waiting = [ticket for ticket in queue if ticket.waits] if some_wait(queue) else []
+    held_back = _end_hopeless(root, waiting, removed)
     for ticket in queue:
         worker = (ticket.task_id, ticket.instance)
         if ticket in held_back or worker in starting:

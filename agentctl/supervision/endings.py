@@ -10,7 +10,6 @@ import json
 import os
 import signal
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -20,6 +19,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
 _END_MARKS = tuple(f'"type":"{name}"'.encode() for name in ev.END_STATUS)
@@ -144,7 +144,7 @@ def was_started(agent: AgentDir) -> bool:
         not isinstance(row, ev.BadLine)
         and row[1]["type"] == ev.STARTED
         and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).read_new()
+        for row in eventlog.LogReader(agent.task.events).rows()
     )
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping
+from functools import lru_cache
 
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.paths import FilePath
@@ -46,6 +47,11 @@ def pack(environ: Mapping[bytes, bytes]) -> bytes:
 
 def unpack(blob: bytes) -> dict[bytes, bytes]:
     """Return the environment in a blob."""
+    return dict(_unpacked(blob))
+
+
+@lru_cache(maxsize=1)  # The workers of a shim mostly have the same one.
+def _unpacked(blob: bytes) -> Mapping[bytes, bytes]:
     found = {}
     for entry in blob.split(b"\0"):
         name, mark, value = entry.partition(b"=")

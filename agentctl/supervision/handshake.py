@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+
+from agentctl.lean import Any
 
 ORDER_FD, ANSWER_FD, PLACE_FD = 3, 4, 5
 

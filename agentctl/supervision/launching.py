@@ -10,11 +10,11 @@ import fcntl
 import json
 import os
 import sys
-from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD
 from agentctl.supervision.places import Occupant, Place
@@ -87,7 +87,7 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
         "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,
-        "failpoint": os.environ.get(failpoints.VARIABLE),
+        "failpoint": failpoints.armed(),
     }
     with contextlib.suppress(BrokenPipeError):  # The shim died: its missing answer tells.
         write_all(launched.order_fd, json.dumps(order).encode() + b"\n" + (blob or b""))

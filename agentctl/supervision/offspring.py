@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import number_in, read_quietly
@@ -18,6 +17,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
+from agentctl.lean import Any
 from agentctl.supervision import kinship
 
 #: How often they are looked at; the end of each wakes.

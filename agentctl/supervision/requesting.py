@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from enum import Enum
-from typing import Any, NamedTuple
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -20,6 +19,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.control import poke, wake_stopped
 from agentctl.supervision.endings import Ending, decide, publish
@@ -130,7 +130,7 @@ def _withdraw(agent: AgentDir, request: Request) -> _Withdrawal:
         decide(agent, Ending(status=Status.CANCELLED, by=request.by, message="it was waiting in the queue"))
         for ticket in mine:
             remove_ticket(root, ticket)
-            forget_environment(root, ticket.environment, request.folder or environment.store_folder())
+            forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root))
     publish(agent)
     with contextlib.suppress(AgentctlError):
         update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})

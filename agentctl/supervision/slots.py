@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
@@ -18,6 +17,7 @@ from agentctl.adapters.locks import try_lock
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
+from agentctl.lean import NamedTuple
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.places import Occupant, Place, read_occupant
 from agentctl.supervision.tree import shims_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from agentctl.adapters.files import AnyPath, read_json
 from agentctl.domain.limits import Limits
 from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
 
 
 class WorkerSpec(NamedTuple):

@@ -63,13 +63,24 @@ def parse_ticket(name: str) -> Ticket | None:
     return Ticket(name) if name.count(".") == _DOTS else None
 
 
-def read_queue(root: TaskDir) -> list[Ticket]:
-    """Return all tickets in the order of the queue."""
+def read_names(root: TaskDir) -> list[str]:
+    """Return the names of all files of the queue, in its order: not each is a ticket."""
     try:
         names = os.listdir(root.queue)
     except FileNotFoundError:
         return []
-    return [Ticket(name) for name in sorted(names) if name.count(".") == _DOTS]
+    names.sort()
+    return names
+
+
+def read_queue(root: TaskDir) -> list[Ticket]:
+    """Return all tickets in the order of the queue."""
+    return [Ticket(name) for name in read_names(root) if name.count(".") == _DOTS]
+
+
+def some_wait(names: Sequence[str]) -> bool:
+    """Tell whether any ticket waits for other workers: one search through all names."""
+    return ".w." in "/".join(names)
 
 
 def next_age(queue: Sequence[Ticket]) -> int:
@@ -109,9 +120,9 @@ def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
     return False
 
 
-def forget_environment(root: TaskDir, token: str, folder: FilePath) -> None:
-    """Drop an environment from memory once no ticket names it (the caller holds the queue's lock)."""
-    if token != NO_ENVIRONMENT and not any(f".{token}." in ticket for ticket in read_queue(root)):
+def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> None:
+    """Drop an environment from memory once no ticket of the queue names it (the caller holds the queue's lock)."""
+    if token != NO_ENVIRONMENT and not any(f".{token}." in name and parse_ticket(name) for name in names):
         environment.drop(folder, token)
 
 

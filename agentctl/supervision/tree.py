@@ -10,7 +10,6 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_json, read_quietly
@@ -18,6 +17,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 
 #: The script that a shim's command line names, followed by the root task's directory.

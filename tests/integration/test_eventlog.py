@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctl.adapters import eventlog
-from agentctl.domain.events import BadLine, make_event
+from agentctl.domain.events import BadLine, encode, make_event
 from tests.ready import ENDED, ended_task
 from tests.steps import Task, row, spawn, statuses
 from tests.support import REPOSITORY, run, start_argv, worker
@@ -67,6 +70,18 @@ def test_a_log_that_grows_is_read_once_however_it_was_torn_in_between(task: Task
         piece.write_bytes(data[:cut])
         rows += reader.read_new()
     assert rows == eventlog.LogReader(str(log_of(task))).read_new()
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 200, 30_000, 65_000, 65_400, 65_536, 70_000, 140_000]), max_size=12), st.booleans()
+)
+def test_a_log_is_read_whole_wherever_its_pieces_end(sizes: list[int], is_torn: bool) -> None:
+    """It is read a piece at a time; a line may be longer than a piece, or end with it."""
+    events = [{**event(number), "payload": {"text": "x" * size}} for number, size in enumerate(sizes)]
+    with tempfile.NamedTemporaryFile() as log:
+        log.write(encode(events) + (b'{"torn' if is_torn else b""))
+        log.flush()
+        assert eventlog.LogReader(log.name).read_new() == list(enumerate(events, 1))
 
 
 def test_commands_work_on_a_cut_log_and_tell_the_ends_that_are_on_disk(task: Task) -> None:

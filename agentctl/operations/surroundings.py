@@ -1,0 +1,72 @@
+"""What the workers of one batch have in common, found once: where they run, in what environment, and their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.errors import UsageError
+from agentctl.operations.requests import SpawnRequest, check_program
+from agentctl.supervision import environment
+
+
+class Surroundings:
+    """Of one call of spawn: another one may come from elsewhere, and find other programs."""
+
+    def __init__(self, task: TaskDir) -> None:
+        self._task = task
+        self._environs: dict[tuple[tuple[str, str], ...], dict[bytes, bytes]] = {}
+        self._checked: set[tuple[object, ...]] = set()
+        self._free: dict[str, int] = {}
+
+    def folder(self, request: SpawnRequest) -> str:
+        """Return the folder that a worker runs in."""
+        try:
+            return os.path.abspath(request.cwd) if request.cwd else os.getcwd()
+        except FileNotFoundError:
+            raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
+
+    def environ(self, request: SpawnRequest) -> dict[bytes, bytes]:
+        """Return the environment of a worker."""
+        extra = tuple(request.env.items())
+        if extra not in self._environs:
+            environ = environment.for_worker(os.environb, request.env)
+            _make_agentctl_reachable(environ)
+            self._environs[extra] = environ
+        return dict(self._environs[extra])
+
+    def check_program(self, argv: Sequence[str], cwd: str, environ: dict[bytes, bytes]) -> None:
+        """Refuse a missing program, as `requests.check_program` does."""
+        asked = (*argv[:1], cwd, environ.get(b"PATH"))
+        if asked not in self._checked:
+            check_program(argv, cwd, environ)
+            self._checked.add(asked)
+
+    def first_free(self, base: str) -> int:
+        """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
+        self._free[base] = self._free[base] + 1 if base in self._free else self._look_for_free(base)
+        return self._free[base]
+
+    def _look_for_free(self, base: str) -> int:
+        def is_taken(number: int) -> bool:
+            return self._task.agent(f"{base}-{number}").path.exists()
+
+        high = 1
+        while is_taken(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_taken(middle) else (low, middle)
+        return high
+
+
+def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
+    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    folder = os.path.dirname(sys.executable)
+    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
+        environ[b"PATH"] = os.fsencode(f"{path}{os.pathsep}{folder}")

@@ -1,0 +1,70 @@
+"""The short way from one worker to the next: the same slot, the first ticket.
+
+A shim whose worker has ended gives its slot back and takes the next ticket in one step, `dispatch_locked`, which looks
+at each slot, each limit and each dependency. In a long queue of short workers that is most of what a worker costs, and
+it finds the same again and again. So for a moment after such a look only what can have changed is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.places import Occupant, Place, names_worker
+from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
+
+#: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
+_WHOLE_LOOK_EVERY_S = 1.0
+
+
+class Succession:
+    """Who follows in a slot; all of it under the queue's lock."""
+
+    def __init__(self, root: TaskDir, folder: FilePath) -> None:
+        self._root, self._folder = root, folder
+        self._until = 0.0
+        self._config: tuple[int, int] | None = None
+
+    def looked(self) -> None:
+        """Note that `dispatch_locked` has just looked at everything."""
+        self._until = monotonic() + _WHOLE_LOOK_EVERY_S
+        self._config = self._state_of_config()
+
+    def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
+        """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
+        if monotonic() >= self._until or self._state_of_config() != self._config:
+            return None
+        names = read_names(self._root)
+        ticket = self._first(names)
+        if ticket is not None:
+            place.occupy(Occupant(ticket.task_id, ticket.instance, me))
+            forget_environment(ended.environment, self._folder, names)
+        return ticket
+
+    def _state_of_config(self) -> tuple[int, int] | None:
+        """Return what changes with config.json: the limits are those of the last look."""
+        try:
+            found = os.stat(self._root.config_cache)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def _first(self, names: list[str]) -> Ticket | None:
+        """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
+        try:
+            slots = os.listdir(self._root.slots)
+            occupants = [(self._root.slots / name).read_bytes() for name in slots]
+        except OSError:
+            return None
+        if some_wait(names) or not all(map(str.isdigit, slots)):
+            return None  # A dependency may be met now; a guest gets a free slot before the queue does.
+        for ticket in filter(None, map(parse_ticket, names)):
+            if any(names_worker(data, ticket.task_id, ticket.instance) for data in occupants):
+                continue  # Its shim is on the way.
+            agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
+            is_plain = agent.path.exists() and not agent.worker.exists()
+            return ticket if is_plain and (self._folder / ticket.environment).exists() else None
+        return None
