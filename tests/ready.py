@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.steps import Task, new_task, spawn
-from tests.support import run, worker
+from tests.steps import Task, new_task, sign, spawn
+from tests.support import is_alive, run, wait_until, worker
 
 #: The workers of the task, one of each end.
 ENDED = {"a1": "completed", "a2": "failed", "a3": "cancelled"}
 
 
-def ended_task(factory: pytest.TempPathFactory) -> Task:
-    """Return a task of this test's own whose workers have ended as `ENDED` says."""
-    kept = factory.getbasetemp() / "ended-task"
+def made_once(factory: pytest.TempPathFactory, make: Callable[[], object]) -> Task:
+    """Return a task `t1` of this test's own, as `make` made it the first time; all its workers must have ended."""
+    kept = factory.getbasetemp() / f"{make.__module__}.{make.__qualname__}"
     root = Path(os.environ["AGENTCTL_ROOT"])
+    task = Task(root / "tasks" / "t1")
     if kept.exists():
         shutil.copytree(kept, root)
-        return Task(root / "tasks" / "t1")
-    task = new_task()
+        sign(task.path)
+        return task
+    make()
+    wait_until(lambda: not any(map(is_alive, _shims(task))), what="the shims to leave: until then they write")
+    # A FIFO cannot be copied, and an ended worker needs none.
+    shutil.copytree(root, kept, ignore=shutil.ignore_patterns("control"))
+    return task
+
+
+def _shims(task: Task) -> list[int]:
+    return [int(json.loads(file.read_bytes())["pid"]) for file in task.path.glob("agents/*/shim.json")]
+
+
+def ended_task(factory: pytest.TempPathFactory) -> Task:
+    """Return a task of this test's own whose workers have ended as `ENDED` says."""
+    return made_once(factory, _end_each_way)
+
+
+def _end_each_way() -> None:
+    root = new_task().path.parent.parent
     spawn(worker("exits", 0), "--wait", name="a1")
     spawn(worker("exits", 3), "--wait", name="a2", check=False)
     spawn(worker("waits_for_file", root / "never"), name="a3")
     run("cancel", "a3")
     run("wait-all", check=False)
-    # A FIFO cannot be copied, and an ended worker needs none.
-    shutil.copytree(root, kept, ignore=shutil.ignore_patterns("control"))
-    return task

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +29,22 @@ def git(folder: str | Path, *args: str, check: bool = True) -> str:
     return done.stdout
 
 
+#: Made once by git, then copied: a repository is but its files.
+_prototypes: list[Path] = []
+
+
 def new_repository(folder: Path) -> Path:
     """Make a repository with one commit: two files at the top, two in folders, one ignored name."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if not _prototypes:
+        place = Path(tempfile.mkdtemp(prefix="agentctl-tests-"))
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        _prototypes.append(_first_repository(place / "repository"))
+    shutil.copytree(_prototypes[0], folder, dirs_exist_ok=True)
+    return folder
+
+
+def _first_repository(folder: Path) -> Path:
+    folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "config", "user.name", "n")
     git(folder, "config", "user.email", "n@x")

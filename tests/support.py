@@ -147,6 +147,11 @@ def worker(name: str, *args: str | Path | int | float) -> list[str]:
     return [sys.executable, str(program), *map(str, args)]
 
 
+def alike(*cases: Any) -> list[Any]:
+    """Parameters that are much like others of their test: `make soak` alone tries these."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
+
+
 def wait_until(
     predicate: Callable[[], T],
     timeout_s: float = 20,

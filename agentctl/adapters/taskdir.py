@@ -76,6 +76,8 @@ class TaskDir(_Folder):
     handles = _Entry("handles")
     template = _Entry("template")
     shim_log = _Entry("shim.log")
+    #: Sub-agents of programs that a person runs by hand, as these tell of them.
+    observed = _Entry("observed.jsonl")
     #: What `join` writes, where no other folder is named.
     report_text = _Entry("report.md")
     report_data = _Entry("report.json")

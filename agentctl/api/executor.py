@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
-from agentctl.api.questions import Question
 from agentctl.api.task import Task
 from agentctl.api.watching import Watcher
-from agentctl.errors import NotFound, Refused, WaitStopped, WaitTimedOut
+from agentctl.errors import WaitStopped, WaitTimedOut
 from agentctl.operations.cancelling import Cancelled, cancel_workers
 from agentctl.operations.delegating import (
     DEFAULT_AGENT,
@@ -33,8 +33,6 @@ from agentctl.operations.locating import find_agent
 
 #: What becomes of the workers of a coroutine that is cancelled.
 OnCancel: TypeAlias = Literal["cancel", "leave"]
-#: Takes a question; returns the answer, or None to leave it to somebody else.
-OnQuestion: TypeAlias = Callable[[Question], Awaitable[str | None] | str | None]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,12 +77,12 @@ class TaskExecutor:
         self.task = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
         self._terms = Terms(session_id=session_id, model=model, cwd=working_dir)
         self._on_cancel: OnCancel = on_cancel
-        self._on_question = on_question
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentctl")
-        self._watcher = Watcher(
-            self._folder, self._thread, self._read, None if on_question is None else self._begin_answering
-        )
-        self._answering: set[asyncio.Task[None]] = set()
+        self._watcher = Watcher(self._folder, self._thread, self._read)
+        self._answering: Answering | None = None
+        if on_question is not None:
+            self._answering = Answering(self.task, on_question, self._do, self._watcher.fail)
+            self._watcher.on_blocked = self._answering.begin
         #: The workers that were started here and whose results are outstanding; and how many are being started.
         self._active: set[str] = set()
         self._starting = 0
@@ -144,7 +142,7 @@ class TaskExecutor:
         timeout_seconds: float | None = DEFAULT_TIMEOUT_S,
         *,
         session_id: str | None = None,
-    ) -> AsyncIterator[TaskResult]:
+    ) -> AsyncGenerator[TaskResult, None]:
         """Give all tasks to sub-agents at once, and yield each result as its worker ends.
 
         Leaving the loop early is leaving the others: they are cancelled or left as `on_cancel` says, once the generator
@@ -205,7 +203,8 @@ class TaskExecutor:
             refused.set_result(one.refusal())
             return refused
         instance = one.instance
-        end = self._watcher.end_of(instance)
+        # A worker that is reused was asked in other words.
+        end = self._watcher.end_of(instance, lambda result: replace(result, objective=one.objective))
         self._active.add(instance)
         end.add_done_callback(lambda _: self._active.discard(instance))
         return end
@@ -258,35 +257,10 @@ class TaskExecutor:
         self._is_closed = True
         if self._active and self._on_cancel == "cancel":
             await self._do(cancel_workers, self._folder, sorted(self._active), wait=False)
-        for asking in self._answering:
-            asking.cancel()
+        if self._answering is not None:
+            self._answering.close()
         await self._watcher.close()
         self._thread.shutdown(wait=False)
-
-    # -- questions ---------------------------------------------------------------------------------------------
-
-    def _begin_answering(self, instance: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._answer(instance))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
-
-    async def _answer(self, instance: str) -> None:
-        """Put the open questions of a worker to `on_question`; an error of its own is that of the worker's task."""
-        assert self._on_question is not None
-        try:
-            for question in await self._do(self.task.questions):
-                if question.agent_instance == instance:
-                    told = self._on_question(question)
-                    answer = await told if inspect.isawaitable(told) else told
-                    if answer is not None:
-                        await self._respond(question, answer)
-        except Exception as error:  # noqa: BLE001  It is theirs who wait for the result.
-            self._watcher.fail(instance, error)
-
-    async def _respond(self, question: Question, answer: str) -> None:
-        # Somebody else was faster, or the worker has ended: there is nothing to be answered.
-        with contextlib.suppress(Refused, NotFound):
-            await self._do(self.task.respond, answer, instance=question.agent_instance, question_id=question.id)
 
 
 def _give_up(ends: Sequence[asyncio.Future[TaskResult]]) -> bool:

@@ -19,6 +19,7 @@ class SpawnOptions(TypedDict, total=False):
     retries: int
     retry_delay_seconds: float
     key: str
+    reuse: bool
     keep_children: bool
     worktree: bool
     driver: str

@@ -37,21 +37,16 @@ class Watcher(Generic[End]):
     Args:
         thread: Of one worker, so that nothing here happens twice at once.
         read: Makes of an ended worker what its future gives; called in the thread.
-        on_blocked: Called in the loop, once for each time that a worker blocks.
     """
 
-    def __init__(
-        self,
-        task: TaskDir,
-        thread: ThreadPoolExecutor,
-        read: Callable[[str], End],
-        on_blocked: Callable[[str], None] | None,
-    ) -> None:
+    def __init__(self, task: TaskDir, thread: ThreadPoolExecutor, read: Callable[[str], End]) -> None:
         self._task = task
         self._thread = thread
         self._read = read
-        self._on_blocked = on_blocked
-        self._futures: dict[str, list[asyncio.Future[End]]] = {}
+        #: Called in the loop, once for each time that a worker blocks.
+        self.on_blocked: Callable[[str], None] | None = None
+        #: Worker -> who waits for it, and what each wants said of the end.
+        self._futures: dict[str, dict[asyncio.Future[End], Callable[[End], End]]] = {}
         self._blocks: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
@@ -61,11 +56,11 @@ class Watcher(Generic[End]):
         self._lender: Lender | None = None
         self._stop: Stop | None = None
 
-    def end_of(self, instance: str) -> asyncio.Future[End]:
+    def end_of(self, instance: str, told_as: Callable[[End], End] = lambda end: end) -> asyncio.Future[End]:
         """Return the future of a worker's end; it may have ended before. Cancelling it harms nobody."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[End] = loop.create_future()
-        self._futures.setdefault(instance, []).append(future)
+        self._futures.setdefault(instance, {})[future] = told_as
         future.add_done_callback(lambda done: self._forget(instance, done))
         if self._watching is None or self._watching.done():
             self._woken = asyncio.Event()
@@ -75,18 +70,17 @@ class Watcher(Generic[End]):
 
     def fail(self, instance: str, error: BaseException) -> None:
         """Let the waits for a worker end with an error."""
-        for future in self._taken(instance):
+        for future, _ in self._taken(instance):
             future.set_exception(error)
 
-    def _taken(self, instance: str) -> list[asyncio.Future[End]]:
+    def _taken(self, instance: str) -> list[tuple[asyncio.Future[End], Callable[[End], End]]]:
         self._blocks.pop(instance, None)
-        return [future for future in self._futures.pop(instance, []) if not future.done()]
+        return [item for item in self._futures.pop(instance, {}).items() if not item[0].done()]
 
     def _forget(self, instance: str, future: asyncio.Future[End]) -> None:
         """Let go of a future that was cancelled."""
-        waiting = self._futures.get(instance, [])
-        if future in waiting:
-            waiting.remove(future)
+        waiting = self._futures.get(instance, {})
+        if waiting.pop(future, None) is not None:
             if not waiting:
                 self._taken(instance)
             self._woken.set()
@@ -123,12 +117,12 @@ class Watcher(Generic[End]):
 
     def _tell(self, seen: _Seen[End]) -> None:
         for name, end in seen.ends.items():
-            for future in self._taken(name):
-                future.set_result(end)
+            for future, told_as in self._taken(name):
+                future.set_result(told_as(end))
         for name, seq in seen.blocked.items():
-            if self._on_blocked is not None and self._blocks.get(name) != seq and name in self._futures:
+            if self.on_blocked is not None and self._blocks.get(name) != seq and name in self._futures:
                 self._blocks[name] = seq
-                self._on_blocked(name)
+                self.on_blocked(name)
 
     async def _sleep(self, vigil: Vigil) -> None:
         """Sleep until a descriptor tells something, somebody else waits or has left, or it is time to look."""

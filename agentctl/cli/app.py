@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     try:
         _refuse_platform()
         _prepare_streams()
-        code = _dispatch(argv)
+        code = _hook() if argv == ["hook"] else _dispatch(argv)
         sys.stdout.flush()
         return code
     except AgentctlError as error:
@@ -70,6 +70,14 @@ def _refuse_platform() -> None:
         raise AgentctlError("agentctl does not run on Windows", hint="use it in WSL 2")
     if not hasattr(os, "waitid"):
         raise AgentctlError("agentctl needs Python 3.13 or newer on macOS", hint="os.waitid is missing before it")
+
+
+def _hook() -> int:
+    """Run what another program waits for at each start of a sub-agent: no parser is loaded, and nothing fails."""
+    from agentctl.operations.hooking import take_hook
+
+    take_hook(sys.stdin.buffer)
+    return ExitCode.DONE
 
 
 def _dispatch(argv: list[str]) -> int:

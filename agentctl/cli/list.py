@@ -10,6 +10,7 @@ from agentctl.cli.render import elapsed, is_terminal, note, out_fields, out_json
 from agentctl.cli.verb import module, verb
 from agentctl.operations.listing import list_below, list_workers
 from agentctl.operations.locating import find_task
+from agentctl.operations.observing import observed_rows
 
 app = module()
 
@@ -29,6 +30,7 @@ def list_command(
     """
     place = find_task(task, root=root, force=force)
     rows, warnings = list_below(place) if recursive else list_workers(place)
+    rows += observed_rows(place)
     if json:
         out_json(rows)
     elif is_terminal(sys.stdout):

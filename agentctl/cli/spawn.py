@@ -10,6 +10,7 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
+from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
@@ -115,6 +116,9 @@ def spawn(
         str | None,
         typer.Option(metavar="TEXT", help="The same key twice starts one worker, and answers with it."),
     ] = None,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Let the same work over the same files (as git sees them) answer again.")
+    ] = False,
     keep_children: Annotated[
         bool, typer.Option("--keep-children", help="Let what it leaves behind at its end live.")
     ] = False,
@@ -154,7 +158,7 @@ def spawn(
         work=_work(prompt, wishes),
         name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
         grace_seconds=grace_seconds, priority=priority, after=after or (), after_any=after_any,
-        retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, keep_children=keep_children,
+        retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, reuse=reuse, keep_children=keep_children,
         worktree=worktree,
     )  # fmt: skip
     many = command is None and shell is None and prompt is None
@@ -260,7 +264,9 @@ def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> 
     try:
         if not json:
             _tell(spawned)
-        found: dict[str, WaitedEnd] = {end.agent_instance: end for end in wait_all(place, names, timeout_s=None)}
+        with in_foreground(None) as limit_s:
+            ends = wait_all(place, names, timeout_s=limit_s)
+        found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:
         _tell_left(place, names)
         return ExitCode.INTERRUPTED

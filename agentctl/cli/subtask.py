@@ -8,6 +8,7 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
+from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode
@@ -93,7 +94,8 @@ def _tell_begun(begun: Subtask, *, json: bool) -> int:
 
 def _stay(begun: Subtask, wait_s: float | None, *, json: bool) -> int:
     try:
-        return _answer(await_subtask(begun, wait_s=wait_s), json=json)
+        with in_foreground(wait_s) as limit_s:
+            return _answer(await_subtask(begun, wait_s=limit_s), json=json)
     except KeyboardInterrupt:
         # The cancel of the worker that this runs in ends with SIGINT: its program is told what became of the sub-task.
         end = end_with_caller(begun)

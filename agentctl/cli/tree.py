@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +32,7 @@ _CLOCK = re.compile(r"  \d[\d.]*(s|m\d\ds|h\d\dm)(?=  |$)")
 agentctl tree
 agentctl tree explore-1 --expand explore-1
 agentctl tree --expand all --follow
-agentctl tree --json
+agentctl tree --recursive --json
 """,
 )
 def tree(
@@ -49,6 +49,7 @@ def tree(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what changes, until all workers have ended.")
     ] = False,
+    recursive: opt.Recursive = False,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -64,6 +65,11 @@ def tree(
         raise UsageError("--follow and --json exclude each other", hint="agentctl activity -f --json follows a worker")
     place = find_task(task, root=root, force=force)
     wanted = None if expand and "all" in expand else expand or ()
+    if recursive:
+        if follow or instance:
+            raise UsageError("--recursive shows all tasks once", hint="leave out the instance and --follow")
+        _show_all(place, wanted, json=json)
+        return
     found = Tree(place, instance=instance, expand=wanted)
     if follow:
         _follow(place, found)
@@ -73,6 +79,24 @@ def tree(
         for line in _lines(place, found.look()):
             out(line)
     warn(found.warnings)
+
+
+def _show_all(place: TaskDir, wanted: Collection[str] | None, *, json: bool) -> None:
+    """Show a task and, as an outline, the sub-tasks below it."""
+    from agentctl.operations.subtree import nesting
+
+    told = []
+    for one, level in nesting(place):
+        expand = None if wanted is None else [name for name in wanted if one.agent(name).path.exists()]
+        found = Tree(one, expand=expand)
+        workers = found.look()
+        told.append({"taskId": one.id, "level": level, "workers": [worker.to_json() for worker in workers]})
+        if not json:
+            for line in _lines(one, workers):
+                out("  " * level + line)
+        warn(found.warnings)
+    if json:
+        out_json(told)
 
 
 def _lines(place: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:

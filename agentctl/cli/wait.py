@@ -10,6 +10,7 @@ from typing import Any
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
@@ -75,8 +76,8 @@ def wait_all_command(
 
 
 def _wait(place: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
-    with _shown() as on_change:
-        return wait_all(place, instances, timeout_s=timeout_s, on_change=on_change)
+    with _shown() as on_change, in_foreground(timeout_s) as limit_s:
+        return wait_all(place, instances, timeout_s=limit_s, on_change=on_change)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import STALLED, Status
@@ -60,11 +61,11 @@ def wait_any_command(
     Prints the earliest end or block that this consumer has not been given, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
-    with stop_told(json):
+    with stop_told(json), in_foreground(timeout_seconds) as limit_s:
         wait_any(
             find_task(task, root=root, force=force),
             instances or [],
-            timeout_s=timeout_seconds,
+            timeout_s=limit_s,
             consumer=consumer,
             kinds=_statuses(kinds),
             deliver=_delivery(json),

@@ -52,6 +52,8 @@ def check_answer(body: Mapping[str, Any], answer: str) -> str:
         case _:
             if len(answer) > _LONGEST:
                 raise UsageError(f"the answer is too long: {len(answer)} characters; at most {_LONGEST}")
+            if body.get("idle") and not answer.strip():
+                raise UsageError("the message is empty")
             return answer
 
 

@@ -147,8 +147,9 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     if "driver" in payload:
         worker.driver = _told(payload, "driver", str)
         worker.agent_id = _told(payload, "agentId", str)
-    if "depth" in payload:
+    if "parent" in payload:
         worker.parent = _told(payload, "parent", str)
+    if "depth" in payload:  # In a sub-task the parent is in another one.
         worker.depth = _told(payload, "depth", int, 0)
 
 

@@ -42,6 +42,9 @@ class TreeFacts:
         key, at = (task_id, worker.instance), instant(event.get("ts"))
         if at is None:
             return
+        if event["type"] == ev.RETRYING and key in self._since:
+            self._spans.setdefault(key, []).append(Span(self._since[key], at))
+            self._since[key] = at + _delay(event)
         is_at_work = worker.status is Status.RUNNING and not worker.paused
         if is_at_work:
             self._since.setdefault(key, at)
@@ -77,3 +80,9 @@ class TreeFacts:
                 if worker.is_terminal and worker.driver is not None and at is not None:
                     found.append(End(at, worker.agent, worker.status, worker.reason))
         return found
+
+
+def _delay(event: Event) -> float:
+    """Return how long a worker waits before its next attempt."""
+    delay = event["payload"].get("delaySeconds")
+    return delay if isinstance(delay, (int, float)) and 0 <= delay < 86_400 else 0.0

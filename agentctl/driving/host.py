@@ -7,6 +7,7 @@ that the program prints is on disk before it is looked at.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from collections import deque
@@ -34,6 +35,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.drivers.registry import COMMAND
 from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.idling import Idle
 from agentctl.driving.lines import Lines
@@ -93,11 +95,10 @@ class Host:
             self.loop.add_signal_handler(number, handler)
         try:
             self.program = Program(
-                self.driver.argv(self.order), self.driver.environ(os.environ), self._output, self._errors
+                self.driver.argv(self.order), self.driver.environ(os.environ), self._output, self._errors, self._silent
             )
         except OSError as error:
-            message = f"{self.order.program} could not be started: {error.strerror}; {self.driver.install}"
-            return self._refused(Outcome(reason=Reason.NOT_INSTALLED, message=message))
+            return self._refused(self._not_started(error))
         self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions]) as watch:
             self._watch(watch)
@@ -113,6 +114,14 @@ class Host:
         """End without having started the program."""
         self.recorder.outcome(outcome)
         return _UNHAPPY
+
+    def _not_started(self, error: OSError) -> Outcome:
+        problem = f"{self.order.program} could not be started: {error.strerror}"
+        if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
+            return Outcome(reason=Reason.NOT_INSTALLED, message=f"{problem}; {self.driver.install}")
+        if error.errno == errno.E2BIG:
+            problem += "; a long prompt goes to a program whose definition has promptOnStdin: true"
+        return Outcome(reason=Reason.NOT_STARTED, message=problem)
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback raised: whatever it was, the agent is not left running without anybody who listens."""
@@ -137,6 +146,11 @@ class Host:
         for line in self._lines[1].feed(chunk):
             self._do(self.dialogue.complained(line.rstrip(b"\r\n")))
         self.recorder.flush()
+
+    def _silent(self) -> None:
+        """It has closed its output, and lives: nobody would hear of its end. A command may work on like this."""
+        if self.order.driver != COMMAND:
+            self.patience.hang_up()
 
     def _watch(self, watch: Watch) -> None:
         """Look at answers and messages when the folders tell, and now and then in any case."""
@@ -167,23 +181,31 @@ class Host:
 
         What comes too late for this run stays unread.
         """
-        answer = self.idle.answer()
-        message = {"text": answer} if answer is not None else next_message(self.agent)
-        if message is None:
+        message = next_message(self.agent)
+        if message is None and self.idle.answer() is None:
             return False
-        if not self.idle.wake():
+        text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
+        # Who has no more to do needs no slot.
+        if (text.strip() or not is_last) and not self.idle.take_back():
             self._look_again()
             return False
-        text = str(message.get("text") or "")
+        answer = self.idle.end("it goes on with a message")
+        if answer is not None:
+            self._tell(answer)
+            return True  # The message comes next.
+        if message is not None:
+            self._take(text, is_now=bool(message.get("interrupt")), is_last=is_last)
+        return True
+
+    def _take(self, text: str, *, is_now: bool, is_last: bool) -> None:
         if text.strip():
-            self._tell(text, interrupt=bool(message.get("interrupt")))
-        if answer is None:
-            mark_read(self.agent)
-        if message.get("close"):
+            self._tell(text, interrupt=is_now)
+        mark_read(self.agent)
+        if is_last:
             self.order = self.order._replace(keep=False)
             if self.finished is not None:
+                self.recorder.outcome(self.finished)
                 self.patience.hang_up()
-        return True
 
     def _look_again(self) -> None:
         """Look in a moment, once: who is told in between looks as well, and would look again too."""
@@ -209,7 +231,7 @@ class Host:
         was_idle = self.idle.is_idle
         self.is_interrupted = True
         self.patience.got_on()
-        self.idle.end()
+        self.idle.end("its worker is being stopped")
         self.questions.close_all("its worker is being stopped")
         if was_idle:
             self.patience.hang_up()
@@ -326,7 +348,7 @@ class Host:
             rest = lines.rest()
             if rest and kind == 0:
                 self._line(rest)
-        self.idle.end()
+        self.idle.end("its agent has ended")
         self.questions.close_all("its agent has ended")
         if self.error is not None:
             raise self.error

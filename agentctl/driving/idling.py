@@ -14,9 +14,11 @@ from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.driving.room import when_there_is_room
 from agentctl.operations.asking import Asked, close_question, leave, put_question
-from agentctl.supervision.dispatch import carry_out, dispatch, dispatch_locked
-from agentctl.supervision.slots import IDLE, guest_place, place_of
+from agentctl.supervision.dispatch import carry_out, dispatch_locked
+from agentctl.supervision.idleplaces import come_back
+from agentctl.supervision.slots import IDLE, place_of
 
 
 class Idle:
@@ -41,36 +43,43 @@ class Idle:
             "kind": "input", "question": f"{self.agent.instance} has answered: what next?", "options": [],
             "default": None, "deadlineSeconds": None, "idle": True,
         }  # fmt: skip
-        self._asked = put_question(self.agent, body, None)
-        place = place_of(self.root, self.agent.task.id, self.agent.instance)
-        if place is not None:
-            self._loan = try_lock(self.root.slots / (place + IDLE))
-            dispatch(self.root)
+        self._asked = when_there_is_room(lambda: put_question(self.agent, body, None))
+        when_there_is_room(self._lend)
+
+    def _lend(self) -> None:
+        """Lend the place, and start who may have it. Under the lock: a guest's place is moved, and renamed then."""
+        with locked(self.root.queue_lock):
+            place = place_of(self.root, self.agent.task.id, self.agent.instance)
+            if place is not None and self._loan is None:
+                self._loan = try_lock(self.root.slots / (place + IDLE))
+            done = dispatch_locked(self.root)
+        carry_out(self.root, done)
 
     def answer(self) -> str | None:
         """Return what somebody has answered to "what next?"; None while nobody has."""
         if self._asked is None:
             return None
-        answer = read_quietly(self.agent.answer(self._asked.question_id))
-        return str(answer["answer"]) if answer.get("answer") else None
+        answer = read_quietly(self.agent.answer(self._asked.question_id)).get("answer")
+        return str(answer) if answer and str(answer).strip() else None
 
-    def wake(self) -> bool:
-        """Take the slot back and go on; False while a guest is in it: ask again later."""
+    def take_back(self) -> bool:
+        """Take the slot back; False while a guest is in it: ask again later."""
         if self._asked is None:
             return True
         self._end_loan()
-        if not self._has_place():
-            return False
-        self.end()
-        return True
+        return when_there_is_room(self._has_place)
 
-    def end(self) -> None:
-        """Wait no longer."""
+    def end(self, why: str) -> str | None:
+        """Wait no longer; return what was answered before that."""
         self._end_loan()
-        if self._asked is not None:
-            close_question(self.agent, self._asked.question_id, None, "it goes on with a message")
-            leave(self.agent, self._asked)
-            self._asked = None
+        if self._asked is None:
+            return None
+        asked = self._asked
+        when_there_is_room(lambda: close_question(self.agent, asked.question_id, None, why))
+        answer = self.answer()
+        leave(self.agent, asked)
+        self._asked = None
+        return answer
 
     def _end_loan(self) -> None:
         """Let no new guest in."""
@@ -79,12 +88,10 @@ class Idle:
             self._loan = None
 
     def _has_place(self) -> bool:
-        """Tell whether no guest is in this worker's place; a guest moves to a free slot, if there is one."""
+        """Tell whether nobody works in this worker's place; a guest moves to a free slot, if there is one."""
         with locked(self.root.queue_lock):
             done = dispatch_locked(self.root)
             place = place_of(self.root, self.agent.task.id, self.agent.instance)
-            guest = guest_place(self.root, place) if place is not None else None
+            has_place = place is None or come_back(self.root, place)
         carry_out(self.root, done)
-        if guest is not None:
-            guest.let_go()
-        return place is None or guest is not None
+        return has_place

@@ -21,9 +21,16 @@ OnChunk = Callable[[bytes], None]
 
 
 class Program:
-    """A started program. `ended` resolves to its exit code (-n for signal n) once its output was given."""
+    """A started program. `ended` resolves to its exit code (-n for signal n) once its output was given.
 
-    def __init__(self, argv: list[str], environ: Mapping[str, str], on_output: OnChunk, on_errors: OnChunk) -> None:
+    Args:
+        on_silence: Told when it closes its standard output, and lives.
+    """
+
+    def __init__(
+        self, argv: list[str], environ: Mapping[str, str], on_output: OnChunk, on_errors: OnChunk,
+        on_silence: Callable[[], None],
+    ) -> None:  # fmt: skip
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGCHLD, self._look)
         self.process = subprocess.Popen(
@@ -45,6 +52,7 @@ class Program:
         #: Nothing is said to it any more: it was hung up on, or has closed its input.
         self.is_hung_up = False
         self._outputs = {self.process.stdout.fileno(): on_output, self.process.stderr.fileno(): on_errors}
+        self._stdout, self._on_silence = self.process.stdout.fileno(), on_silence
         os.set_blocking(self._input, False)
         for fd in self._outputs:
             os.set_blocking(fd, False)
@@ -94,7 +102,11 @@ class Program:
     def _shut(self, fd: int) -> None:
         self._loop.remove_reader(fd)
         del self._outputs[fd]
-        if not self._outputs and self.process.returncode is not None:
+        self._look()
+        if self.process.returncode is None:
+            if fd == self._stdout:
+                self._on_silence()
+        elif not self._outputs:
             self._tell_end()
 
     def _look(self) -> None:

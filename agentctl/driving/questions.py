@@ -9,6 +9,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, RowType
 from agentctl.drivers.dialogue import Ask
+from agentctl.driving.room import when_there_is_room
 from agentctl.operations.asking import Asked, close_question, leave, put_question
 
 #: More than a person reads of a request's arguments.
@@ -26,7 +27,8 @@ class OpenQuestions:
     def put(self, ask: Ask) -> None:
         """Put a question on disk; the worker is blocked from now on."""
         if ask.key not in self._open:
-            self._open[ask.key] = (ask, put_question(self.agent, _body(ask), None))
+            body = _body(ask)
+            self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.agent, body, None)))
 
     def answered(self) -> Iterator[tuple[Ask, str]]:
         """Yield what has been answered since, and let go of it."""
@@ -42,7 +44,8 @@ class OpenQuestions:
         """Close a question that nobody needs an answer to."""
         ask, asked = self._open.pop(key, (None, None))
         if ask is not None and asked is not None:
-            close_question(self.agent, asked.question_id, None, why)
+            name = asked.question_id
+            when_there_is_room(lambda: close_question(self.agent, name, None, why))
             leave(self.agent, asked)
 
     def close_all(self, why: str) -> None:
@@ -84,8 +87,10 @@ def _bounded(arguments: Any) -> Any:
         return arguments
     if isinstance(arguments, dict):
         share = _LONGEST_ARGUMENTS // max(1, len(arguments))
-        return {str(key): _cut(value, share) for key, value in arguments.items()}
-    return _cut(arguments, _LONGEST_ARGUMENTS)
+        cut = {str(key): _cut(value, share) for key, value in arguments.items()}
+        if len(json.dumps(cut)) <= 2 * _LONGEST_ARGUMENTS:
+            return cut
+    return _cut(arguments, _LONGEST_ARGUMENTS)  # Too many keys, or too long ones.
 
 
 def _cut(value: Any, limit: int) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from typing import Any
 
 from agentctl.adapters.activitylog import ActivityWriter
@@ -17,11 +16,10 @@ from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
 from agentctl.drivers.dialogue import Outcome
-from agentctl.errors import StorageError
+from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
 
 #: Rows that are seen within this time have one and the same.
 TIME_GRAIN_S = 0.1
-_STORAGE_RETRY_S = 0.5
 _SUMMARY = 2000
 
 
@@ -68,12 +66,12 @@ class Recorder:
         if self._rows:
             lines = b"".join(self._rows)
             self._rows.clear()
-            _when_there_is_room(lambda: self._activity.write(lines))
+            when_there_is_room(lambda: self._activity.write(lines))
 
     def session(self, driver: str, session: str, model: str | None) -> None:
         """Keep what a later `resume` needs."""
         value = {"driver": driver, "session": session, "model": model, "at": now_iso()}
-        _when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
+        when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
 
     def result(self, outcome: Outcome) -> None:
         """Keep what the agent brought; what it declared itself (`report result`) stays."""
@@ -94,7 +92,7 @@ class Recorder:
             "sessionId": outcome.session,
             "touchedFiles": outcome.touched_files,
         }
-        _when_there_is_room(lambda: write_whole(self.agent.result, to_json(value)))
+        when_there_is_room(lambda: write_whole(self.agent.result, to_json(value)))
 
     def outcome(self, outcome: Outcome) -> None:
         """Tell the shim how it ended; `pid` says of which attempt."""
@@ -104,16 +102,7 @@ class Recorder:
             "reason": outcome.reason,
             "message": outcome.message,
         }
-        _when_there_is_room(lambda: write_whole(self.agent.outcome, to_json(value)))
-
-
-def _when_there_is_room(write: Callable[[], None]) -> None:
-    while True:
-        try:
-            write()
-            return
-        except StorageError:
-            time.sleep(_STORAGE_RETRY_S)
+        when_there_is_room(lambda: write_whole(self.agent.outcome, to_json(value)))
 
 
 def _insist(fd: int, data: bytes) -> None:
@@ -125,7 +114,7 @@ def _insist(fd: int, data: bytes) -> None:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            time.sleep(_STORAGE_RETRY_S)
+            time.sleep(STORAGE_RETRY_S)
 
 
 def _size_of(path: str) -> int:

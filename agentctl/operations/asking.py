@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,19 +82,29 @@ def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None)
         lock = hold_alive(agent.asker_lock(name))
         if lock is None:
             raise Refused(f"somebody waits for the answer to {name} already")
-        me = processes.identify(os.getpid())
-        known = read_quietly(agent.question(name))
-        value = known or {"id": name, "askedAt": now_iso(), **body}
-        write_whole(agent.question(name), to_json({**value, "asker": me.to_json() if me else None}))
-        events = []
-        if is_new:
-            payload = {key: value[key] for key in _TOLD if key in value}
-            events.append(event_of(agent, ev.ASKED, payload))
-        if not agent.answer(name).exists():
-            events.append(event_of(agent, ev.BLOCKED, {"id": name}))
-        eventlog.append(agent.task.events, events)
+        try:
+            _put(agent, name, body, is_new=is_new)
+        except BaseException:
+            os.close(lock)
+            if is_new:  # A question that no event tells of would be open for ever.
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(agent.question(name))
+            raise
     poke(agent)
     return Asked(name, lock)
+
+
+def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> None:
+    me = processes.identify(os.getpid())
+    value = read_quietly(agent.question(name)) or {"id": name, "askedAt": now_iso(), **body}
+    write_whole(agent.question(name), to_json({**value, "asker": me.to_json() if me else None}))
+    events = []
+    if is_new:
+        payload = {key: value[key] for key in _TOLD if key in value}
+        events.append(event_of(agent, ev.ASKED, payload))
+    if not agent.answer(name).exists():
+        events.append(event_of(agent, ev.BLOCKED, {"id": name}))
+    eventlog.append(agent.task.events, events)
 
 
 def leave(agent: AgentDir, asked: Asked) -> None:

@@ -1,8 +1,8 @@
-"""Whether a tree of tasks may start more workers: its limits, and the breakers of its agents.
+"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts that rest.
 
-All of it is asked under the queue's lock of the tree's root task, which every start in the tree needs, and counted from
-the logs, in which every worker stands that was ever accepted. So of any number of spawns at once no one gets past a
-limit, and one that is killed on its way leaves nothing counted that was not begun.
+The limits are looked at under the queue's lock of the tree's root task, which every start in the tree needs, and
+counted from the logs, in which every worker stands that was ever accepted. So of any number of spawns at once no one
+gets past a limit, and one that is killed on its way leaves nothing counted that was not begun.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from agentctl.operations.locating import Caller
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
-    from agentctl.supervision.ledger import Ledger
 
 
 def limits_of_tree(root: TaskDir, task: TaskDir, config: TaskConfig) -> Limits:
@@ -55,26 +54,42 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
 
 
 def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
-    """Raise `Refused` for workers that the tree's limits or a breaker leave no room for (under the queue's lock)."""
-    agents = sorted({item.spec.agent for item in prepared if item.spec.order})
-    if not limits.has_budget and not (agents and limits.breaker_failures):
+    """Raise `Refused` for workers that the tree's limits leave no room for (under the queue's lock)."""
+    if not limits.has_budget:
         return
     from agentctl.supervision.ledger import Ledger  # Many tasks are not limited.
 
-    ledger = Ledger(root).update()
-    _refuse_broken(root, limits, ledger, agents)
-    if limits.has_budget:
-        # A command uses no model: what is used up of tokens and money does not concern it.
-        fields = ["max_workers", "max_wall_seconds", *(REPORTED.values() if agents else ())]
-        why = ledger.account().excess(limits, fields, more_workers=len(prepared))
-        if why is not None:
-            raise Refused(f"the tree of {root.id} is at its limit: {why}", hint=f"agentctl usage; {root.task_file}")
+    # A command uses no model: what is used up of tokens and money does not concern it.
+    of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
+    fields = ["max_workers", "max_wall_seconds", *of_models]
+    why = Ledger(root).update().account().excess(limits, fields, more_workers=len(prepared))
+    if why is not None:
+        raise Refused(
+            f"the tree of {root.id} is at its limit: {why}",
+            hint=f"agentctl usage shows who used it up; {root.task_file} has the limit",
+        )
 
 
-def _refuse_broken(root: TaskDir, limits: Limits, ledger: Ledger, agents: Iterable[str]) -> None:
+def refuse_cooling(prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for an agent whose account is left alone after a rate limit: only the queue waits for that."""
+    from agentctl.supervision import cooldown, environment
+
+    folder = environment.store_folder()
+    for account in {item.spec.order.get("account", "") for item in prepared if item.spec.order}:
+        left = cooldown.left(folder, account) if account else 0
+        if left:
+            raise Refused(cooldown.told(account, left), hint="--queue waits until it may be used again")
+
+
+def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for an agent that failed too often in a row."""
+    agents = sorted({item.spec.agent for item in prepared if item.spec.order})
+    if not agents or not limits.breaker_failures:
+        return
     from agentctl.domain.breaker import breakers
+    from agentctl.supervision.ledger import Ledger
 
-    found, now = breakers(ledger.facts.ends()), time.time()
+    found, now = breakers(Ledger(root).update().facts.ends()), time.time()
     for agent in agents:
         breaker = found.get(agent)
         if breaker is not None and breaker.is_open(limits, now):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -256,10 +256,13 @@ def _error(agent: AgentDir, decision: Mapping[str, Any]) -> str:
 def _tail(path: str, size: int) -> str:
     try:
         with open(path, "rb") as file:
-            file.seek(max(0, file.seek(0, 2) - size))
-            return file.read(size).decode(errors="replace").strip()
+            whole = file.seek(0, 2)
+            file.seek(max(0, whole - size))
+            text = file.read(size).decode(errors="replace")
     except OSError:
         return ""
+    _, mark, lines = text.partition("\n") if whole > size else ("", "", text)
+    return (lines if mark or whole <= size else text).strip()
 
 
 def session_results(task: TaskDir, session_id: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> list[TaskResult]:

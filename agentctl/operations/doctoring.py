@@ -22,7 +22,7 @@ from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.configuring import personal_defaults, read_config
-from agentctl.operations.gatecare import examine_gates
+from agentctl.operations.gatecare import examine_accounts, examine_gates
 from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
 from agentctl.operations.programcare import examine_programs
@@ -42,7 +42,7 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
-    findings = [*_machine(), *examine_programs()]
+    findings = [*_machine(), *examine_programs(), *examine_accounts()]
     if root is not None:
         findings += _root(root, fix)
         for task_id in root.task_ids():

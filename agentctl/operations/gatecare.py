@@ -12,9 +12,10 @@ from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
-from agentctl.errors import NotFound
+from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import who
+from agentctl.supervision import cooldown, environment
 from agentctl.supervision.ledger import Ledger
 
 
@@ -31,6 +32,17 @@ def examine_gates(task: TaskDir) -> Iterator[dict[str, Any]]:
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
         next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
         yield {"severity": "warning", "what": what, "where": task.id, "next": next_, "fixed": False}
+
+
+def examine_accounts() -> Iterator[dict[str, Any]]:
+    """Yield a finding for each account of this person that is left alone after a rate limit."""
+    try:
+        accounts = cooldown.all_left(environment.store_folder())
+    except (AgentctlError, OSError):
+        return  # What is wrong with that folder is told elsewhere.
+    for account, left in accounts.items():
+        next_ = "agents in the queue go on by themselves"
+        yield {"severity": "note", "what": cooldown.told(account, left), "where": "", "next": next_, "fixed": False}
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:

@@ -22,7 +22,7 @@ _RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
 _DIALECTS = {"claude": "claude"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
-_START_S = 60
+_START_S = 120
 
 
 def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
@@ -42,6 +42,8 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
         "tool_timeout_sec": _CALL_S,
         "startup_timeout_sec": _START_S,
         "supports_parallel_tool_calls": True,
+        # Codex waits for it before it asks the model, which else would begin without these tools.
+        "required": True,
     }
     return order._replace(
         mcp_servers={**order.mcp_servers, SERVER: server}, permissions=[*order.permissions, dict(_RULE)]

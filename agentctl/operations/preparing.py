@@ -56,6 +56,8 @@ def prepare(
     ordered = _order(task, request, environ)
     argv = ordered.argv if ordered else list(request.argv)
     around.check_program(argv, cwd, environ)
+    if request.reuse:
+        request = _keyed(task, request, ordered, cwd)
     agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
     if isinstance(agent, Spawned):
         return agent
@@ -131,6 +133,13 @@ def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) ->
 _UMASK_LOCK = _thread.allocate_lock()
 
 
+def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: str) -> SpawnRequest:
+    """Return a request under the key that the same work over the same files has."""
+    from agentctl.operations.reusing import key_of  # It asks git.
+
+    return request._replace(key=key_of(task.root, request, ordered.order if ordered else None, cwd))
+
+
 def _umask() -> int:
     with _UMASK_LOCK:
         mask = os.umask(0o077)
@@ -187,9 +196,11 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Age
         known = read_json(path) or {}
         if known:
             agent = task.agent(str(known["agentInstance"]))
-            if _is_begun(agent, processes.identity_from(known.get("spawner"))):
+            is_begun = _is_begun(agent, processes.identity_from(known.get("spawner")))
+            if is_begun and not (request.reuse and _was_in_vain(agent)):
                 return _spawned_of(agent)
-            remove_folder(agent)
+            if not is_begun:
+                remove_folder(agent)
         agent = _take_name(task, request, around)
         try:
             me = processes.identify(os.getpid())
@@ -215,6 +226,11 @@ def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
         for row in eventlog.LogReader(agent.task.events).rows()
     )
     return is_told and settle(agent, judge(agent))
+
+
+def _was_in_vain(agent: AgentDir) -> bool:
+    """Tell whether a worker has ended without what it was for: nobody wants that again."""
+    return bool(read_quietly(agent.exit).get("status", Status.COMPLETED) != Status.COMPLETED)
 
 
 def _spawned_of(agent: AgentDir) -> Spawned:

@@ -61,6 +61,8 @@ class SpawnRequest(NamedTuple):
     retries: int = 0
     retry_delay_seconds: float = 1.0
     key: str | None = None
+    #: The same work over the same files that was done before answers again, instead of being done.
+    reuse: bool = False
     keep_children: bool = False
     #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
     worktree: bool = False
@@ -155,6 +157,8 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"the priority must be from {LOWEST} to {HIGHEST}, not {request.priority}")
     if not 0 <= request.retries <= 1000:
         raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
+    if request.reuse and request.key is not None:
+        raise UsageError("--reuse and --key exclude each other: each says what counts as the same")
     if not 0 <= request.retry_delay_seconds <= 3600:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
 

@@ -12,7 +12,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import load
 from agentctl.errors import NotFound, Refused
-from agentctl.operations.continuing import continued
+from agentctl.operations.continuing import continued, has_spoken
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
 from agentctl.operations.messaging import unread
@@ -31,7 +31,11 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
     """
     check_own(task, os.environ, "resume")
     agent = newest_run(task, instance)
-    return spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
+    spawned = spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
+    if spawned.reused:  # Of two that would continue one session at the same time, one does.
+        other = spawned.agent_instance
+        raise Refused(f"{agent.instance} is continued already, as {other}", hint=f"agentctl send {other} TEXT")
+    return spawned
 
 
 def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
@@ -43,9 +47,10 @@ def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
     for worker in view.workers.values():
         agent = task.agent(worker.instance)
         is_lost = worker.reason in _CRASHES and worker.driver is not None
-        if is_lost and _is_newest(agent, chains) and read_quietly(agent.session).get("session"):
+        if is_lost and _is_newest(agent, chains) and (_session_of(agent) or not has_spoken(agent)):
             requests.append(_request(agent, None, None))
-    return spawn_workers(task, requests, queue=queue) if requests else []
+    spawned = spawn_workers(task, requests, queue=queue) if requests else []
+    return [one for one in spawned if not one.reused]
 
 
 def newest_run(task: TaskDir, name: str) -> AgentDir:
@@ -71,9 +76,14 @@ def _is_newest(agent: AgentDir, chains: dict[str, list[str]]) -> bool:
     return any(chain[-1] == agent.instance for chain in chains.values())
 
 
+def _session_of(agent: AgentDir) -> str:
+    """Return the vendor's session of a run; empty where it has none yet."""
+    return str(read_quietly(agent.session).get("session") or "")
+
+
 def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return what continues a run: the same order, the vendor's session, another prompt."""
-    spec, session = read_quietly(agent.spec), read_quietly(agent.session).get("session")
+    spec, session = read_quietly(agent.spec), _session_of(agent)
     told = spec.get("order")
     if not isinstance(told, dict):
         raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
@@ -82,9 +92,10 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
         raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
     if not agent.has_ended:
         raise Refused(f"{agent.instance} has not ended", hint=f"agentctl send {agent.instance} TEXT")
-    if not session:
+    if not session and has_spoken(agent):
         raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
-    order = continued(agent, order, str(session), [*unread(agent), *([prompt] if prompt else [])])
+    order = continued(agent, order, session, [*unread(agent), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
+    fields["key"] = f"resume:{agent.instance}"
     return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), retries=int(spec.get("retries", 0)), **fields)

@@ -18,7 +18,14 @@ from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
-from agentctl.operations.budgeting import admit, limits_of_tree, refuse_elsewhere, refuse_unreported
+from agentctl.operations.budgeting import (
+    admit,
+    limits_of_tree,
+    refuse_broken,
+    refuse_cooling,
+    refuse_elsewhere,
+    refuse_unreported,
+)
 from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_in, refuse_if_barred, true_caller
 from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, who
@@ -99,6 +106,9 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         must_queue = queue or any(item.spec.after for item in prepared)
         limits = limits_of_tree(root, task, config)
         refuse_unreported(limits, prepared)
+        refuse_broken(root, limits, prepared)
+        if not must_queue:
+            refuse_cooling(prepared)
         done = _admit(root, task, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)

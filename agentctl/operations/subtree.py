@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.config import cached
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.projection import TaskView
+
+#: A forged circle of tasks ends there; no honest tree is as deep.
+_DEEPEST = 64
 
 
 def subtree(task: TaskDir) -> list[TaskDir]:
@@ -21,6 +24,16 @@ def subtree(task: TaskDir) -> list[TaskDir]:
                 seen.add(below.id)
                 found.append(below)
     return found
+
+
+def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
+    """Yield a task and all below it as an outline: each task, how deep it stands, then what is below it."""
+    yield task, level
+    if level < _DEEPEST:
+        view = TaskView()
+        view.apply(eventlog.LogReader(task.events).read_new())
+        for below in subtasks_of(task, view.subtasks):
+            yield from nesting(below, level + 1)
 
 
 def subtasks_of(task: TaskDir, told: Iterable[str]) -> list[TaskDir]:

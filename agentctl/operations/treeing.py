@@ -13,6 +13,7 @@ from agentctl.domain.activityview import Node, view_of
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
+from agentctl.operations.observing import observed_rows
 
 #: Of an expanded group, so many of what has ended; `earlier` tells of the rest.
 KEPT = 200
@@ -73,6 +74,7 @@ class Tree:
     def look(self) -> list[WorkerTree]:
         """Return the workers, each behind the one that started it."""
         rows, self.warnings = list_workers(self.task)
+        rows += observed_rows(self.task)
         parents = {row["agentInstance"]: row["parent"] for row in rows}
         by_name = {row["agentInstance"]: row for row in rows}
         return [self._tree(by_name[name], depth) for name, depth in _in_order(parents, self._instance)]
@@ -96,7 +98,7 @@ class Tree:
                     watched.add(name)
                 trees = self.look()
                 yield trees
-                if all(tree.has_ended for tree in trees):
+                if all(tree.has_ended or tree.row.get("observed") for tree in trees):
                     return
                 watch.sleep(_TICK_S)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
@@ -23,15 +24,16 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
+from agentctl.shim.cooling import Cooling
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wallclock import WallClock
-from agentctl.supervision import environment, failpoints, kinship
+from agentctl.supervision import cooldown, environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.endings import Ending, decide, log_size, publish
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.offspring import Offspring, wake_parent
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import Ticket, remove_ticket
+from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, remove_ticket
 
 if TYPE_CHECKING:
     from agentctl.shim.watching import Outcome
@@ -90,6 +92,7 @@ class Guard:
         self.was_refused = False
         self.offspring = Offspring(self.agent, root, folder)
         self.wall = WallClock(root)
+        self.folder = folder
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -125,6 +128,8 @@ class Guard:
             self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})
             return False
         self.spec = read_spec(self.agent.spec)
+        account = cooldown.account_of(self.agent) if self.spec.order is not None else ""
+        self.cooling = Cooling(self.agent, self.root, self.folder, account)
         control = self._open_control()
         try:
             return self._attempts(control)
@@ -148,9 +153,14 @@ class Guard:
         while True:
             ending, kept = self._one_attempt(control, self.attempt)
             tried_again = _TRIED_AGAIN if self.spec.order is None else _AGENT_TRIED_AGAIN
-            if ending.reason not in tried_again or self.attempt > self.spec.retries or self.agent.cancel.exists():
-                break
             try:
+                if not self.agent.cancel.exists() and (pause := self.cooling.begin(ending)):
+                    self._put_aside(ending, pause)
+                    self.attempt += 1
+                    continue
+                own_attempts = self.attempt - self.cooling.times
+                if ending.reason not in tried_again or own_attempts > self.spec.retries or self.agent.cancel.exists():
+                    break
                 if not self._wait_for_next(control, ending, self.attempt):
                     ending = self._cancelled_ending(self.attempt)
                     break
@@ -162,20 +172,19 @@ class Guard:
 
     def _outlast(self, control: int) -> list[str]:
         """Outlast the workers that this one has started, as its task says; return those that it left behind."""
+        return self.offspring.outlast(partial(self._rest, control), self._event)
 
-        def rest(seconds: float) -> None:
-            wait_readable([self.wakeups.fd, control], seconds)
-            self.wakeups.drain(control)
-            self.debt.pay_if_due()
-
-        return self.offspring.outlast(rest, self._event)
+    def _rest(self, control: int, seconds: float) -> None:
+        wait_readable([self.wakeups.fd, control], seconds)
+        self.wakeups.drain(control)
+        self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
         if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
             return self._cancelled_ending(number), False
-        excess = self.wall.broken()
-        if excess is not None:
-            return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number), False
+        held_up = self._held_up(control, number)
+        if held_up is not None:
+            return held_up, False
         try:
             unborn = fork_worker(self.agent, self.spec, self._environ())
         except (BirthError, OSError) as error:
@@ -201,6 +210,22 @@ class Guard:
         watched.abandoned = self.abandoned
         outcome = watched.watch()
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
+
+    def _held_up(self, control: int, number: int) -> Ending | None:
+        """Wait until the account may be used; return the ending of a worker that is not to be begun any more."""
+        left = self.cooling.left()
+        if left:
+            message = cooldown.told(self.cooling.account, left)
+            if number == 1 and self.ticket.environment == NO_ENVIRONMENT:
+                return self._unstarted(message, number)  # Its spawn was not to wait.
+            self.answer({"error": message, "status": Status.QUEUED})
+            self.cooling.wait(partial(self._rest, control), self.agent.cancel.exists)
+            if self.agent.cancel.exists():
+                return self._cancelled_ending(number)
+        excess = self.wall.broken()
+        if excess is not None:
+            return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
+        return None
 
     def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
         """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
@@ -254,15 +279,9 @@ class Guard:
 
     def _wait_for_next(self, control: int, ending: Ending, attempt: int) -> bool:
         """Wait out the pause before the next attempt; False where a cancel came first."""
-        pause = min(self.spec.retry_delay_s * 2 ** (attempt - 1), _LONGEST_BACK_OFF_S) * _jitter()
-        write_whole(self.agent.attempt_exit(attempt), to_json(ending.to_json()))
-        payload = {
-            "attempt": attempt + 1,
-            "reason": ending.reason,
-            "exitCode": ending.exit_code,
-            "delaySeconds": round(pause, 3),
-        }
-        self._event(ev.RETRYING, payload)
+        again = attempt - self.cooling.times - 1
+        pause = min(self.spec.retry_delay_s * 2**again, _LONGEST_BACK_OFF_S) * _jitter()
+        self._put_aside(ending, pause)
         until = monotonic() + pause
         while not self.agent.cancel.exists():
             left = until - monotonic()
@@ -271,6 +290,17 @@ class Guard:
             wait_readable([self.wakeups.fd, control], left)
             self.wakeups.drain(control)
         return False
+
+    def _put_aside(self, ending: Ending, pause: float) -> None:
+        """Keep the end of an attempt that is followed by another one, and tell of it."""
+        write_whole(self.agent.attempt_exit(self.attempt), to_json(ending.to_json()))
+        payload = {
+            "attempt": self.attempt + 1,
+            "reason": ending.reason,
+            "exitCode": ending.exit_code,
+            "delaySeconds": round(pause, 3),
+        }
+        self._event(ev.RETRYING, payload)
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""

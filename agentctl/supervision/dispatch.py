@@ -19,15 +19,14 @@ from agentctl.errors import NoFreeSlot
 from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
+from agentctl.supervision.idleplaces import count_idle, idle_place
 from agentctl.supervision.kinship import ancestors
 from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
-    count_idle,
     describe_taken,
     guest_place,
     guests_of,
-    idle_place,
     move_guests,
     place_of,
     starting_of,

@@ -9,6 +9,7 @@ from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
+from agentctl.supervision.cooldown import account_of, waited_for
 from agentctl.supervision.endings import Ending, decide, is_over, publish
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
@@ -37,11 +38,14 @@ def ready_tickets(
     """
     waiting = [ticket for ticket in queue if ticket.waits] if some_wait(queue) else []
     held_back = _end_hopeless(root, waiting, removed)
+    cooling = waited_for(root)
     for ticket in queue:
         worker = (ticket.task_id, ticket.instance)
         if ticket in held_back or worker in starting:
             continue
         agent = root.sibling(ticket.task_id).agent(ticket.instance)
+        if cooling and account_of(agent) in cooling:
+            continue  # Another one of its tree waits for the account, and will dispatch when it may be used.
         why = _never(agent, ticket, worker in given)
         if why is not None:
             _refuse(root, ticket, agent, Reason.NOT_STARTED, why)

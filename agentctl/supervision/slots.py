@@ -115,6 +115,7 @@ def move_guests(root: TaskDir, found: Survey) -> None:
 
     The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
     """
+    _close_gaps(root)
     for place in list(found.free):
         slot = _path_of(root, place)
         guests = [name for name in guests_of(root) if _is_taken(root, name)]
@@ -123,11 +124,26 @@ def move_guests(root: TaskDir, found: Survey) -> None:
         # The slot's own guest first: another one's guest would take that one's name.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
-        os.rename(root.slots / name, slot)
+        _move(root, name, slot.name)
         os.close(place.fd)
-        for below in [other for other in _names(root) if other.startswith(name + ".")]:
-            os.rename(root.slots / below, root.slots / (slot.name + below[len(name) :]))
         found.taken.append(read_occupant(slot) or Occupant("", "?"))
+
+
+def _close_gaps(root: TaskDir) -> None:
+    """Move a guest up whose host, a guest itself, has ended: it uses the right to run that the first lends."""
+    for name in sorted(guests_of(root), key=len):
+        host = name.removesuffix(GUEST)
+        if host.endswith(GUEST) and _is_taken(root, name) and not _is_taken(root, host):
+            _move(root, name, host)
+            _close_gaps(root)
+            return
+
+
+def _move(root: TaskDir, name: str, to: str) -> None:
+    """Move who is in a place, and what it lends."""
+    os.rename(root.slots / name, root.slots / to)
+    for below in [other for other in _names(root) if other.startswith(name + ".")]:
+        os.rename(root.slots / below, root.slots / (to + below[len(name) :]))
 
 
 def _is_taken(root: TaskDir, name: str) -> bool:
@@ -170,33 +186,6 @@ def guest_place(root: TaskDir, place: str) -> Place | None:
         os.close(fd)
         return None
     return Place(fd)
-
-
-def idle_place(root: TaskDir) -> Place | None:
-    """Take the place that an idle agent lends to anybody; None where there is none."""
-    for name in _names(root):
-        if name.endswith(IDLE):
-            held = try_lock(root.slots / name)
-            if held is not None:
-                os.close(held)
-            elif (place := guest_place(root, name.removesuffix(IDLE))) is not None:
-                return place
-    return None
-
-
-def count_idle(root: TaskDir) -> int:
-    """Return how many places idle agents lend that nobody is in."""
-    count = 0
-    for name in _names(root):
-        if name.endswith(IDLE):
-            held = try_lock(root.slots / name)
-            place = guest_place(root, name.removesuffix(IDLE)) if held is None else None
-            if held is not None:
-                os.close(held)
-            if place is not None:
-                place.let_go()
-                count += 1
-    return count
 
 
 def describe_taken(taken: list[Occupant]) -> str:

@@ -1,4 +1,4 @@
-"""How an agent ended by its driver's own word: that is on disk before the driver ends, and counts whoever was killed then."""
+"""How an agent ended by its driver's own word: on disk before the driver ends, it counts whoever is killed then."""
 
 from __future__ import annotations
 

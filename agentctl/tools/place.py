@@ -86,7 +86,9 @@ class Place:
         return str(told or os.getcwd())
 
     def find(self, name: str) -> AgentDir:
-        """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task, `TASK/INSTANCE`.
+        """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task.
+
+        `TASK/INSTANCE` names a worker of a sub-task.
 
         Raises:
             NotFound: There is none, or it is not below the caller.

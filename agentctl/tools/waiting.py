@@ -95,6 +95,8 @@ def _answer(place: Place, targets: Collection[Target], sight: Sight, told: Given
     if fresh:
         share = share_of(len(fresh))
         answer["results"] = {target.id: _result(place, target, one, share) for target, one in fresh.items()}
+    if not targets and not unknown:
+        answer["note"] = "there is nobody to wait for: nothing was started"
     return answer | {"still_running": [name for name in left if name not in status], "cursor": _cursors.after(known)}
 
 

@@ -130,10 +130,14 @@ class Lab:
         return run("interact", "respond", instance, answer)
 
     def cancel(self, instance: str) -> None:
-        """Cancel a worker; a second later nothing of it is alive."""
+        """Cancel a worker; a second later nothing of it is alive. Its shim may take a busy machine's time to leave."""
         told = run("cancel", "--json", instance, timeout=PATIENCE_S).json
         assert (told["cancelled"], told["status"], told["survivors"]) == (True, "cancelled", []), told
-        wait_until(self.processes, timeout_s=1, what="nothing to be alive", accept=lambda left: not left)
+        wait_until(self._all_but_shims, timeout_s=1, what="nothing to be alive", accept=lambda left: not left)
+        wait_until(self.processes, what="no shim to be alive", accept=lambda left: not left)
+
+    def _all_but_shims(self) -> list[psutil.Process]:
+        return [process for process in self.processes() if "/agentctl/shim/" not in " ".join(_command_line(process))]
 
     def kill(self, instance: str, victims: str) -> None:
         """SIGKILL the driver of a worker, or all of it with its shim, and wait until that is seen."""

@@ -16,6 +16,7 @@ MANY = 10
 @pytest.mark.parametrize("status", REASONS)
 def test_error(lab: Lab, status: int) -> None:
     """Error {status} of the model's API."""
+    lab.configure(cooldownSeconds=0)
     agent = lab.spawn(f"fail={status}")
     assert lab.failed(agent) == REASONS[status]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ready import made_once
 from tests.support import run, start, worker
 
 #: Sets a colour, the title and a C1 control, rings the bell, goes back in the line; and is not all UTF-8.
@@ -20,11 +21,15 @@ HOSTILE_BYTES = b"a\x1b[31mred\x1b]0;title\x07\xc2\x9bx\rb\xff\n"
 
 
 @pytest.fixture
-def hostile(root: Path) -> Path:
+def hostile(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A worker, `a1`, whose name is the only harmless thing about it."""
+    made_once(tmp_path_factory, make_hostile)
+    return root
+
+
+def make_hostile() -> None:
     run("new", "Title \x1b[31m and \u202e more", "--id", "t1")
     run("spawn", "--wait", "--name", "a1", "--", "/bin/sh", "-c", f"printf '{HOSTILE}'; : \x1b[1m\x9b")
-    return root
 
 
 def on_a_terminal(*args: str, width: int = 80, env: dict[str, str | None] | None = None) -> tuple[int, bytes]:

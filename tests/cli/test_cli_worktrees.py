@@ -10,7 +10,7 @@ import pytest
 
 from tests.repositories import branches, commit, git, new_repository, record, worktrees
 from tests.steps import Task, new_task, spawn
-from tests.support import Completed, run, worker
+from tests.support import Completed, alike, run, worker
 from tests.terminal import on_a_terminal
 
 
@@ -45,9 +45,9 @@ UNCOMMITTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("line", UNCOMMITTED.values(), ids=UNCOMMITTED)
-def test_uncommitted_work_is_not_removed(task: Task, repository: Path, line: str) -> None:
-    work(repository, line)
+@pytest.mark.parametrize("kind", ["new", "own repository", *alike("changed", "in a new folder", "deleted", "staged")])
+def test_uncommitted_work_is_not_removed(task: Task, repository: Path, kind: str) -> None:
+    work(repository, UNCOMMITTED[kind])
     assert state() == "uncommitted"
     assert "holds uncommitted work" in refused().err
     assert worktrees(repository) == [record(task, "a")["path"]]
@@ -60,9 +60,9 @@ UNMERGED = {
 }
 
 
-@pytest.mark.parametrize("line", UNMERGED.values(), ids=UNMERGED)
-def test_unmerged_work_is_not_removed_and_it_is_said_how_to_merge(task: Task, repository: Path, line: str) -> None:
-    work(repository, line)
+@pytest.mark.parametrize("kind", ["on what it left", *alike("on its branch", "without a branch")])
+def test_unmerged_work_is_not_removed_and_it_is_said_how_to_merge(task: Task, repository: Path, kind: str) -> None:
+    work(repository, UNMERGED[kind])
     assert state() == "unmerged"
     said = refused().err
     assert "holds unmerged work: 1 commits" in said

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.life import known, living, read
+from tests.life import known, living, read, set_config
 from tests.steps import Task, new_task, row, statuses
 from tests.support import WORKERS, Completed, run, start, wait_until
 
@@ -192,8 +192,7 @@ def test_lost_agents_are_continued(task: Task) -> None:
     [("cut", "truncated"), ("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "rate_limited")],
 )
 def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: str) -> None:
-    config = task.path / "task.yaml"
-    config.write_text(config.read_text(encoding="utf-8").replace("config: {", "config: {retryCeilingSeconds: 0.3, "))
+    set_config(task, retryCeilingSeconds=0.3, cooldownSeconds=0)
     agent(prompt)
     end = ends()
     assert (end["status"], end["reason"]) == ("failed", reason)
@@ -201,6 +200,7 @@ def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: s
 
 
 def test_a_rate_limit_is_tried_again_in_the_same_session(task: Task, tmp_path: Path) -> None:
+    set_config(task, cooldownSeconds=0)
     agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "0.05")
     end = ends()
     assert (end["status"], end["attempt"]) == ("completed", 2)

@@ -1,4 +1,4 @@
-"""At stake: a Python program delegates as a terminal does: each result in its place, nobody lost, nobody left behind."""
+"""At stake: a Python program delegates as a terminal does: each result in its place, nobody lost or left behind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ import pytest
 import agentctl
 from agentctl import Question, TaskExecutor, TaskResult
 from agentctl.api import executor as executor_module
+from agentctl.operations import delegating
 from tests.life import kill_shims, leader_of
-from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
-from tests.support import run, start, wait_until, worker
+from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses
+from tests.support import run, wait_until, worker
 
 ECHO = """---
 name: echo
@@ -129,6 +130,18 @@ def test_one_that_cannot_be_executed_takes_nothing_from_the_others(task: Task, t
     assert (results[0].result, results[2].result) == ("1", "3")
     assert "not_started" in (results[1].error or "")
     assert len(task.events("agent.queued")) == 3, "nobody was started twice"
+
+
+def test_one_worker_for_two_tasks_with_the_same_key_answers_both(task: Task) -> None:
+    async def main() -> list[TaskResult]:
+        async with TaskExecutor() as executor:
+            first = asyncio.ensure_future(executor.execute_task("one", argv=["/bin/echo", "1"], key="k"))
+            other = asyncio.ensure_future(executor.execute_task("other", argv=["/bin/echo", "2"], key="k"))
+            return [await first, await other, await executor.execute_task("late", argv=["/bin/echo", "3"], key="k")]
+
+    results = asyncio.run(main())
+    assert [(one.objective, one.result) for one in results] == [("one", "1"), ("other", "1"), ("late", "1")]
+    assert len(statuses()) == 1
 
 
 def test_a_long_answer_is_cut_with_a_mark(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +257,7 @@ def test_a_call_that_is_aborted_before_it_starts_creates_nobody(task: Task) -> N
 
 def test_a_call_that_is_aborted_while_it_starts_is_cancelled(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, gate = threading.Event(), threading.Event()
-    real = executor_module.delegate
+    real = delegating.delegate
 
     def held_up(*args: Any) -> Any:
         begun.set()
@@ -406,7 +419,7 @@ def test_a_parent_that_is_cancelled_waits_no_longer_and_its_child_goes_with_it(t
 
 
 def test_a_parent_that_was_paused_leaves_its_child_at_work(task: Task) -> None:
-    spawn(worker("delegates", "--", *FOREVER), "--keep-children", name="parent")
+    spawn(worker("delegates", "--", *FOREVER), name="parent")
     task.has("agent.started", "child")
     run("pause", "parent")
     run("unpause", "parent")
@@ -466,7 +479,7 @@ def test_importing_the_package_loads_nothing_and_offers_all() -> None:
         "print(all(getattr(agentctl, name) for name in agentctl._OFFERED), 'TaskExecutor' in dir(agentctl))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["['agentctl']", "True True"]
+    assert done.stdout.splitlines() == ["['__future__', 'agentctl']", "True True"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         agentctl.nothing  # type: ignore[attr-defined]  # noqa: B018
 

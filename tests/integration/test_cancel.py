@@ -23,7 +23,7 @@ from tests.life import (
     state_of,
 )
 from tests.steps import new_task, spawn, statuses
-from tests.support import PROGRAM, environment, run, start, wait_until, worker
+from tests.support import PROGRAM, alike, environment, run, start, wait_until, worker
 
 #: Counts the SIGINTs that it is sent in a file, a byte each, and stays.
 COUNTS = """
@@ -106,7 +106,7 @@ def test_a_second_and_shorter_cancel_hurries_the_first(root: Path) -> None:
     assert is_settled(task, "a")["signal"] == "SIGKILL"
 
 
-@pytest.mark.parametrize("stopped_by", ["signal", "pause"])
+@pytest.mark.parametrize("stopped_by", ["signal", *alike("pause")])
 def test_a_stopped_worker_is_continued_so_that_it_can_end(root: Path, stopped_by: str) -> None:
     task = new_task(grace=20)
     spawn(worker("sleeps", 60), name="a")

@@ -15,7 +15,7 @@ import pytest
 from agentctl.adapters.mounts import network_file_system
 from tests.ready import ENDED, ended_task
 from tests.steps import Task, kill, new_task, spawn, statuses
-from tests.support import run, start_argv, wait_until, worker
+from tests.support import alike, run, start_argv, wait_until, worker
 
 
 @pytest.fixture
@@ -48,12 +48,7 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("spec.json", b""),
-        ("exit.json", b"{"),
-        ("worker.json", b"[]"),
-        ("shim.json", b'"x"'),
-    ],
+    [("exit.json", b"{"), *alike(("spec.json", b""), ("worker.json", b"[]"), ("shim.json", b'"x"'))],
     ids=repr,
 )
 def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Task, name: str, content: bytes) -> None:
@@ -71,7 +66,7 @@ def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Tas
     assert [one for one in findings() if one["severity"] == "error"] == []
 
 
-@pytest.mark.parametrize("content", [b'{"status": "exploded"}', b"{}"], ids=repr)
+@pytest.mark.parametrize("content", [b'{"status": "exploded"}', *alike(b"{}")], ids=repr)
 def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -> None:
     """Also where the log does not tell the end: nothing may be made up, and no command may fail over it."""
     (task.agent("a2") / "exit.json").write_bytes(content)

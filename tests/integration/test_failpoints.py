@@ -12,7 +12,7 @@ import pytest
 
 from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready, state_of
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import Completed, run, start, wait_until, worker
+from tests.support import Completed, alike, run, start, wait_until, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
@@ -42,8 +42,8 @@ STARTS = {
     "shim.before-release": ("completed", 1),
 }
 
-#: Each much like its neighbour: these are tried by `make soak` only.
-ALIKE = ("spawn.after-mkdir", "shim.after-fork", "shim.after-sweep", "shim.after-end-event")
+#: One of each kind of them; the others, each much like a neighbour, are tried by `make soak` only.
+TURNS = ("spawn.after-ticket", "shim.after-started", "shim.after-gate", "shim.after-exit-file")
 
 
 def marks(file: Path) -> list[str]:
@@ -84,9 +84,7 @@ def drain() -> dict[str, str]:
     return given
 
 
-@pytest.mark.parametrize(
-    "failpoint", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in STARTS]
-)
+@pytest.mark.parametrize("failpoint", [*TURNS, *alike(*(name for name in STARTS if name not in TURNS))])
 def test_a_spawn_into_the_queue_killed_at_any_turn(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     ran = tmp_path / "ran"
@@ -119,7 +117,7 @@ def _shim_lives(task: Task) -> bool:
     return path.exists() and b"shim/__main__.py" in path.read_bytes()
 
 
-@pytest.mark.parametrize("failpoint", ["spawn.after-queued", "dispatch.after-launch"])
+@pytest.mark.parametrize("failpoint", ["dispatch.after-launch", *alike("spawn.after-queued")])
 def test_a_spawn_killed_with_its_environment_leaves_a_worker_that_is_told_as_not_started(
     root: Path, tmp_path: Path, failpoint: str
 ) -> None:
@@ -136,7 +134,7 @@ def test_a_spawn_killed_with_its_environment_leaves_a_worker_that_is_told_as_not
     assert task.tickets() == []
 
 
-@pytest.mark.parametrize("failpoint", ["shim.locked", "shim.after-fork", "shim.after-identity"])
+@pytest.mark.parametrize("failpoint", ["shim.after-identity", *alike("shim.locked", "shim.after-fork")])
 def test_a_shim_killed_before_the_start_is_told_by_spawn(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     ran = tmp_path / "ran"
@@ -150,7 +148,7 @@ def test_a_shim_killed_before_the_start_is_told_by_spawn(root: Path, tmp_path: P
     assert drain() == {"a": "failed", "b": "completed"}
 
 
-@pytest.mark.parametrize("failpoint", ["shim.after-started", "shim.after-ticket"])
+@pytest.mark.parametrize("failpoint", ["shim.after-ticket", *alike("shim.after-started")])
 def test_spawn_does_not_say_running_of_what_was_never_executed(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     said = killed_spawn(failpoint, marks(tmp_path / "ran"))
@@ -194,7 +192,7 @@ def test_a_shim_killed_at_the_gate_with_a_tree_to_come_leaves_nothing_alive(root
     assert not (tmp_path / "pids").exists()
 
 
-@pytest.mark.parametrize("supervised", [True, False], ids=["supervised", "unsupervised"])
+@pytest.mark.parametrize("supervised", [False, *alike(True)], ids=["unsupervised", "supervised"])
 def test_a_cancel_killed_after_its_request_takes_effect_or_can_be_said_again(
     root: Path, tmp_path: Path, supervised: bool
 ) -> None:
@@ -247,7 +245,7 @@ def test_a_responder_killed_after_its_answer_has_answered(root: Path) -> None:
     assert run("interact", "list", "--json").json == []
 
 
-@pytest.mark.parametrize("failpoint", ["wait.after-claim", "wait.after-print"])
+@pytest.mark.parametrize("failpoint", ["wait.after-print", *alike("wait.after-claim")])
 def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoint: str) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.life import Known, is_settled, kill_shims, known, leader_of, lives, living, read, says_ready, state_of
-from tests.steps import Task, new_task, row, spawn, statuses
+from tests.steps import Task, new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, environment, run, wait_until, worker
 
 #: A session leader and its child, which share a process group and write down every signal that reaches them.
@@ -98,7 +98,11 @@ def forgeries(them: Strangers, mine: Known) -> dict[str, dict[str, Any]]:
 def test_forged_identities_make_nobody_signal_a_stranger(strangers: Strangers) -> None:
     names = list(forgeries(strangers, strangers.leader))
     task = new_task(cap=len(names), grace=0.05)
-    mine = {name: orphan(task, name) for name in names}
+    spawn_batch({"name": name, "argv": worker("sleeps", 60)} for name in names)
+    for name in names:
+        says_ready(task, name)
+    mine = {name: leader_of(task, name) for name in names}
+    kill_shims(task, *names)
     for name in names:
         forge(task.agent(name) / "worker.json", **forgeries(strangers, mine[name])[name])
     assert set(statuses()) == set(names)

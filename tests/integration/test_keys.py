@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import new_task, spawn, spawn_batch, statuses
-from tests.support import run, start, worker
+from tests.support import alike, run, start, worker
 
 
 def test_the_same_key_twice_starts_one_worker_and_answers_with_it(root: Path, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_spawner_killed_on_the_way_leaves_its_key_to_the_next(root: Path) -> N
     assert statuses() == {"a": "completed"}
 
 
-@pytest.mark.parametrize("point", ["spawn.after-ticket", "spawn.after-queued", "dispatch.after-launch"])
+@pytest.mark.parametrize("point", ["dispatch.after-launch", *alike("spawn.after-ticket", "spawn.after-queued")])
 def test_a_spawner_killed_later_has_one_worker_that_runs_once_or_never(root: Path, tmp_path: Path, point: str) -> None:
     task = new_task()
     argv = ["sh", "-c", f"echo ran >> {tmp_path / 'notes'}"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agent_steps import agent_world, plays
 from tests.life import read, set_config
-from tests.steps import Task, new_task, statuses
-from tests.support import WORKERS, Completed, run, wait_until, worker
+from tests.steps import Task, statuses
+from tests.support import Completed, run, wait_until, worker
 
 #: Answers, having used this much.
 PLAY = """
@@ -32,25 +34,13 @@ def spend(tokens, dollars, text="done"):
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     """Make a task, in a world where one agent program is installed."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    claude = programs / "claude"
-    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
-    claude.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    return new_task(cap=3, grace=1)
+    return agent_world(tmp_path, monkeypatch, cap=3)
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> Any:
+def play(tmp_path: Path) -> Callable[[str], str]:
     """Return what makes a prompt that lets the agent program do something."""
-
-    def made(script: str) -> str:
-        file = tmp_path / f"play-{len(list(tmp_path.iterdir()))}.py"
-        file.write_text(PLAY + script, encoding="utf-8")
-        return f"play {file}"
-
-    return made
+    return lambda script: plays(tmp_path, PLAY + script)
 
 
 def agent(prompt: str, name: str, *options: str | Path, check: bool = True) -> Completed:
@@ -62,6 +52,13 @@ def ends(name: str) -> dict[str, Any]:
     """Wait for a worker's end; return the decision."""
     run("wait", name, check=False)
     found: dict[str, Any] = run("show", name, "--json").json["exit"]
+    return found
+
+
+def read_result(task: Task, name: str) -> dict[str, Any]:
+    """Wait for a worker's end; return its result."""
+    ends(name)
+    found: dict[str, Any] = read(task.agent(name) / "result.json")
     return found
 
 
@@ -94,7 +91,9 @@ def test_a_spawn_that_is_killed_on_its_way_takes_nothing_away(task: Task) -> Non
     run("wait", "only")
 
 
-def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refused(task: Task, play: Any) -> None:
+def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refused(
+    task: Task, play: Callable[[str], str]
+) -> None:
     set_config(task, maxTokens=100)
     agent(play("spend(60, 0)"), "a")
     assert ends("a")["status"] == "completed"
@@ -109,7 +108,9 @@ def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refu
     run("wait", "command")
 
 
-def test_a_queued_agent_that_finds_nothing_left_is_not_run(task: Task, play: Any, tmp_path: Path) -> None:
+def test_a_queued_agent_that_finds_nothing_left_is_not_run(
+    task: Task, play: Callable[[str], str], tmp_path: Path
+) -> None:
     set_config(task, maxTokens=100, maxConcurrentAgents=1)
     gate = tmp_path / "gate"
     agent(play(f"import os\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)\nspend(100, 0)"), "a")
@@ -119,7 +120,7 @@ def test_a_queued_agent_that_finds_nothing_left_is_not_run(task: Task, play: Any
     assert not (tmp_path / "b").exists()
 
 
-def test_money_is_reserved_handed_on_and_charged(task: Task, play: Any) -> None:
+def test_money_is_reserved_handed_on_and_charged(task: Task, play: Callable[[str], str]) -> None:
     set_config(task, maxCostUsd=2)
     agent("hang", "a", "--max-budget-usd", "1.5")
     wait_until((task.agent("a") / "session.json").exists, what="a to work")
@@ -134,13 +135,6 @@ def test_money_is_reserved_handed_on_and_charged(task: Task, play: Any) -> None:
     assert told["total"]["costUsd"] == 2.5
     assert told["reservedUsd"] == 0
     assert "maxCostUsd is 2: 2.5 are used up" in agent("say no", "e", check=False).err
-
-
-def read_result(task: Task, name: str) -> dict[str, Any]:
-    """Wait for a worker's end; return its result."""
-    ends(name)
-    found: dict[str, Any] = read(task.agent(name) / "result.json")
-    return found
 
 
 def test_a_unit_that_the_program_does_not_report_refuses_the_start(task: Task) -> None:
@@ -184,13 +178,28 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
     assert run("list", "--task", "other", "--json").json == []
 
 
-def test_usage_tells_workers_agents_tasks_and_the_tree(task: Task, play: Any) -> None:
+def test_sub_tasks_share_the_limits_of_their_root(task: Task, play: Callable[[str], str]) -> None:
+    set_config(task, maxWorkers=3, maxTokens=100)
+    run("subtask", "general", "First", "--intent", play("spend(60, 0)"))
+    failed = run("subtask", "general", "Second", "--intent", play("spend(60, 0); time.sleep(60)"), check=False)
+    assert "budget" in failed.out + failed.err
+    refused = run("subtask", "general", "Third", check=False)
+    assert refused.code == 1
+    assert "maxTokens is 100: 120 are used up" in refused.out + refused.err
+    told = run("usage", "--json").json
+    assert (told["total"]["workers"], told["left"]) == (2, {"maxTokens": 0, "maxWorkers": 1})
+    assert [row["output"] for row in told["tasks"]] == [0, 60, 60]
+    assert run("usage", "--no-recursive", "--json").json["workers"] == []
+
+
+def test_usage_tells_workers_agents_tasks_and_the_tree(task: Task, play: Callable[[str], str]) -> None:
     agent(play("spend(7, 0.5)"), "a")
     agent("say hello", "b")
     run("spawn", "--name", "c", "--", "true")
     run("wait-all")
     told = run("usage", "--json").json
-    assert [(row["agentInstance"], row["output"], row["costUsd"]) for row in told["workers"]][0] == ("a", 7, 0.5)
+    first = told["workers"][0]
+    assert (first["agentInstance"], first["output"], first["costUsd"]) == ("a", 7, 0.5)
     assert {row["agent"]: row["workers"] for row in told["agents"]} == {"general": 2, "command": 1}
     assert told["tasks"][0]["output"] == told["total"]["output"] == 12
     assert (told["limits"], told["left"]) == ({}, {})

@@ -30,7 +30,7 @@ def rows(*options: str) -> dict[str, dict[str, Any]]:
 
 def running(task: Task, instance: str = "shell-1") -> None:
     """Wait until a worker of a task that is still to be made runs."""
-    wait_until(lambda: (task.agent(instance) / "worker.json").exists(), what=f"{instance} of {task.path.name} to run")
+    wait_until((task.agent(instance) / "worker.json").exists, what=f"{instance} of {task.path.name} to run")
 
 
 def gated(gate: Path) -> str:

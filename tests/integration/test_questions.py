@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import Completed, is_alive, run, start_argv, wait_until, worker
+from tests.support import Completed, alike, is_alive, run, start_argv, wait_until, worker
 
 
 def asking(*options: str, name: str = "a") -> Task:
@@ -72,9 +72,11 @@ def test_a_question_is_listed_answered_and_printed(root: Path) -> None:
     ("options", "wrong", "said", "right", "got"),
     [
         (["--option", "x=X"], "y", "'y' is no option of this question", "x", "x"),
-        (["--kind", "confirm"], "maybe", "neither yes nor no", "Y", "yes"),
-        (["--kind", "confirm"], "", "neither yes nor no", "false", "no"),
-        (["--kind", "input"], "n" * 100_001, "too long", " two  words\n", "two  words"),
+        *alike(
+            (["--kind", "confirm"], "maybe", "neither yes nor no", "Y", "yes"),
+            (["--kind", "confirm"], "", "neither yes nor no", "false", "no"),
+            (["--kind", "input"], "n" * 100_001, "too long", " two  words\n", "two  words"),
+        ),
     ],
 )
 def test_a_wrong_answer_is_refused_and_the_question_stays(
@@ -283,11 +285,13 @@ def test_ask_is_for_workers_that_live(root: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--kind", "select"], "needs options"),
-        (["--kind", "confirm", "--option", "a=A"], "takes no options"),
-        (["--option", "a=A", "--option", "a=B"], "must differ"),
         (["--option", "a=A", "--default", "b"], "'b' is no option"),
-        (["--id", "../x"], "is not a name"),
+        *alike(
+            (["--kind", "select"], "needs options"),
+            (["--kind", "confirm", "--option", "a=A"], "takes no options"),
+            (["--option", "a=A", "--option", "a=B"], "must differ"),
+            (["--id", "../x"], "is not a name"),
+        ),
     ],
 )
 def test_a_question_that_nobody_could_answer_is_refused(root: Path, options: list[str], said: str) -> None:

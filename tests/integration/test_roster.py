@@ -19,7 +19,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from tests.steps import Task, new_task, spawn_batch, statuses
-from tests.support import run, wait_until, worker
+from tests.support import alike, run, wait_until, worker
 
 NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", fullmatch=True)
 #: What YAML takes for something else than text, as far as it can be a name.
@@ -132,7 +132,9 @@ def test_what_is_not_the_parsed_head_is_left_alone(tmp_path: Path) -> None:
     assert task.stale_roster.exists()
 
 
-@pytest.mark.parametrize("title", [MARKER.decode(), "x\n" + MARKER.decode() + "y", "'\"\n: {", "\x1b[31m", "# no", ""])
+@pytest.mark.parametrize(
+    "title", ["x\n" + MARKER.decode() + "y", *alike(MARKER.decode(), "'\"\n: {", "\x1b[31m", "# no", "")]
+)
 def test_no_title_can_break_the_file(root: Path, title: str) -> None:
     task = Task(Path(run("new", title, "--id", "t1", "--json").json["path"]))
     assert loaded((task.path / "task.yaml").read_bytes())["title"] == title

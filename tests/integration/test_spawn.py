@@ -15,7 +15,7 @@ import pytest
 
 from tests.life import is_settled
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import PROGRAM, environment, run, wait_until, worker
+from tests.support import PROGRAM, alike, environment, run, wait_until, worker
 
 #: What a worker sees of itself, as JSON.
 LOOKS = """
@@ -51,7 +51,7 @@ def test_when_spawn_returns_the_start_is_on_disk(root: Path, tmp_path: Path) -> 
     run("wait", "a")
 
 
-@pytest.mark.parametrize("program", ["no-such-program-anywhere", "./no-such-file", "/etc/passwd"])
+@pytest.mark.parametrize("program", ["no-such-program-anywhere", *alike("./no-such-file", "/etc/passwd")])
 def test_a_missing_program_is_refused_and_burns_no_name(root: Path, program: str) -> None:
     task = new_task()
     before = task.events()
@@ -64,7 +64,7 @@ def test_a_missing_program_is_refused_and_burns_no_name(root: Path, program: str
     run("spawn", "--name", "a", "--wait", "--", "true")
 
 
-@pytest.mark.parametrize("text", ["#!/no/such/interpreter\n", "neither a script nor a program"])
+@pytest.mark.parametrize("text", ["#!/no/such/interpreter\n", *alike("neither a script nor a program")])
 def test_what_cannot_be_executed_fails_as_not_started(root: Path, tmp_path: Path, text: str) -> None:
     task = new_task(cap=1)
     program = tmp_path / "program"
@@ -188,7 +188,7 @@ def test_no_value_of_the_environment_is_in_any_file(root: Path, tmp_path: Path) 
     wait_until(lambda: list(store.iterdir()), accept=lambda left: not left, what="the environment to be forgotten")
 
 
-@pytest.mark.parametrize("mask", ["000", "022", "077"])
+@pytest.mark.parametrize("mask", ["000", *alike("022", "077")])
 def test_files_are_private_whatever_the_umask_and_the_worker_keeps_it(root: Path, tmp_path: Path, mask: str) -> None:
     work = tmp_path / "work"
     script = f'umask {mask}; exec "$@"'

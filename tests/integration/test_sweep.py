@@ -13,7 +13,7 @@ import pytest
 
 from tests.life import Known, is_settled, kill_shims, leader_of, lives, living, members, read, says_ready
 from tests.steps import new_task, row, spawn, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import alike, run, start, wait_until, worker
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
@@ -52,7 +52,7 @@ def start_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
 
 
-@pytest.mark.parametrize("deaf", [[], ["--term"]], ids=["ends-on-term", "ends-on-kill"])
+@pytest.mark.parametrize("deaf", [["--term"], *alike([])], ids=["ends-on-kill", "ends-on-term"])
 def test_a_child_that_outlives_its_leader_is_ended_too(root: Path, tmp_path: Path, deaf: list[str]) -> None:
     task = new_task(grace=0.2)
     pids = tmp_path / "pids"
@@ -66,7 +66,7 @@ def test_a_child_that_outlives_its_leader_is_ended_too(root: Path, tmp_path: Pat
     assert [one["pid"] for one in decision["swept"]] == [tree["child"].pid]
 
 
-@pytest.mark.parametrize("kind", [[], ["--stubborn"], ["--code", "3"]], ids=["meek", "stubborn", "failed"])
+@pytest.mark.parametrize("kind", [["--stubborn"], *alike([], ["--code", "3"])], ids=["stubborn", "meek", "failed"])
 def test_what_is_left_after_a_normal_end_is_swept_and_listed(root: Path, tmp_path: Path, kind: list[str]) -> None:
     task = new_task(grace=0.2)
     pids = tmp_path / "pids"
@@ -156,7 +156,7 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not FREEZER.is_dir(), reason="needs root and the freezer of cgroup v1")
-@pytest.mark.parametrize("supervised", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("supervised", [True, *alike(False)])
 def test_survivors_of_sigkill_are_listed_and_keep_the_slot(root: Path, supervised: bool) -> None:
     task = new_task(cap=1, grace=0.1)
     spawn(worker("ignores_term", "--int"), name="a")

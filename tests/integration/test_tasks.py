@@ -59,14 +59,13 @@ def test_use_chooses_and_a_name_that_is_none_chooses_nothing(root: Path) -> None
 def test_the_option_wins_over_the_environment_and_that_over_the_chosen_task(root: Path) -> None:
     for name in ("one", "two", "three"):
         run("new", name, "--id", name)
-        run("spawn", "--wait", "--name", f"in-{name}", "--task", name, "--", "true")
 
-    def listed(*options: str, task: str | None = None) -> str:
-        return str(run("list", "--json", *options, env={"AGENTCTL_TASK": task}).json[0]["agentInstance"])
+    def chosen(*options: str, task: str | None = None) -> str:
+        return str(run("events", "--json", *options, env={"AGENTCTL_TASK": task}).json_lines[0]["taskId"])
 
-    assert listed() == "in-three"
-    assert listed(task="two") == "in-two"
-    assert listed("--task", "one", task="two") == "in-one"
+    assert chosen() == "three"
+    assert chosen(task="two") == "two"
+    assert chosen("--task", "one", task="two") == "one"
 
 
 def test_a_spawn_without_a_task_makes_one_and_the_next_uses_it(root: Path) -> None:

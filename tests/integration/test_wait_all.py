@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import alike, run, start, wait_until, worker
 
 
 def test_wait_all_returns_at_the_last_end_and_tells_of_each(root: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_wait_also_for_workers_that_come_later(root: Path, tmp_path: Path) -> 
     assert [end["agentInstance"] for end in json.loads(waiter.communicate(timeout=30)[0])] == ["a", "b"]
 
 
-@pytest.mark.parametrize("point", ["shim.after-exit-file", "shim.after-leader"])
+@pytest.mark.parametrize("point", ["shim.after-exit-file", *alike("shim.after-leader")])
 def test_a_wait_tells_the_end_that_a_killed_shim_could_not(root: Path, tmp_path: Path, point: str) -> None:
     """Decided and not told, or seen and not decided: the wait finds what is proven, writes it down and returns."""
     task = new_task()

@@ -85,7 +85,7 @@ def check_lives(task: Task, names: list[str], ran: Counter[str]) -> None:
 # -- the cap -------------------------------------------------------------------------------------------------------
 
 
-@rounds(6, 60)
+@rounds(4, 60)
 def test_the_cap_holds_while_spawners_race_and_shims_are_killed(root: Path, tmp_path: Path, count: int) -> None:
     """Workers whose shim was killed are at work all the same; a wait keeps the queue going."""
     task = new_task(cap=3)
@@ -131,7 +131,7 @@ def kill_shim(task: Task, pid: int) -> bool:
 # -- nesting -------------------------------------------------------------------------------------------------------
 
 
-@rounds(4, 80)
+@rounds(3, 80)
 def test_a_nested_shim_takes_a_stranger_while_the_outer_worker_ends(root: Path, tmp_path: Path, count: int) -> None:
     """The outer ends in the moment in which the nested worker has ended: its sweep meets a shim between two workers."""
     task = new_task(cap=2, grace=0.1)
@@ -171,7 +171,7 @@ while True:
 """
 
 
-@rounds(60, 500)
+@rounds(40, 500)
 def test_each_end_is_given_once_though_waiters_are_killed(root: Path, tmp_path: Path, count: int) -> None:
     task = new_task(cap=4)
     gate = tmp_path / "gate"

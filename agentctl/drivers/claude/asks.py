@@ -160,9 +160,10 @@ def _labels(question: Mapping[str, Any]) -> list[str]:
 
 
 def _ids(labels: Sequence[str]) -> list[str]:
-    """Return the options' ids: their labels, or numbers where these could be mistaken for each other."""
-    is_plain = len(set(labels)) == len(labels) and not any("," in label or not label.strip() for label in labels)
-    return [label.strip() for label in labels] if is_plain else [str(number + 1) for number in range(len(labels))]
+    """Return the options' ids: their labels, or numbers where these could be mistaken, or not be typed."""
+    names = [label.strip() for label in labels]
+    is_plain = len(set(names)) == len(names) and all(name.isprintable() and name and "," not in name for name in names)
+    return names if is_plain else [str(number + 1) for number in range(len(labels))]
 
 
 def _options(question: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ _PROFILE = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 _SERVER_KEYS = frozenset(
     {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
-    | {"startup_timeout_sec", "tool_timeout_sec", "supports_parallel_tool_calls"}
+    | {"startup_timeout_sec", "tool_timeout_sec", "supports_parallel_tool_calls", "required"}
 )
 
 

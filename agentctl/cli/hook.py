@@ -1,0 +1,27 @@
+"""`hook`: what Claude Code and Codex run when a sub-agent of their own starts or ends."""
+
+from __future__ import annotations
+
+import sys
+
+from agentctl.cli.verb import module, verb
+from agentctl.operations.hooking import take_hook
+
+app = module()
+
+
+@verb(
+    app,
+    "hook",
+    examples="""
+agentctl hook < event.json
+agentctl install claude --hooks
+""",
+)
+def hook() -> None:
+    """Note the start or the end of a program's own sub-agent.
+
+    Takes the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex on standard input. `tree` and
+    `list` show such a sub-agent: below the worker that it runs in, else in the task as observed. Exits with 0 always.
+    """
+    take_hook(sys.stdin.buffer)

@@ -1,0 +1,145 @@
+"""Changes in files that belong to others: each can be taken back, and leaves alone what is not its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.domain import jsontext
+from agentctl.errors import Refused
+
+NAME = "agentctl"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonEdit:
+    """Members that are set, and items that are added to arrays."""
+
+    path: str
+    members: Sequence[tuple[tuple[str, ...], Any]] = ()
+    items: Sequence[tuple[tuple[str, ...], Any]] = ()
+    #: Another file that the program takes instead, where it is there.
+    beside: str | None = None
+
+    def applied(self, before: str | None) -> str:
+        """Return the file with the change in it."""
+        if self.beside is not None and os.path.exists(self.beside):
+            raise self._refused(f"{self.beside} is in its place")
+        text = before or ""
+        try:
+            for path, value in self.members:
+                text = jsontext.set_member(text, path, value)
+            for path, value in self.items:
+                text = jsontext.add_item(text, path, value)
+        except jsontext.NotJson as error:
+            raise self._refused(f"{self.path} cannot be changed safely: {error}") from error
+        return text if text.endswith("\n") or before else f"{text}\n"
+
+    def removed(self, now: str, before: str | None) -> str | None:
+        """Return the file without the change; what was empty only because of it goes too. None: nothing is left."""
+        text = now
+        old = _parsed(before)
+        try:
+            for path, value in self.items:
+                if value not in (jsontext.lookup(old, path) or []):
+                    text = self._pruned(jsontext.remove_item(text, path, value), path, old, [])
+            for path, _ in self.members:
+                was = jsontext.lookup(old, path)
+                text = jsontext.set_member(text, path, was) if was is not None else jsontext.remove_member(text, path)
+                text = self._pruned(text, path[:-1], old, {})
+            return None if before is None and not jsontext.parse(text) else text
+        except jsontext.NotJson as error:
+            raise self._refused(f"{self.path} cannot be changed safely: {error}", verb="take out of it") from error
+
+    def _pruned(self, text: str, path: tuple[str, ...], old: Any, empty: Any) -> str:
+        while path and jsontext.lookup(old, path) is None and jsontext.lookup(jsontext.parse(text), path) == empty:
+            text, path, empty = jsontext.remove_member(text, path), path[:-1], {}
+        return text
+
+    def _refused(self, why: str, verb: str = "put into it") -> Refused:
+        told = {".".join(path): value for path, value in (*self.members, *self.items)}
+        return Refused(why, hint=f"{verb} by hand: {json.dumps(told)}")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEdit:
+    """A block between two marks, at the end of a text file; `comment` begins and ends a line that is a comment."""
+
+    path: str
+    body: str
+    comment: tuple[str, str]
+    #: A line that may not be there already, outside of the block.
+    clash: str | None = None
+
+    @property
+    def _marks(self) -> tuple[str, str]:
+        head, tail = self.comment
+        return (
+            f"{head}begin {NAME}: written by `agentctl install`, taken out by `agentctl install --undo`{tail}",
+            f"{head}end {NAME}{tail}",
+        )
+
+    def applied(self, before: str | None) -> str:
+        """Return the file with the block; one that is there is replaced where it stands."""
+        begin, end = self._marks
+        block = f"{begin}\n{self.body.rstrip()}\n{end}\n"
+        text = before or ""
+        place = self._place(text)
+        if place is not None:
+            return text[: place[0]] + block + text[place[1] :]
+        if self.clash is not None and self.clash in [line.strip() for line in text.splitlines()]:
+            raise Refused(f"{self.path} has a {self.clash} already", hint="take it out, then install again")
+        if not text:
+            return block
+        return text + ("" if text.endswith("\n") else "\n") + "\n" + block
+
+    def removed(self, now: str, before: str | None) -> str | None:
+        """Return the file without the block. None: nothing is left."""
+        place = self._place(now)
+        if place is None:
+            return now
+        head, tail = now[: place[0]], now[place[1] :]
+        if head.endswith("\n\n"):
+            head = head[:-1]
+        text = head + tail
+        return None if before is None and not text.strip() else text
+
+    def _place(self, text: str) -> tuple[int, int] | None:
+        begin, end = self._marks
+        start = text.find(begin)
+        last = text.find(end, start) if start >= 0 else -1
+        if last < 0:
+            return None
+        stop = last + len(end)
+        return start, stop + 1 if text[stop : stop + 1] == "\n" else stop
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A file that is ours alone."""
+
+    path: str
+    body: str
+
+    def applied(self, _before: str | None) -> str:
+        """Return the file."""
+        return self.body
+
+    def removed(self, now: str, before: str | None) -> str | None:
+        """Return what was there before; a file that somebody has changed since stays."""
+        if now != self.body:
+            return now
+        return before if before != self.body else None
+
+
+Edit = JsonEdit | BlockEdit | FileEdit
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return jsontext.parse(text or "")
+    except jsontext.NotJson:
+        return {}

@@ -1,0 +1,54 @@
+"""A slot that is lent to anybody while its worker has nothing to do, and taken back afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from agentctl.adapters.locks import locked, try_lock
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import AgentctlError
+from agentctl.supervision.dispatch import carry_out, dispatch_locked
+from agentctl.supervision.slots import IDLE, guest_place, place_of
+
+
+class Standby:
+    """The place of a worker.
+
+    Args:
+        folder: Where the environments of queued workers wait.
+    """
+
+    def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
+        self.agent, self.root, self.folder = agent, root, folder
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Lend it meanwhile; a guest that has come stays when this is over."""
+        place = self._place()
+        loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
+        try:
+            self.has_own()
+            yield
+        finally:
+            if loan is not None:
+                os.close(loan)
+
+    def has_own(self) -> bool:
+        """Start whoever may start, and let a guest move to a free slot; tell whether none is in the place."""
+        try:
+            with locked(self.root.queue_lock):
+                done = dispatch_locked(self.root, folder=self.folder)
+                place = self._place()
+                guest = guest_place(self.root, place) if place is not None else None
+            carry_out(self.root, done, folder=self.folder)
+        except (AgentctlError, OSError):
+            return False  # The next look tries again.
+        if guest is not None:
+            guest.let_go()
+        return place is None or guest is not None
+
+    def _place(self) -> str | None:
+        return place_of(self.root, self.agent.task.id, self.agent.instance)

@@ -1,0 +1,123 @@
+"""At stake: whatever an agent program asks, a person sees it, can answer it, and the answer reaches who asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
+from tests.steps import Task, statuses
+from tests.support import run, start, wait_until
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def asked(count: int) -> list[dict[str, Any]]:
+    """Wait until so many questions are open; return them."""
+    found: list[dict[str, Any]] = wait_until(
+        lambda: run("interact", "list", "--json").json, what="questions", accept=lambda rows: len(rows) == count
+    )
+    return found
+
+
+TWO = """
+got = {}
+def take(name):
+    def told(answer):
+        got[name] = answer["behavior"]
+        if len(got) == 2:
+            me.answer(" ".join(f"{key}={got[key]}" for key in sorted(got)))
+    return told
+me.ask("Bash", {"command": "first"}, take("first"))
+me.ask("Bash", {"command": "second"}, take("second"))
+"""
+
+
+def test_two_at_once_are_answered_in_the_other_order(task: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, TWO))
+    first, second = asked(2)
+    assert [one["arguments"]["command"] for one in (first, second)] == ["first", "second"]
+    run("interact", "respond", "a", "--id", second["id"], "deny")
+    assert statuses() == {"a": "blocked"}
+    run("interact", "respond", "a", "--id", first["id"], "allow")
+    assert ends()["result"]["finalMessage"] == "first=allow second=deny"
+    rebuilds_the_same(task)
+
+
+def test_two_people_answer_two_questions_at_the_same_time(task: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, TWO))
+    questions = asked(2)
+    answers = [start("interact", "respond", "a", "--id", one["id"], "allow") for one in questions for _ in range(2)]
+    assert sorted(answer.wait(20) for answer in answers) == [0, 0, 1, 1]
+    assert ends()["result"]["finalMessage"] == "first=allow second=allow"
+
+
+def test_a_question_that_is_taken_back_is_closed(task: Task, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    agent(plays(tmp_path, f"""
+import os, time
+name = me.ask("Bash", {{"command": "x"}}, "permission")
+while not os.path.exists({str(gate)!r}): time.sleep(0.02)
+say(type="control_cancel_request", request_id=name)
+me.answer("on my own")
+"""))  # fmt: skip
+    question = blocked()
+    gate.touch()
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "on my own")
+    late = run("interact", "respond", "a", "--id", question["id"], "allow", check=False)
+    assert (late.code, "taken back" in late.err) == (1, True)
+    rebuilds_the_same(task)
+
+
+@pytest.mark.parametrize("labels", [["-rf", "", "a,b", "7"], ["a", "a "], ["\x1b[31mred", "two\nlines"]])
+def test_options_with_odd_names_can_be_told_apart_and_answered(task: Task, tmp_path: Path, labels: list[str]) -> None:
+    agent(plays(tmp_path, f"""
+options = [{{"label": label, "description": ""}} for label in {labels!r}]
+one = {{"question": "Which?", "header": "W", "options": options, "multiSelect": True}}
+me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
+"""))  # fmt: skip
+    question = blocked()
+    ids = [option["id"] for option in question["options"]]
+    assert ids == [str(number) for number in range(1, len(labels) + 1)]
+    assert "\x1b" not in run("interact", "list").out
+    run("interact", "respond", "a", f"1,{len(labels)}")
+    assert ends()["result"]["finalMessage"] == f"{labels[0]}, {labels[-1]}"
+
+
+def test_a_free_answer_is_one_too(task: Task) -> None:
+    agent("question")
+    blocked()
+    run("interact", "respond", "a", "neither; mauve, or\nnothing")
+    assert ends()["result"]["finalMessage"] == "neither; mauve, or\nnothing"
+
+
+SHAPES = {
+    "one long text": "{'command': 'x' * (10 << 20)}",
+    "many keys": "{f'key{n}': 'value' for n in range(200_000)}",
+    "a long key": "{'k' * (10 << 20): 1}",
+    "deep": "json.loads('{\"a\": ' + '[' * 900 + ']' * 900 + '}')",
+    "half a surrogate": "{'command': '\\ud800 x', 'secret': 'hunter2'}",
+    "no object": "{}",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arguments_of_any_shape_are_asked_about_in_a_size_that_a_person_reads(
+    task: Task, tmp_path: Path, shape: str
+) -> None:
+    agent(plays(tmp_path, f"import json; me.ask('Bash', {SHAPES[shape]}, 'permission')"))
+    question = blocked()
+    assert len(json.dumps(question)) < 100_000
+    if shape == "half a surrogate":
+        assert question["arguments"]["secret"] == "hunter2"  # It is what is to be decided on.
+    run("interact", "list")
+    run("interact", "respond", "a", "allow")
+    assert ends()["result"]["finalMessage"] == "allowed"
+    rebuilds_the_same(task)

@@ -1,0 +1,280 @@
+"""At stake: any client that speaks MCP delegates, whatever it can do, and none that goes away takes anybody with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import mcp_types as types
+import pytest
+from mcp.client import Client
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+from pydantic import ConfigDict, Field
+
+from tests.steps import Task, new_task, statuses
+from tests.support import PROGRAM, WORKERS, is_alive, run, start, start_argv, wait_until
+
+Talk = Callable[[Client], Awaitable[None]]
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Make a task, in a world where one agent program is installed, and an agent that waits for a file."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
+    claude.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    made = new_task(cap=3, grace=1)
+    script = f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last"
+    head = json.dumps({"name": "held", "description": "Waits.", "argv": ["/bin/sh", "-c", script]})
+    file = root / "agents" / "held.md"
+    file.parent.mkdir()
+    file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
+    run("trust", file)
+    return made
+
+
+def talk(to: Talk, *options: str, mode: str = "legacy", **client: Any) -> None:
+    """Start a server, and let a client talk to it."""
+
+    async def connected() -> None:
+        command = [*PROGRAM, "mcp", "--tools", "all", *options]
+        server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+        async with Client(stdio_client(server), mode=mode, **client) as connection:
+            await asyncio.wait_for(to(connection), 45)
+
+    asyncio.run(connected())
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:
+    """Call a tool; return its answer."""
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, types.CallToolResult)
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return json.loads(content.text)
+
+
+def test_a_client_starts_waits_and_reads_and_a_broken_call_ends_nobody(task: Task, tmp_path: Path) -> None:
+    told: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async def to(client: Client) -> None:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names[:2] == ["spawn_agent", "send_input"]
+        assert names == [tool.name for tool in (await client.list_tools()).tools]
+        assert "create_subtask_held" in names
+        bad = await client.call_tool("task", {})
+        assert bad.is_error
+        assert bad.structured_content == {"error": "task lacks 'objective'", "hint": bad.structured_content["hint"]}
+        started = await call(client, "spawn_agent", agent_type="held", instruction="x", id="h1")
+        assert started["id"] == "h1"
+        broken = asyncio.create_task(client.call_tool("task", {"objective": "x", "subagent_type": "held"}))
+        while "held-1" not in await asyncio.to_thread(statuses):
+            await asyncio.sleep(0.02)
+        broken.cancel()
+        many = [asyncio.create_task(call(client, "wait", ids=["h1"], timeout_ms=45000)) for _ in range(50)]
+        slow = await client.call_tool("wait", {"ids": ["h1"], "timeout_ms": 400}, progress_callback=on_progress)
+        assert slow.structured_content["timed_out"] is True
+        (tmp_path / "gate").touch()
+        for answer in await asyncio.gather(*many):
+            assert answer["results"]["h1"]["output"] == "at last"
+        after = await call(client, "wait", ids=["held-1"])
+        assert after["status"] == {"held-1": "completed"}, "the call that was broken off has ended nobody"
+
+    talk(to, "--progress-seconds", "0.1")
+    assert told
+    assert str(told[0]).startswith("waiting")
+
+
+def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up(task: Task, tmp_path: Path) -> None:
+    server = start("mcp", stdin=subprocess.PIPE)
+    assert server.stdin is not None
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    wanted = {"name": "spawn_agent", "arguments": {"agent_type": "held", "message": "x", "run_in_background": False}}
+    for number, (method, params) in enumerate([("initialize", hello), ("", {}), ("tools/call", wanted)]):
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        if not method:
+            message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        server.stdin.write(json.dumps(message) + "\n")
+        server.stdin.flush()
+    task.has("agent.started", "held-1")
+    server.stdin.close()
+    wait_until(lambda: server.poll() is not None, what="the server to leave")
+    assert statuses() == {"held-1": "running"}
+    (tmp_path / "gate").touch()
+
+    async def to(client: Client) -> None:
+        answer = await call(client, "wait")
+        assert answer["results"]["held-1"]["output"] == "at last"
+
+    talk(to)
+
+
+def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: Path) -> None:
+    async def to(client: Client) -> None:
+        still = await call(client, "create_subtask_held", title="Wait")
+        assert (still["still_running"], still["ids"]) == (True, ["wait"])
+        (tmp_path / "gate").touch()
+        ended = await call(client, "wait", ids=still["ids"])
+        assert ended["results"]["wait"]["output"] == "at last"
+
+    talk(to, "--call-seconds", "0.2")
+
+
+def test_a_question_is_put_to_the_user_of_a_client_that_shows_forms(task: Task) -> None:
+    asked: list[Any] = []
+
+    async def fill(_context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params)
+        return types.ElicitResult(action="accept", content={"answer": "blue"})
+
+    async def to(client: Client) -> None:
+        done = await call(client, "task", objective="question")
+        assert (done["status"], done["result"]) == ("completed", "blue")
+
+    talk(to, elicitation_callback=fill)
+    (form,) = asked
+    assert "Which colour?" in form.message
+    assert form.requested_schema["properties"]["answer"]["enumNames"] == ["red: warm", "blue: cold"]
+
+
+def test_a_newer_client_gets_the_question_as_an_answer_and_comes_back(task: Task) -> None:
+    async def fill(_context: Any, _params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"answer": "red"})
+
+    async def to(client: Client) -> None:
+        assert client.protocol_version == "2026-07-28"
+        done = await call(client, "task", objective="question")
+        assert (done["status"], done["result"]) == ("completed", "red")
+
+    talk(to, mode="auto", elicitation_callback=fill)
+
+
+class CreatedTask(types.Result):
+    """The answer of a call that was handed over."""
+
+    model_config = ConfigDict(extra="allow")
+    result_type: Literal["task"] = Field(default="task", alias="resultType")
+
+
+class TaskRequest(types.Request[Any, Literal["tasks/get", "tasks/update", "tasks/cancel"]]):
+    """A request of the extension."""
+
+    method: Literal["tasks/get", "tasks/update", "tasks/cancel"]
+    params: dict[str, Any]
+
+
+class Told(types.Result):
+    """Whatever the server says of a task."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class TasksOfClient(ClientExtension):
+    """The extension as a client has it: it keeps what it was told, and lets the test go on by itself."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def claims(self) -> list[ResultClaim[CreatedTask]]:
+        """Claim the answer of a call that was handed over."""
+        return [ResultClaim(result_type="task", model=CreatedTask, resolve=self.resolve)]
+
+    async def resolve(self, created: CreatedTask, _context: ClaimContext) -> types.CallToolResult:
+        """Return what was told as if it were the tool's own answer."""
+        text = json.dumps(created.model_dump(by_alias=True))
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+async def ask_task(client: Client, method: Any, **params: Any) -> dict[str, Any]:
+    """Send a request of the extension."""
+    told = await client.session.send_request(TaskRequest(method=method, params=params), Told)
+    return told.model_dump(by_alias=True)
+
+
+async def until(client: Client, token: str, status: str) -> dict[str, Any]:
+    """Ask for a task until it has this status."""
+    while True:
+        told = await ask_task(client, "tasks/get", taskId=token)
+        if told["status"] == status:
+            return told
+        await asyncio.sleep(0.05)
+
+
+def test_a_client_of_the_tasks_extension_comes_back_for_the_result(task: Task) -> None:
+    async def fill(_context: Any, _params: Any) -> types.ElicitResult:
+        raise AssertionError("the question comes with the task")
+
+    async def to(client: Client) -> None:
+        created = await call(client, "task", objective="question")
+        assert (created["status"], len(created["taskId"])) == ("working", 32)
+        token = created["taskId"]
+        asks = await until(client, token, "input_required")
+        ((name, request),) = asks["inputRequests"].items()
+        assert "Which colour?" in request["params"]["message"]
+        answer = {"action": "accept", "content": {"answer": "blue"}}
+        await ask_task(client, "tasks/update", taskId=token, inputResponses={name: answer, "other": answer})
+        done = await until(client, token, "completed")
+        assert json.loads(done["result"]["content"][0]["text"])["result"] == "blue"
+        held = await call(client, "task", objective="x", subagent_type="held")
+        await ask_task(client, "tasks/cancel", taskId=held["taskId"])
+        await until(client, held["taskId"], "cancelled")
+        with pytest.raises(MCPError, match="no such task"):
+            await ask_task(client, "tasks/get", taskId="0" * 32)
+
+    talk(to, mode="auto", extensions=[TasksOfClient()], elicitation_callback=fill)
+    assert statuses()["held-1"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_http_is_for_who_has_the_token_and_for_no_web_site(task: Task, tmp_path: Path) -> None:
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    server = start("mcp", "--http", "18931", "--tools", "all")
+    assert server.stderr is not None
+    told = server.stderr.readline()
+    token = Path(told.rsplit(" ", 1)[1].strip())
+    assert token.stat().st_mode & 0o077 == 0
+
+    def post(**headers: str) -> int:
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        known = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        try:
+            with urlopen(Request("http://127.0.0.1:18931/mcp", body, {**known, **named})) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
+
+    bearer = f"Bearer {token.read_text(encoding='ascii').strip()}"
+    wait_until(lambda: post(Authorization=bearer), what="the server to serve", accept=lambda code: code == 200)
+    assert post() == 401
+    assert post(Authorization="Bearer guess") == 401
+    assert post(Authorization=bearer, Origin="https://evil.example") == 403
+    assert post(Authorization=bearer, Host="evil.example") == 421
+    server.terminate()
+    wait_until(lambda: not is_alive(server.pid), what="the server to leave")
+
+
+def test_without_the_library_the_way_to_it_is_told(root: Path) -> None:
+    code = "import sys; sys.modules['mcp'] = None; from agentctl.cli.app import main; sys.exit(main(['mcp']))"
+    done = start_argv([sys.executable, "-c", code])
+    _, err = done.communicate(timeout=20)
+    assert done.returncode == 1
+    assert "pip install 'agentctl[mcp]'" in err

@@ -1,0 +1,70 @@
+"""At stake: work that was done over the very same files is not done again, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent_steps import agent_world, ends
+from tests.repositories import git, new_repository
+from tests.steps import Task, new_task, statuses
+from tests.support import run
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Make a task beside a repository, in which the test then is."""
+    found = agent_world(tmp_path, monkeypatch)
+    monkeypatch.chdir(new_repository(tmp_path / "repository"))
+    return found
+
+
+def again(*line: str) -> dict[str, Any]:
+    """Ask for some work, and wait for its end."""
+    told: dict[str, Any] = run("spawn", "--reuse", "--json", *(line or ("--", "cat", "a.txt"))).json
+    run("wait", told["agentInstance"], check=False)
+    return told
+
+
+def test_the_same_work_over_the_same_files_answers_again(task: Task) -> None:
+    first, second = again(), again()
+    assert (first["reused"], second["reused"]) == (False, True)
+    assert (second["agentInstance"], second["status"]) == (first["agentInstance"], "completed")
+    assert len(statuses()) == 1
+
+
+def test_whatever_changed_in_the_files_it_is_other_work(task: Task) -> None:
+    names = [again()["agentInstance"]]
+    for change in (
+        lambda: Path("a.txt").write_text("changed\n", encoding="utf-8"),
+        lambda: Path("new.txt").write_text("one\n", encoding="utf-8"),
+        lambda: Path("new.txt").write_text("two\n", encoding="utf-8"),
+        lambda: git(Path.cwd(), "commit", "--quiet", "-am", "changed"),
+    ):
+        change()
+        told = again()
+        assert not told["reused"]
+        names.append(told["agentInstance"])
+    assert len(set(names)) == 5
+    Path("ignored.log").write_text("x", encoding="utf-8")
+    assert again()["reused"]
+    assert not again("--", "cat", "b.txt")["reused"]
+
+
+def test_an_agent_answers_again_and_one_that_failed_does_not(task: Task) -> None:
+    words = ("--agent", "general", "say hello")
+    assert [again(*words)["reused"], again(*words)["reused"]] == [False, True]
+    assert ends("general-1")["result"]["finalMessage"] == "hello"
+    assert not again("--agent", "general", "--model", "other", "say hello")["reused"]
+    assert [again("--", "false")["reused"], again("--", "false")["reused"]] == [False, False]
+
+
+def test_outside_of_a_repository_nobody_can_tell(root: Path) -> None:
+    new_task()
+    refused = run("spawn", "--reuse", "--", "true", check=False)
+    assert refused.code == 1
+    assert "cannot tell whether the files" in refused.err
+    assert run("spawn", "--reuse", "--key", "k", "--", "true", check=False).code == 2
+    assert statuses() == {}

@@ -1,0 +1,272 @@
+"""At stake: what a model gets from the tools is what their contracts say: bounded, attributed, within the limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.life import read
+from tests.steps import Task, new_task, row, statuses
+from tests.support import WORKERS, run, start_argv, worker
+
+Answers = list[Any]
+
+
+def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
+    """Define an agent that is a line of shell, and trust it; `$1` is its prompt."""
+    file = root / "agents" / f"{name}.md"
+    file.parent.mkdir(exist_ok=True)
+    head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name]})
+    file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
+    run("trust", file)
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Make a task with two agents that are lines of shell, and one agent program that needs no model."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
+    claude.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    made = new_task(cap=3, grace=1)
+    define(root, "echo", 'echo "said: $1"')
+    return made
+
+
+def calls(*made: tuple[str, dict[str, Any]], dialect: str = "all", limit_s: float = 30) -> Answers:
+    """Make calls from a person's session, one after the other; return the answers."""
+    process = start_argv(worker("calls_tools", dialect, json.dumps([(*call, limit_s) for call in made])))
+    out, err = process.communicate(timeout=50)
+    assert process.returncode == 0, err
+    return [json.loads(line) for line in out.splitlines()][1:]
+
+
+def within(name: str, *made: tuple[str, dict[str, Any]], dialect: str = "all") -> tuple[dict[str, str], Answers]:
+    """Make calls from inside a worker; return what it was offered, and the answers."""
+    run("spawn", "--name", name, "--", *worker("calls_tools", dialect, json.dumps([(*call, 30) for call in made])))
+    run("wait", name)
+    lines = [json.loads(line) for line in run("logs", name).out.splitlines()]
+    return lines[0], lines[1:]
+
+
+def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
+    started, first, again, both = calls(
+        ("spawn_agent", {"agent_type": "echo", "message": "hello", "id": "e1"}),
+        ("wait", {"ids": ["e1", "nobody"]}),
+        ("wait_agent", {"targets": ["e1"], "timeout": 1000}),
+        ("spawn_agent", {"subagent_type": "echo", "prompt": "there", "run_in_background": False}),
+    )
+    assert started["id"] == "e1"
+    assert started["status"] in {"running", "queued"}
+    assert first["status"]["nobody"] == "not_found"
+    assert again["status"] == {"e1": "completed"}
+    assert again["results"]["e1"] == {"output": "said: hello", "success": True, "turnsUsed": 0}
+    assert (both["status"], both["output"]) == ("completed", "said: there")
+
+
+def test_a_cursor_acknowledges_and_a_limit_stops_nobody(task: Task, root: Path, tmp_path: Path) -> None:
+    define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done")
+    run("spawn", "--agent", "echo", "--name", "e1", "hello")
+    run("wait", "e1")
+    run("spawn", "--agent", "held", "--name", "h1", "x")
+    answers = calls(("wait", {}), ("wait", {"timeout_ms": 50}), ("wait", {"ids": ["h1"], "timeout_ms": 50}))
+    assert answers[0]["status"] == {"e1": "completed"}
+    assert answers[0]["still_running"] == ["h1"]
+    assert answers[1]["status"] == {"e1": "completed"}, "without the cursor all of it is told again"
+    assert (answers[2]["status"], answers[2]["timed_out"]) == ({}, True)
+    assert statuses()["h1"] == "running"
+    (tmp_path / "gate").touch()
+    run("wait", "h1")
+
+
+def test_a_task_answers_as_its_contract_says(task: Task) -> None:
+    done, unknown, empty = calls(
+        ("task", {"objective": "look", "subagent_type": "echo", "context": {"path": "src"}}),
+        ("task", {"objective": "look", "subagent_type": "nobody"}),
+        ("task", {"subagent_type": "echo"}),
+    )
+    assert list(done) == [
+        "task_id", "objective", "agent_type", "status", "result", "error", "duration", "started_at", "completed_at",
+    ]  # fmt: skip
+    assert (done["status"], done["agent_type"], done["error"]) == ("completed", "echo", None)
+    assert done["result"] == 'said: look\n\nContext:\n{\n  "path": "src"\n}'
+    assert unknown["status"] == "failed"
+    assert "Unknown agent type: nobody" in unknown["error"]
+    assert empty["error"] == "task lacks 'objective'"
+
+
+def test_parallel_tasks_keep_their_order_and_one_bad_one_fails_alone(task: Task, root: Path) -> None:
+    define(root, "fails", "echo so far; exit 3")
+    define(root, "late", "sleep 60")
+    items = [
+        {"objective": "one", "subagent_type": "echo"},
+        {"objective": "two", "subagent_type": "fails"},
+        {"objective": "three", "argv": ["touch", "owned"]},
+        "four",
+    ]
+    answer, late = calls(
+        ("task_parallel", {"tasks": items}),
+        ("task", {"objective": "five", "subagent_type": "late", "timeout_seconds": 0.1}),
+    )
+    told = [(one["objective"], one["status"]) for one in answer["results"]]
+    assert told == [("one", "completed"), ("two", "failed"), ("three", "failed"), ("", "failed")]
+    assert late["status"] == "timeout"
+    assert "exit_code" in answer["results"][1]["error"]
+    assert "argv" in answer["results"][2]["error"], "a model runs no commands outside of its sandbox"
+    assert not Path("owned").exists()
+
+
+def test_a_subtask_answers_at_its_end(task: Task, root: Path) -> None:
+    define(root, "fails", "exit 3")
+    good, bad, odd = calls(
+        ("create_subtask_echo", {"title": "Look", "intent": "around"}),
+        ("create_subtask_fails", {"title": "Fail"}),
+        ("create_subtask_echo", {"title": " "}),
+    )
+    assert (good["subTaskStatus"], good["finalAssistantMessage"]) == ("Success", "said: Look\n\naround")
+    assert read(root / "tasks" / good["taskId"] / "config.json")["parentTaskId"] == "t1"
+    assert bad["subTaskStatus"] == "Error"
+    assert "exit_code" in bad["failureReason"]
+    assert odd["error"] == "create_subtask_echo.title is empty"
+
+
+def test_a_call_whose_time_is_over_says_who_works_and_wait_takes_it_up(task: Task, root: Path, tmp_path: Path) -> None:
+    define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
+    (still,) = calls(("create_subtask_held", {"title": "Wait"}), limit_s=0.2)
+    assert still["still_running"] is True
+    (name,) = still["ids"]
+    assert still["status"][name] in {"queued", "running"}
+    (tmp_path / "gate").touch()
+    (ended,) = calls(("wait", {"ids": [name]}))
+    assert ended["status"] == {name: "completed"}
+    assert ended["results"][name]["output"] == "at last"
+
+
+def test_results_are_bounded_and_name_the_whole(task: Task, root: Path) -> None:
+    define(root, "long", "head -c 100000 /dev/zero | tr '\\0' x")
+    (answer,) = calls(("spawn_agent", {"agent_type": "long", "message": "go", "id": "l1", "run_in_background": False}))
+    assert len(answer["output"]) == 4000
+    assert (answer["truncated"], answer["size"]) == (True, 100_000)
+    assert json.loads(Path(answer["path"]).read_bytes())["finalMessage"] == "x" * 100_000
+
+
+def test_a_question_is_data_and_an_input_answers_it(task: Task) -> None:
+    asked, sent, ended = calls(
+        ("spawn_agent", {"message": "question", "id": "q", "run_in_background": False}),
+        ("send_input", {"id": "q", "message": "blue"}),
+        ("wait", {"ids": ["q"]}),
+        limit_s=4,
+    )
+    assert asked["still_running"] is True
+    assert asked["questions"]["q"]["question"].startswith("Which colour?")
+    assert [option["label"] for option in asked["questions"]["q"]["options"]] == ["red: warm", "blue: cold"]
+    assert sent["answered"]
+    assert ended["results"]["q"]["output"] == "blue"
+
+
+def test_a_kept_agent_takes_input_until_it_is_closed(task: Task) -> None:
+    answers = calls(
+        ("spawn_agent", {"message": "say one", "id": "k", "keep": True}),
+        ("wait", {"ids": ["k"]}),
+        ("send_input", {"id": "k", "message": "say two"}),
+        ("close_agent", {"target": "k"}),
+        ("close_agent", {"id": "k"}),
+        ("send_input", {"id": "k", "message": "say three"}),
+    )
+    idle = answers[1]
+    assert idle["status"] == {"k": "blocked"}
+    assert (idle["results"]["k"]["output"], idle["results"]["k"]["question"]["idle"]) == ("one", True)
+    assert answers[3]["previous_status"] in {"blocked", "running"}
+    assert answers[4] == {"previous_status": "cancelled"}
+    assert "has ended" in answers[5]["error"]
+
+
+def test_an_ended_agent_continues_under_its_id(task: Task) -> None:
+    answers = calls(
+        ("spawn_agent", {"message": "say one", "id": "r", "model": "big", "run_in_background": False}),
+        ("resume_agent", {"id": "r", "message": "argv"}),
+        ("wait", {"ids": ["r"]}),
+        ("list_agents", {}),
+    )
+    resumed = answers[1]
+    assert resumed["id"] == "r"
+    assert resumed["instance"] != "r"
+    told = answers[2]["results"]["r"]
+    assert (told["instance"], "--model=big" in told["output"]) == (resumed["instance"], True)
+    assert {one["id"]: one["status"] for one in answers[3]} == {"r": "completed", resumed["instance"]: "completed"}
+
+
+def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) -> None:
+    run("spawn", "--agent", "echo", "--name", "other", "hello")
+    run("wait", "other")
+    offered, answers = within(
+        "w1",
+        ("spawn_agent", {"agent_type": "echo", "message": "hello", "id": "child"}),
+        ("wait", {}),
+        ("close_agent", {"id": "other"}),
+        ("list_agents", {}),
+        ("report", {"percent": 50, "text": "half"}),
+        ("report", {}),
+    )
+    assert {"spawn_agent", "task", "create_subtask_echo", "ask_user", "report"} <= set(offered)
+    assert "At most 3 work at once" in offered["spawn_agent"]
+    assert "They start no agents of their own." in offered["spawn_agent"]
+    assert "- echo: Of a test." in offered["spawn_agent"]
+    assert answers[1]["status"] == {"child": "completed"}
+    assert answers[2]["error"] == "no worker 'other' below w1"
+    assert [(one["id"], one["parent"], one["path"]) for one in answers[3]] == [("child", "w1", "w1/child")]
+    assert answers[4]["progress"]["percent"] == 50
+    assert "say something" in answers[5]["error"]
+    assert row("child")["depth"] == 1
+
+
+def test_at_the_limit_nothing_that_starts_is_offered_and_calls_are_refused(root: Path) -> None:
+    new_task(cap=2, depth=0)
+    define(root, "echo", "echo")
+    offered, answers = within(
+        "w1",
+        ("spawn_agent", {"agent_type": "echo", "message": "x"}),
+        ("create_subtask_echo", {"title": "x"}),
+        ("task", {"objective": "x", "subagent_type": "echo"}),
+    )
+    assert set(offered) == {"send_input", "wait", "close_agent", "list_agents", "ask_user", "report"}
+    assert answers[0]["error"].startswith("Maximum subagent depth exceeded")
+    assert answers[1]["error"] == "Maximum subtask nesting depth (0) exceeded. Current depth: 0."
+    assert "Maximum subagent depth exceeded" in answers[2]["error"]
+    assert statuses() == {"w1": "completed"}
+
+
+def test_a_parent_lends_its_slot_while_its_call_waits(root: Path) -> None:
+    new_task(cap=1)
+    define(root, "echo", 'echo "said: $1"')
+    _, answers = within("w1", ("task", {"objective": "deep", "subagent_type": "echo"}), dialect="claude")
+    assert answers[0]["result"] == "said: deep"
+
+
+def test_a_worker_asks_the_user_and_takes_its_question_up_again(task: Task) -> None:
+    question = {"question": "Which?", "options": ["red", {"id": "b", "label": "blue"}]}
+    made = [("ask_user", question, 0.3), ("ask_user", {**question, "question_id": "q1"}, 30)]
+    run("spawn", "--name", "w1", "--", *worker("calls_tools", "codex", json.dumps(made)))
+    task.has("agent.blocked", "w1", times=2)
+    run("interact", "respond", "w1", "blue")
+    run("wait", "w1")
+    first, second = [json.loads(line) for line in run("logs", "w1").out.splitlines()][1:]
+    assert (first["still_running"], first["question_id"]) == (True, "q1")
+    assert (second["answer"], second["by"]) == ("b", "user")
+
+
+def test_dialects_offer_what_they_are_named_after(task: Task) -> None:
+    offered = {dialect: set(within(f"d-{dialect}", dialect=dialect)[0]) for dialect in ("codex", "claude", "subtask")}
+    own = {"ask_user", "report"}
+    beside = {"wait", "send_input", "close_agent"}
+    assert offered["codex"] == {"spawn_agent", "resume_agent", "list_agents"} | beside | own
+    assert offered["claude"] == {"task", "task_parallel"} | beside | own
+    subtasks = {f"create_subtask_{name}" for name in ("echo", "explore", "general", "plan")}
+    assert offered["subtask"] == subtasks | beside | own

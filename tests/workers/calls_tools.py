@@ -1,0 +1,25 @@
+"""Calls our tools, as an agent would, and prints each answer as a line of JSON.
+
+calls_tools.py DIALECT CALLS: CALLS is a JSON list of [name, arguments, how long the call may take]; the first line
+tells what is offered.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from agentctl.tools.definition import Call
+from agentctl.tools.place import Source
+from agentctl.tools.registry import Toolbox
+
+
+def main() -> None:
+    """Make the calls."""
+    toolbox = Toolbox(Source(), sys.argv[1])
+    print(json.dumps({one.tool.name: one.description for one in toolbox.offered()}), flush=True)
+    for name, given, limit_s in json.loads(sys.argv[2]):
+        print(json.dumps(toolbox.call(name, given, Call(limit_s=limit_s))), flush=True)
+
+
+main()
