@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import answering, batches, cancelling, delegating, guarding, listing, starting, treeing, waiting
+from bench import answering, batches, cancelling, delegating, guarding, listing, serving, starting, treeing, waiting
 from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
 from bench.table import draw
@@ -36,6 +36,8 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     10: treeing.measure_tree,
     11: delegating.measure_delegation,
     12: delegating.measure_fan_out,
+    13: serving.measure_wake,
+    14: serving.measure_subtask,
 }
 ROUNDS = {
     "default": Rounds(),

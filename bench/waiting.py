@@ -51,7 +51,7 @@ def measure_wait(ground: Ground, rounds: Rounds) -> Found:
 
 
 def _by_wait_any(ground: Ground, task: TaskDir) -> float:
-    argv, gate, told = _worker(ground)
+    argv, gate, told = worker_at_a_gate(ground)
     instance = ground.agentctl(task, "spawn", "--", *argv).out.split()[0]
     command = ground.command(task, "wait-any")
     with ground.started(command, stdout=subprocess.PIPE) as waiter:
@@ -69,7 +69,7 @@ def _by_wait_any(ground: Ground, task: TaskDir) -> float:
 
 
 def _by_parent(ground: Ground) -> float:
-    argv, gate, told = _worker(ground)
+    argv, gate, told = worker_at_a_gate(ground)
     with ground.started(argv) as worker:
         opened = os.open(gate, os.O_WRONLY)
         worker.wait()
@@ -78,7 +78,8 @@ def _by_parent(ground: Ground) -> float:
     return (now - int(told.read_bytes())) / 1e6
 
 
-def _worker(ground: Ground) -> tuple[list[str], Path, Path]:
+def worker_at_a_gate(ground: Ground) -> tuple[list[str], Path, Path]:
+    """Return a worker's command line, the pipe that it waits for, and the file for the time of its exit."""
     folder = ground.folder()
     gate, told = folder / "gate", folder / "told"
     os.mkfifo(gate, 0o600)

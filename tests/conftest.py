@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -19,8 +20,14 @@ SOAK_TIMEOUT_S = 600
 SLOW_TIMEOUT_S = 180
 
 # The machine's speed is no property of the code: nothing in this suite fails for being slow.
-settings.register_profile("agentctl", deadline=None, print_blob=True)
+# Half of the usual examples: each run tries others, and there are many runs.
+settings.register_profile("agentctl", deadline=None, print_blob=True, max_examples=50)
 settings.load_profile("agentctl")
+
+# A shell without job control starts what is to run in the background with SIGINT ignored, and so would be all that
+# these tests start: no Ctrl-C of theirs would reach anybody.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

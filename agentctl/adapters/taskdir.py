@@ -161,7 +161,7 @@ class AgentDir(_Folder):
     @property
     def lock(self) -> FilePath:
         """What guards its end, its questions and its inbox: the folder is its own lock."""
-        return self.path
+        return self.path / ""  # With the slash: where somebody removed it, to lock it must not make a file of its name.
 
     @cached_property
     def task(self) -> TaskDir:

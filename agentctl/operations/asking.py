@@ -150,6 +150,8 @@ def _await_answer(
 
 def close_question(agent: AgentDir, name: str, default: str | None, why: str = "deadline") -> None:
     """Answer with the default, or close the question unanswered; an answer that came first wins."""
+    if not agent.path.exists():
+        return  # Somebody removed it under a running worker.
     with locked(agent.lock):
         if agent.answer(name).exists() or agent.has_ended:
             return

@@ -100,10 +100,13 @@ def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
 def _write(change: Change, *, undo: bool) -> None:
     if _read(change.path) != change.before:
         raise Refused(f"{change.path} has changed meanwhile", hint="look at it, then say it again")
-    make_folder(os.path.dirname(change.path))
-    if not undo and change.before is not None and not os.path.exists(change.backup):
-        _put(change.backup, change.before)
-    _put(change.path, change.after)
+    try:
+        make_folder(os.path.dirname(change.path))
+        if not undo and change.before is not None and not os.path.exists(change.backup):
+            _put(change.backup, change.before)
+        _put(change.path, change.after)
+    except OSError as error:
+        raise Refused(f"{change.path} cannot be written: {error.strerror}", hint="nothing was changed") from error
     if change.after is None:
         with contextlib.suppress(OSError):
             os.rmdir(os.path.dirname(change.path))  # Only if it is empty.
@@ -127,5 +130,5 @@ def _read(path: str) -> str | None:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             return file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None

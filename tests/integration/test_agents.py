@@ -5,46 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.agent_steps import agent, agent_world, blocked, ends
 from tests.life import known, living, read, set_config
 from tests.steps import Task, new_task, row, statuses
-from tests.support import WORKERS, Completed, run, start, wait_until
+from tests.support import run, start, wait_until
 
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    claude = programs / "claude"
-    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
-    claude.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    return new_task(cap=2, grace=1)
-
-
-def agent(prompt: str, *options: str | Path, check: bool = True) -> Completed:
-    """Start an agent named a."""
-    return run("spawn", "--agent", "general", "--name", "a", *options, prompt, check=check)
-
-
-def ends(instance: str = "a") -> dict[str, Any]:
-    """Wait for an agent's end, and return its decision with its result."""
-    run("wait", instance, check=False)
-    found: dict[str, Any] = run("show", instance, "--json").json
-    return {**found["exit"], "result": found["result"]}
-
-
-def blocked(instance: str = "a") -> dict[str, Any]:
-    """Wait until an agent asks, and return the question."""
-    run("wait-any", instance, "--for", "blocked", "--timeout-seconds", "20")
-    questions: list[dict[str, Any]] = run("interact", "list", "--json").json
-    return next(one for one in questions if one["agentInstance"] == instance)
+    return agent_world(tmp_path, monkeypatch)
 
 
 def test_an_answer_is_a_result_with_its_usage_and_session(task: Task) -> None:

@@ -82,8 +82,7 @@ def test_a_client_starts_waits_and_reads_and_a_broken_call_ends_nobody(task: Tas
         started = await call(client, "spawn_agent", agent_type="held", instruction="x", id="h1")
         assert started["id"] == "h1"
         broken = asyncio.create_task(client.call_tool("task", {"objective": "x", "subagent_type": "held"}))
-        while "held-1" not in await asyncio.to_thread(statuses):
-            await asyncio.sleep(0.02)
+        await asyncio.to_thread(task.has, "agent.started", "held-1")
         broken.cancel()
         many = [asyncio.create_task(call(client, "wait", ids=["h1"], timeout_ms=45000)) for _ in range(50)]
         slow = await client.call_tool("wait", {"ids": ["h1"], "timeout_ms": 400}, progress_callback=on_progress)
@@ -123,6 +122,7 @@ def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up
     talk(to)
 
 
+@pytest.mark.slow
 def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: Path) -> None:
     async def to(client: Client) -> None:
         still = await call(client, "create_subtask_held", title="Wait")
@@ -151,6 +151,7 @@ def test_a_question_is_put_to_the_user_of_a_client_that_shows_forms(task: Task) 
     assert form.requested_schema["properties"]["answer"]["enumNames"] == ["red: warm", "blue: cold"]
 
 
+@pytest.mark.slow
 def test_a_newer_client_gets_the_question_as_an_answer_and_comes_back(task: Task) -> None:
     async def fill(_context: Any, _params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"answer": "red"})

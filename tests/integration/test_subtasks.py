@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import yaml
 from tests.life import set_config
 from tests.shells import AGENTCTL, answers_of, below, define_shells, subtask_line
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import run, start, start_argv, wait_until, worker
 
 
 @pytest.fixture
@@ -206,15 +208,15 @@ def test_a_call_that_is_aborted_before_it_starts_makes_no_child(task: Task) -> N
     assert "childTaskIds" not in head(task)
 
 
-def start_holder(lock: Path) -> object:
+HOLDER = (
+    "import fcntl, sys, time; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX); open(sys.argv[2], 'w'); time.sleep(60)"
+)
+
+
+def start_holder(lock: Path) -> subprocess.Popen[str]:
     """Start a process that holds the lock of the queue until it is killed."""
-    import subprocess
-
-    from tests.support import start_argv
-
     ready = lock.with_name("held")
-    argv = ["flock", "--no-fork", str(lock), "sh", "-c", f"touch {ready}; exec sleep 60"]
-    process: subprocess.Popen[str] = start_argv(argv)
+    process = start_argv([sys.executable, "-c", HOLDER, str(lock), str(ready)])
     wait_until(ready.exists, what="the lock to be held")
     return process
 
