@@ -6,8 +6,8 @@ import asyncio
 import signal
 from collections.abc import Callable
 
-from agentctl.driving.program import Program
 from agentctl.drivers.dialogue import Outcome
+from agentctl.driving.program import Program
 
 #: How long a program may take to end after it was hung up on, before it is sent SIGTERM, and then SIGKILL.
 _HANG_UP_S = 10.0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agentctl.adapters.config import known_limits
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentctl.supervision.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import Any
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Status
-from agentctl.operations.results import read_result
+from agentctl.operations.results import read_result, text_of
 from agentctl.supervision.questions import open_questions
 from agentctl.tools.definition import RESULT_BYTES
 
@@ -23,14 +23,17 @@ def share_of(count: int) -> int:
 
 def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result as a parent gets it: the last words, how it ended, and where the whole is."""
-    found = read_result(agent.task, agent.instance, max_bytes=max_bytes)
+    # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
+    has_more = agent.worktree.exists()
+    found = read_result(agent.task, agent.instance, max_bytes=max_bytes) if has_more else text_of(agent, max_bytes)
+    reason = read_quietly(agent.exit).get("reason")
     told: dict[str, Any] = {
         "output": found["text"],
         "success": status == Status.COMPLETED,
         "turnsUsed": found.get("turnsUsed", 0),
     }
-    if found["reason"]:
-        told["reason"] = found["reason"]
+    if reason:
+        told["reason"] = reason
     if found["truncated"]:
         told |= {"truncated": True, "size": found["size"], "sha256": found["sha256"], "path": str(found["path"])}
     if found["files"]:

@@ -153,13 +153,20 @@ def _subagent(request: Request, argument: str) -> Reply:
 
 def _delegate(request: Request, argument: str) -> Reply:
     """A sub-agent by our own tools, in another process; it plays the scenario in the argument, and is waited for."""
-    results, order = request.results, f"Report back. SCENARIO:{argument}"
-    if _is_claude(request):
-        if results:
-            return Reply(text=f"It answered: {results[-1]}")
-        return Reply(text="I delegate.", calls=(Call("mcp__agentctl__task", {"objective": order}),))
+    if not _is_claude(request):
+        return _handmade(request, argument)
+    if request.results:
+        return Reply(text=f"It answered: {request.results[-1]}")
+    order = {"objective": f"Report back. SCENARIO:{argument}"}
+    return Reply(text="I delegate.", calls=(Call("mcp__agentctl__task", order),))
+
+
+def _handmade(request: Request, argument: str) -> Reply:
+    """The same in two steps: start it, then wait for it."""
+    results = request.results
     if not results:
-        return Reply(text="I delegate.", calls=(Call(_ours(request, "spawn_agent"), {"instruction": order}),))
+        order = {"instruction": f"Report back. SCENARIO:{argument}"}
+        return Reply(text="I delegate.", calls=(Call(_ours(request, "spawn_agent"), order),))
     if not re.search(r"success\W+true", results[-1]) and len(results) < _MOST_WAITS:
         # A wait that tells of a question is no end; whoever watches the task answers it.
         seen = re.findall(r"cursor\W+([0-9a-f]+)", results[-1])
@@ -170,7 +177,8 @@ def _delegate(request: Request, argument: str) -> Reply:
 
 def _ours(request: Request, name: str) -> str:
     """Return the whole name of a tool of our server."""
-    return next((tool for tool in request.tools if "agentctl" in tool and tool.endswith(name)), name)
+    by_claude = f"mcp__agentctl__{name}" if _is_claude(request) else name
+    return next((tool for tool in request.tools if "agentctl" in tool and tool.endswith(name)), by_claude)
 
 
 def _background(request: Request, argument: str) -> Reply:
@@ -217,6 +225,7 @@ _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "subagent": _subagent,
     "background": _background,
     "delegate": _delegate,
+    "handmade": _handmade,
     "fail": _fail,
     "slow": _slow,
     "mute": _mute,

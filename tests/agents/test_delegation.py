@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from tests.agents.lab import KEY, PATIENCE_S, Lab
-from tests.support import run, wait_until
+from tests.support import environment, run, wait_until
 
 
 def test_child(lab: Lab) -> None:
@@ -23,6 +25,23 @@ def test_child_that_asks(lab: Lab) -> None:
     assert asked["tool"] in {"Bash", "shell"}, asked
     lab.respond(child, asked["options"][0]["id"])
     assert "Done: ask after 1 tool results." in lab.completed(agent)
+
+
+def test_by_hand(lab: Lab) -> None:
+    """Started by hand, it delegates with what `install` wrote."""
+    environ = lab.environ()
+    run("install", lab.program, "--yes", env=environ)
+    how = {
+        "claude": ["-p", "SCENARIO:handmade=text", "--output-format", "text"],
+        "codex": ["exec", "--skip-git-repo-check", "SCENARIO:handmade=text"],
+    }
+    told = subprocess.run(
+        [lab.program, *how[lab.program]], env=environment(environ), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=2 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert "The answer of the stand-in model." in told.stdout, told
+    (child,) = run("list", "--json").json
+    assert (child["status"], child["parent"], child["driver"]) == ("completed", None, lab.program)
 
 
 def children_of(lab: Lab, agent: str) -> list[str]:

@@ -153,8 +153,8 @@ def test_the_end_of_a_worker_decides_the_exit_code(ended: Path) -> None:
 
 @pytest.mark.parametrize(
     ("argv", "code"),
-    [(worker("exits", 0), 0), (worker("exits", 3), 3), (worker("dies_by_signal", "SIGKILL"), 137)],
-    ids=["completed", "exit code", "signal"],
+    [(worker("dies_by_signal", "SIGKILL"), 137), *alike((worker("exits", 0), 0), (worker("exits", 3), 3))],
+    ids=["signal", "completed", "exit code"],
 )
 def test_spawn_wait_passes_the_exit_code_on(root: Path, argv: list[str], code: int) -> None:
     assert run("spawn", "--wait", "--", *argv, check=False).code == code

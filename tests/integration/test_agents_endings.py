@@ -27,7 +27,7 @@ ENDINGS = {
     "its output closed early": ("me.assistant({'type': 'text', 'text': 'I'}); os.close(1)", "failed", "truncated"),
     "half a line": ('os.write(1, b\'{"type": "resu\'); os._exit(0)', "failed", "truncated"),
     "no newline at the end": (
-        "end = {'type': 'result', 'is_error': False, 'result': 'x'}; os.write(1, json.dumps(end).encode()); os._exit(0)",
+        "end = {'type': 'result', 'is_error': False}; os.write(1, json.dumps(end).encode()); os._exit(0)",
         *("completed", None),
     ),
     "bytes that are no text": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_a_prompt_of_any_shape_arrives_as_it_was(task: Task) -> None:
 
 
 def test_agents_and_commands_wait_for_each_other_in_one_batch(task: Task, tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": "c", "argv": ["true"]},
         {"name": "a", "agent": "general", "prompt": "show COLOUR", "after": ["c"], "env": {"COLOUR": "mauve"}},
         {"name": "b", "agent": "general", "prompt": "say b", "after": ["a"], "key": "k", "priority": 3},

@@ -208,9 +208,13 @@ def test_a_call_that_is_aborted_before_it_starts_makes_no_child(task: Task) -> N
     assert "childTaskIds" not in head(task)
 
 
-HOLDER = (
-    "import fcntl, sys, time; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX); open(sys.argv[2], 'w'); time.sleep(60)"
-)
+HOLDER = """
+import fcntl, sys, time
+lock = open(sys.argv[1], "a")
+fcntl.flock(lock, fcntl.LOCK_EX)
+open(sys.argv[2], "w").close()
+time.sleep(60)
+"""
 
 
 def start_holder(lock: Path) -> subprocess.Popen[str]:
