@@ -92,7 +92,7 @@ def initial(head: bytes) -> bytes:
 
 
 def update(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> bool:
-    """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone because a person is at it.
+    """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone: a person is at it.
 
     The head must be the one that was parsed last: a changed one may be in the middle of being saved. What could not be
     written is noted, and made good by whoever folds the log next.

@@ -19,7 +19,7 @@ agentctl install claude --hooks
 """,
 )
 def hook() -> None:
-    """Note the start or the end of a program's own sub-agent.
+    """Show the own sub-agents of Claude Code and Codex.
 
     Takes the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex on standard input. `tree` and
     `list` show such a sub-agent: below the worker that it runs in, else in the task as observed. Exits with 0 always.

@@ -39,10 +39,11 @@ def join(
     force: opt.Force = False,
     json: opt.Json = False,
 ) -> None:
-    """Write one report of what several workers have brought: report.md to read, report.json for programs.
+    """Write one report of what several workers have brought.
 
-    Each worker's status, summary, questions, files and errors, in the order of the roster, whether it has ended or not.
-    A text that is cut says so, with the size, the sha256 and the path of the whole.
+    report.md is to be read, report.json is for programs: each worker's status, summary, questions, files and errors,
+    in the order of the roster, whether it has ended or not. A text that is cut says so, with the size, the sha256
+    and the path of the whole.
     """
     place = find_task(task, root=root, force=force)
     joined = join_results(place, instances or (), out=folder, max_bytes=max_bytes)

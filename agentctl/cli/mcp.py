@@ -51,9 +51,9 @@ def mcp(
     task: opt.Task = None,
     root: opt.Root = None,
 ) -> None:
-    """Serve the tools by which an agent starts sub-agents, waits for them and answers them.
+    """Serve the tools for agents over MCP.
 
-    On standard input and output, for one client: a worker's server gives its own children; that of a person's session
+    With them an agent starts sub-agents, waits for them, answers and stops them. On standard input and output, for one client: a worker's server gives its own children; that of a person's session
     works in the task that `spawn` would take. A client that goes away ends nobody.
     """
     if find_spec("mcp") is None:

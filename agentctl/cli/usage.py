@@ -27,11 +27,11 @@ def usage(
     force: opt.Force = False,
     json: opt.Json = False,
 ) -> None:
-    """Show tokens, money and time that the workers of a tree of tasks used up, and what its limits leave.
+    """Show what the workers of a tree have used up, and what is left.
 
-    Per worker, agent, task and tree. To a pipe, a line each: what it is (worker, agent, task, tree), its name, workers,
-    tokens in, out and from a cache, US dollars, seconds at work; - for what nobody told. The limits
-    (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) stand in the config of the root task.
+    Tokens, money and time per worker, agent, task and tree. To a pipe, a line each: what it is (worker, agent, task,
+    tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what nobody told.
+    The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) stand in the config of the root task.
     """
     told = read_usage(find_task(task, root=root, force=force), recursive=recursive)
     if json:

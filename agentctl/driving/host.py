@@ -7,17 +7,15 @@ that the program prints is on disk before it is looked at.
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
-from agentctl.domain.permissions import decide
+from agentctl.adapters.watch import Watch
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
     Action,
@@ -37,23 +35,16 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.answers import FinalAnswer
+from agentctl.driving.ending import UNHAPPY, exit_code, not_started
 from agentctl.driving.idling import Idle
 from agentctl.driving.lines import Lines
+from agentctl.driving.looking import Looking
 from agentctl.driving.patience import Patience
 from agentctl.driving.program import Program
 from agentctl.driving.purse import Purse
-from agentctl.driving.questions import OpenQuestions, policy_row
+from agentctl.driving.questions import Decided, OpenQuestions, decided_by, policy_row
 from agentctl.driving.recording import Recorder
 from agentctl.operations.messaging import mark_read, next_message
-
-_NATURAL, _UNHAPPY, _INTERRUPTED = 0, 1, 130
-
-
-class Decided(NamedTuple):
-    """The policy answers a permission. An action of its own: what led to the question stands before the answer."""
-
-    ask: Ask
-    answer: str
 
 
 class Host:
@@ -75,7 +66,6 @@ class Host:
         #: What no later word of the program changes: it was stopped for this.
         self.verdict: Outcome | None = None
         self.finished: Outcome | None = None
-        self._again: asyncio.TimerHandle | None = None
         self._actions: deque[Action | Decided] = deque()
         self._lines = (Lines(), Lines())
         self.error: Exception | None = None
@@ -98,30 +88,20 @@ class Host:
                 self.driver.argv(self.order), self.driver.environ(os.environ), self._output, self._errors, self._silent
             )
         except OSError as error:
-            return self._refused(self._not_started(error))
+            return self._refused(not_started(self.order.program, self.driver, error))
         self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions]) as watch:
-            self._watch(watch)
             self.recorder.input("begin", **self.changes)
             self._do(self.dialogue.begin())
-            self._look()
+            self.looking = Looking(watch, self._look)
             code = await self.program.ended
-            if watch.fd is not None:
-                self.loop.remove_reader(watch.fd)
+            self.looking.stop()
         return self._end(code)
 
     def _refused(self, outcome: Outcome) -> int:
         """End without having started the program."""
         self.recorder.outcome(outcome)
-        return _UNHAPPY
-
-    def _not_started(self, error: OSError) -> Outcome:
-        problem = f"{self.order.program} could not be started: {error.strerror}"
-        if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
-            return Outcome(reason=Reason.NOT_INSTALLED, message=f"{problem}; {self.driver.install}")
-        if error.errno == errno.E2BIG:
-            problem += "; a long prompt goes to a program whose definition has promptOnStdin: true"
-        return Outcome(reason=Reason.NOT_STARTED, message=problem)
+        return UNHAPPY
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback raised: whatever it was, the agent is not left running without anybody who listens."""
@@ -152,22 +132,6 @@ class Host:
         if self.order.driver != COMMAND:
             self.patience.hang_up()
 
-    def _watch(self, watch: Watch) -> None:
-        """Look at answers and messages when the folders tell, and now and then in any case."""
-        if watch.fd is not None:
-            self.loop.add_reader(watch.fd, self._changed, watch)
-        every = SAFETY_S if watch.fd is not None else SLICE_S
-
-        def tick() -> None:
-            self._look()
-            self.loop.call_later(every, tick)
-
-        self.loop.call_later(every, tick)
-
-    def _changed(self, watch: Watch) -> None:
-        watch.drain()
-        self._look()
-
     def _look(self) -> None:
         """Pass on what has been answered and said meanwhile."""
         for ask, answer in self.questions.answered():
@@ -187,7 +151,7 @@ class Host:
         text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
         # Who has no more to do needs no slot.
         if (text.strip() or not is_last) and not self.idle.take_back():
-            self._look_again()
+            self.looking.again()
             return False
         answer = self.idle.end("it goes on with a message")
         if answer is not None:
@@ -206,12 +170,6 @@ class Host:
             if self.finished is not None:
                 self.recorder.outcome(self.finished)
                 self.patience.hang_up()
-
-    def _look_again(self) -> None:
-        """Look in a moment, once: who is told in between looks as well, and would look again too."""
-        if self._again is not None:
-            self._again.cancel()
-        self._again = self.loop.call_later(SLICE_S, self._look)
 
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
         self.finished = None
@@ -274,9 +232,8 @@ class Host:
                     self._look_at_budget()
             case Ask():
                 self._ask(action)
-            case Decided(ask, answer):
-                policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
-                self._pass_on(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
+            case Decided(key, answer, policy):
+                self._pass_on(key, answer, policy)
             case Withdraw(key):
                 self.questions.close(key, "it was taken back")
             case SessionIs(session, model):
@@ -301,11 +258,10 @@ class Host:
         """Answer a permission by the policy; whatever the policy leaves open is a person's to answer."""
         if self.is_interrupted:
             return
-        if ask.tool is not None:
-            answer = decide(self.order.permissions, ask.tool, ask.arguments or {})
-            if answer != "ask":
-                self._do([Decided(ask, answer)])
-                return
+        decided = decided_by(self.order.permissions, ask)
+        if decided is not None:
+            self._do([decided])
+            return
         self.recorder.flush()  # Whoever is told of the question finds what led to it.
         self.questions.put(ask)
 
@@ -321,7 +277,8 @@ class Host:
         self.recorder.flush()
         self.recorder.result(outcome)
         if self.is_interrupted or not self.order.keep:
-            self.recorder.outcome(self.finished)  # Whoever is killed from now on: it has ended like this.
+            # Whoever is killed from now on: it has ended like this.
+            self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()
         elif next_message(self.agent) is None:
             self.idle.begin()
@@ -357,11 +314,7 @@ class Host:
         self.recorder.flush()
         self.recorder.result(self._complete(outcome))
         self.recorder.outcome(outcome)
-        if self.is_interrupted:
-            return _INTERRUPTED
-        if outcome.reason is Reason.EXIT_CODE and code > 0:
-            return code
-        return _NATURAL if outcome.reason is None else _UNHAPPY
+        return exit_code(outcome, code, is_interrupted=self.is_interrupted)
 
     def _complete(self, outcome: Outcome) -> Outcome:
         """Give an ending that the program did not tell itself what is known of its last turns."""

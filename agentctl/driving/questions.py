@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, RowType
+from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
 from agentctl.driving.room import when_there_is_room
 from agentctl.operations.asking import Asked, close_question, leave, put_question
@@ -15,6 +16,24 @@ from agentctl.operations.asking import Asked, close_question, leave, put_questio
 #: More than a person reads of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
+
+
+class Decided(NamedTuple):
+    """The policy answers a permission. An action of its own: what led to the question stands before the answer."""
+
+    key: str
+    answer: str
+    #: {answer, tool, askedBy}, as it is told and kept.
+    policy: Mapping[str, Any]
+
+
+def decided_by(rules: Sequence[Mapping[str, str]], ask: Ask) -> Decided | None:
+    """Return the policy's answer to a permission; None for what it leaves to a person."""
+    answer = "ask" if ask.tool is None else decide(rules, ask.tool, ask.arguments or {})
+    if answer == "ask":
+        return None
+    policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
+    return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
 
 
 class OpenQuestions:
@@ -55,7 +74,7 @@ class OpenQuestions:
 
 
 def policy_row(key: str, told: Mapping[str, Any]) -> Row:
-    """Return the row of a permission that the policy has answered: `told` is {answer, tool, askedBy}."""
+    """Return the row of a permission that the policy has answered."""
     text = f"{told.get('answer')}: {told.get('tool')}"
     return Row(RowType.NOTE, f"policy:{key}", name="permission", text=text, parent=told.get("askedBy"))
 

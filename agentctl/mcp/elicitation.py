@@ -17,29 +17,29 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.errors import AgentctlError
 from agentctl.mcp import forms, handles
 from agentctl.mcp.handles import Handle
+from agentctl.mcp.wire import Context, as_result, is_modern, teller
 from agentctl.operations.gathering import Key, Sight
+from agentctl.operations.lineage import true_caller
 from agentctl.tools.definition import Pending
 from agentctl.tools.place import Place
 
 if TYPE_CHECKING:
-    from agentctl.mcp.server import AgentctlServer, Context
+    from agentctl.mcp.server import AgentctlServer
 
 _Asked = frozenset[tuple[Key, int]]
 
 
-def can_ask(server: AgentctlServer, ctx: Context) -> bool:
+def can_ask(ctx: Context) -> bool:
     """Tell whether this client shows forms, and to a person."""
     capabilities = ctx.session.client_capabilities
     shows = capabilities is not None and capabilities.elicitation is not None
-    return shows and server.toolbox.source.place().me is None
+    return shows and true_caller() is None
 
 
 async def finish(server: AgentctlServer, ctx: Context, pending: Pending) -> Any:
     """Wait for a call's workers, and put their questions to the user meanwhile."""
-    from agentctl.mcp.server import as_result, is_modern
-
     limit_s = server.limit_s(ctx)
-    if not can_ask(server, ctx):
+    if not can_ask(ctx):
         return as_result(await server.wait(ctx, pending, limit_s))
     place = server.toolbox.source.place()
     if is_modern(ctx):
@@ -47,28 +47,48 @@ async def finish(server: AgentctlServer, ctx: Context, pending: Pending) -> Any:
     deadline = None if limit_s is None else monotonic() + limit_s
     asked: _Asked = frozenset()
     while True:
-        sight = await _news(server, pending, asked, _left(deadline))
+        sight = await _news(server, ctx, pending, asked, _left(deadline))
         fresh = asked | _blocked(sight)
         if fresh == asked:
             return as_result(await server.wait(ctx, pending, 0))
         asked = fresh
         for agent, question in forms.open_forms(place, pending).values():
-            # Not in this call's own group: who answers after its time is over is heard all the same.
-            ctx.lifespan_context.start_soon(_ask, ctx, place, agent, question)
+            _put(server, ctx, place, agent, question)
 
 
 def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - monotonic())
 
 
-async def _news(server: AgentctlServer, pending: Pending, asked: _Asked, limit_s: float | None) -> Sight:
+async def _news(server: AgentctlServer, ctx: Context, pending: Pending, asked: _Asked, limit_s: float | None) -> Sight:
     return await server.threads.run(
-        lambda call: server.toolbox.watch(pending, call, asked=asked), limit_s=limit_s, tell=None
+        lambda call: server.toolbox.watch(pending, call, asked=asked), limit_s=limit_s, tell=teller(ctx, pending)
     )
 
 
 def _blocked(sight: Sight) -> _Asked:
     return frozenset((key, seen.seq) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
+
+
+def _put(server: AgentctlServer, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+    """Put a question to the user, once; not as a part of the call: who answers after its time is heard all the same."""
+    key = forms.key_of(agent, question)
+    if key not in server.asked:
+        server.asked.add(key)
+        ctx.lifespan_context.start_soon(_ask, ctx, place, agent, question)
+
+
+async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
+    """Put the questions in an answer of `wait` to the user, where the client can, and say so in it."""
+    results = answer.get("results") if isinstance(answer, dict) else None
+    asking = [name for name, one in (results or {}).items() if "question" in one and not one["question"].get("idle")]
+    if not asking or is_modern(ctx) or not can_ask(ctx):
+        return answer
+    place = server.toolbox.source.place()
+    for name in asking:
+        _put(server, ctx, place, place.find(name), answer["results"][name]["question"])
+        answer["results"][name]["question"]["asked"] = "the user is being asked: wait for it again"
+    return answer
 
 
 async def _ask(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
@@ -110,14 +130,12 @@ def take_answers(place: Place, handle: Handle, responses: Mapping[str, Any]) -> 
 
 
 async def _until_asked(server: AgentctlServer, ctx: Context, handle: Handle) -> Any:
-    from agentctl.mcp.server import as_result
-
     place, pending = server.toolbox.source.place(), handle.pending
     limit_s = server.limit_s(ctx)
     deadline = None if limit_s is None else monotonic() + limit_s
     asked: _Asked = frozenset()
     while True:
-        sight = await _news(server, pending, asked, _left(deadline))
+        sight = await _news(server, ctx, pending, asked, _left(deadline))
         fresh = asked | _blocked(sight)
         requests = input_requests(place, handle)
         if requests:

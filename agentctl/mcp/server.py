@@ -5,23 +5,21 @@ A caller that breaks a call off, or goes away, ends nobody: whatever was started
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as types
 from anyio import create_task_group
 from anyio.abc import TaskGroup
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentctl import __version__
 from agentctl.mcp import elicitation, tasks
-from agentctl.mcp.threads import Tell, Threads
+from agentctl.mcp.threads import Threads
+from agentctl.mcp.wire import Context, as_result, as_tool, teller
 from agentctl.tools.definition import CAREFUL_S, Pending
-from agentctl.tools.registry import Offered, Toolbox, is_error
+from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 
 PROGRESS_S = 10.0
@@ -32,8 +30,6 @@ _INSTRUCTIONS = (
     " once, go on with your own work, then wait. Results are bounded; a file has the whole. A `blocked` agent waits for"
     " an answer: give it, or ask the user."
 )
-
-Context = ServerRequestContext[TaskGroup, Any]
 
 
 class AgentctlServer:
@@ -46,8 +42,9 @@ class AgentctlServer:
     def __init__(self, toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
         self.toolbox = toolbox
         self._call_s = call_s
-        self._progress_s = progress_s
         self.threads = Threads(progress_s)
+        #: The questions that were put to the user of this client.
+        self.asked: set[str] = set()
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=_INSTRUCTIONS, lifespan=_lifespan, on_list_tools=self._list,
             on_call_tool=self._call,
@@ -56,7 +53,7 @@ class AgentctlServer:
 
     async def _list(self, _ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         offered = await self.threads.run(lambda _call: self.toolbox.offered())
-        return types.ListToolsResult(tools=[_as_tool(one) for one in offered])
+        return types.ListToolsResult(tools=[as_tool(one) for one in offered])
 
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool. What takes long is handed to a client that can come back for it, and else waited for."""
@@ -64,10 +61,12 @@ class AgentctlServer:
             return await elicitation.go_on(self, ctx, params.request_state, params.input_responses or {})
         limit_s = CAREFUL_S if params.name in (WAIT.name, *WAIT.other_names) else self.limit_s(ctx)
         begun = await self.threads.run(
-            lambda call: self.toolbox.begin(params.name, params.arguments or {}, call), limit_s=limit_s, tell=_tell(ctx)
+            lambda call: self.toolbox.begin(params.name, params.arguments or {}, call),
+            limit_s=limit_s,
+            tell=teller(ctx),
         )
         if not isinstance(begun, Pending):
-            return as_result(begun)
+            return as_result(await elicitation.with_forms(self, ctx, begun))
         if tasks.is_spoken_by(ctx):
             return await tasks.hand_over(self, begun)
         return await elicitation.finish(self, ctx, begun)
@@ -83,7 +82,7 @@ class AgentctlServer:
     async def wait(self, ctx: Context, pending: Pending, limit_s: float | None) -> Any:
         """Wait until a call's workers have all ended, or its time is over; return its answer."""
         return await self.threads.run(
-            lambda call: self.toolbox.finish(pending, call), limit_s=limit_s, tell=_tell(ctx, pending)
+            lambda call: self.toolbox.finish(pending, call), limit_s=limit_s, tell=teller(ctx, pending)
         )
 
 
@@ -93,34 +92,3 @@ async def _lifespan(_server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
     async with create_task_group() as group:
         yield group
         group.cancel_scope.cancel()
-
-
-def _tell(ctx: Context, pending: Pending | None = None) -> Tell:
-    waited = f" for {len(pending.targets)} agent(s)" if pending is not None else ""
-
-    async def tell(passed: float) -> None:
-        await ctx.session.report_progress(passed, message=f"waiting{waited}, {passed:g} s")
-
-    return tell
-
-
-def is_modern(ctx: Context) -> bool:
-    """Tell whether the client speaks a protocol in which a server asks by its answers."""
-    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
-def _as_tool(offered: Offered) -> types.Tool:
-    tool, description = offered
-    hints = types.ToolAnnotations(
-        read_only_hint=tool.read_only, destructive_hint=tool.destructive, open_world_hint=tool.spawns
-    )
-    return types.Tool(name=tool.name, description=description, input_schema=tool.schema, annotations=hints)
-
-
-def as_result(answer: Any) -> types.CallToolResult:
-    """Return an answer as a tool's result: as text, and, where it is an object, as that."""
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))],
-        structured_content=dict(answer) if isinstance(answer, Mapping) else None,
-        is_error=is_error(answer),
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import Field
 
@@ -13,6 +12,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.errors import AgentctlError
 from agentctl.mcp import elicitation, handles
 from agentctl.mcp.handles import Handle
+from agentctl.mcp.wire import Context, as_result, is_modern
 from agentctl.operations.cancelling import cancel_workers
 from agentctl.operations.gathering import Key, Sight
 from agentctl.tools.definition import Call, Pending
@@ -21,7 +21,7 @@ from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
 
 if TYPE_CHECKING:
-    from agentctl.mcp.server import AgentctlServer, Context
+    from agentctl.mcp.server import AgentctlServer
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 #: How often a client should ask.
@@ -40,10 +40,8 @@ class UpdateParams(TaskParams):
     input_responses: dict[str, Any] = Field(default_factory=dict)
 
 
-def is_spoken_by(ctx: ServerRequestContext[Any, Any]) -> bool:
+def is_spoken_by(ctx: Context) -> bool:
     """Tell whether the client has declared the extension with this request."""
-    from agentctl.mcp.server import is_modern
-
     capabilities = ctx.session.client_capabilities
     return is_modern(ctx) and capabilities is not None and EXTENSION in (capabilities.extensions or {})
 
@@ -53,7 +51,7 @@ def install(server: AgentctlServer) -> None:
 
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx)
-        can_ask = elicitation.can_ask(server, ctx)
+        can_ask = elicitation.can_ask(ctx)
         return await _answered(server, lambda: _told(server.toolbox, params.task_id, can_ask))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:
@@ -70,9 +68,7 @@ def install(server: AgentctlServer) -> None:
     server.server.add_request_handler("tasks/cancel", TaskParams, cancel)
 
 
-def _refuse_strangers(ctx: ServerRequestContext[Any, Any]) -> None:
-    from agentctl.mcp.server import is_modern
-
+def _refuse_strangers(ctx: Context) -> None:
     if not is_modern(ctx):  # There methods of the same names mean something else.
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
 
@@ -109,8 +105,6 @@ def _head(handle: Handle, status: str, message: str) -> dict[str, Any]:
 
 def _told(toolbox: Toolbox, token: str, can_ask: bool) -> dict[str, Any]:
     """Return how a call stands: its result, once all its workers have ended."""
-    from agentctl.mcp.server import as_result
-
     place = toolbox.source.place()
     handle = handles.load(place.task, token)
     sight = toolbox.watch(handle.pending, Call(limit_s=0))

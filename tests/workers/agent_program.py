@@ -177,7 +177,8 @@ class Program:
     def error(self, status: int) -> None:
         """End a turn as a failed request of the provider does."""
         text = f"API Error: {status} refused"
-        self.assistant({"type": "text", "text": text}, model="<synthetic>", error="rate_limit")
+        error = "rate_limit" if status in (429, 529) else "server_error"
+        self.assistant({"type": "text", "text": text}, model="<synthetic>", error=error)
         self.result(text, is_error=True, api_error_status=status)
 
     def answer(self, text: str) -> None:

@@ -1,0 +1,42 @@
+"""When a driver looks at its worker's folder: as soon as it tells, and now and then in any case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
+
+
+class Looking:
+    """Calls `look` whenever there may be something to see."""
+
+    def __init__(self, watch: Watch, look: Callable[[], None]) -> None:
+        self._watch, self._look = watch, look
+        self._loop = asyncio.get_running_loop()
+        self._next: asyncio.TimerHandle | None = None
+        self._every = SAFETY_S if watch.fd is not None else SLICE_S
+        if watch.fd is not None:
+            self._loop.add_reader(watch.fd, self._changed)
+        self._tick()
+
+    def again(self) -> None:
+        """Look in a moment. Once: whoever is told in between looks as well, and may want to look again too."""
+        if self._next is not None:
+            self._next.cancel()
+        self._next = self._loop.call_later(SLICE_S, self._tick)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._next is not None:
+            self._next.cancel()
+        if self._watch.fd is not None:
+            self._loop.remove_reader(self._watch.fd)
+
+    def _changed(self) -> None:
+        self._watch.drain()
+        self._look()
+
+    def _tick(self) -> None:
+        self._next = self._loop.call_later(self._every, self._tick)
+        self._look()
