@@ -7,8 +7,7 @@ begins no escalation before those below have been cancelled: deepest first, sinc
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import number_in, read_quietly
@@ -82,9 +81,11 @@ class Offspring:
         names = [f"{child.task.id}/{child.instance}" for child in living]
         if not living or self.policy is ChildrenAtEnd.LEAVE:
             return names
+        from agentctl.supervision.standby import Standby  # Only now: it brings the dispatch along.
+
         with contextlib.suppress(AgentctlError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
-        with self._lent():
+        with Standby(self.agent, self.root, self.folder).lent():  # Nothing of the parent is at work any more.
             while living and self.agent.task.path.exists():
                 is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
                 if is_cancelled and not self.holds_cancel():
@@ -100,30 +101,6 @@ class Offspring:
             self._is_paused = not self._is_paused
             with contextlib.suppress(AgentctlError):
                 tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
-
-    @contextlib.contextmanager
-    def _lent(self) -> Iterator[None]:
-        """Lend the slot to anybody meanwhile: nothing of the parent is at work any more."""
-        from agentctl.adapters.locks import try_lock
-        from agentctl.supervision.slots import IDLE, place_of
-
-        place = place_of(self.root, self.agent.task.id, self.agent.instance)
-        loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
-        try:
-            self._dispatch()
-            yield
-        finally:
-            if loan is not None:
-                os.close(loan)
-
-    def _dispatch(self) -> None:
-        from agentctl.adapters.locks import locked
-        from agentctl.supervision.dispatch import carry_out, dispatch_locked
-
-        with contextlib.suppress(AgentctlError, OSError):  # Whoever dispatches next goes on.
-            with locked(self.root.queue_lock):
-                done = dispatch_locked(self.root, folder=self.folder)
-            carry_out(self.root, done, folder=self.folder)
 
 
 def _lives(child: AgentDir) -> bool:

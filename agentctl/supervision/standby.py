@@ -11,7 +11,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch import carry_out, dispatch_locked
-from agentctl.supervision.slots import IDLE, guest_place, place_of
+from agentctl.supervision.idleplaces import come_back
+from agentctl.supervision.slots import IDLE, place_of
 
 
 class Standby:
@@ -27,28 +28,30 @@ class Standby:
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
         """Lend it meanwhile; a guest that has come stays when this is over."""
-        place = self._place()
-        loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
+        with locked(self.root.queue_lock):  # Places are renamed under it.
+            place = self._place()
+            loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
         try:
-            self.has_own()
+            with contextlib.suppress(AgentctlError, OSError):  # Whoever dispatches next goes on.
+                with locked(self.root.queue_lock):
+                    done = dispatch_locked(self.root, folder=self.folder)
+                carry_out(self.root, done, folder=self.folder)
             yield
         finally:
             if loan is not None:
                 os.close(loan)
 
     def has_own(self) -> bool:
-        """Start whoever may start, and let a guest move to a free slot; tell whether none is in the place."""
+        """Start whoever may start, and tell whether nobody works in the place; a guest moves to a free slot first."""
         try:
             with locked(self.root.queue_lock):
                 done = dispatch_locked(self.root, folder=self.folder)
                 place = self._place()
-                guest = guest_place(self.root, place) if place is not None else None
+                has_own = place is None or come_back(self.root, place)
             carry_out(self.root, done, folder=self.folder)
         except (AgentctlError, OSError):
             return False  # The next look tries again.
-        if guest is not None:
-            guest.let_go()
-        return place is None or guest is not None
+        return has_own
 
     def _place(self) -> str | None:
         return place_of(self.root, self.agent.task.id, self.agent.instance)
