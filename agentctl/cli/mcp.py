@@ -53,8 +53,9 @@ def mcp(
 ) -> None:
     """Serve the tools for agents over MCP.
 
-    With them an agent starts sub-agents, waits for them, answers and stops them. On standard input and output, for one client: a worker's server gives its own children; that of a person's session
-    works in the task that `spawn` would take. A client that goes away ends nobody.
+    With them an agent starts sub-agents, waits for them, answers and stops them. On standard input and output, for one
+    client: the server of a worker starts that worker's children; that of a person's session works in the task that
+    `spawn` would take. A client that goes away ends nobody.
     """
     if find_spec("mcp") is None:
         raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_HINT)

@@ -113,8 +113,11 @@ def wait_for_the_killed(task: Task, failpoint: str) -> None:
 
 
 def _shim_lives(task: Task) -> bool:
-    path = Path(f"/proc/{task.shim_of('a')}/cmdline")
-    return path.exists() and b"shim/__main__.py" in path.read_bytes()
+    try:
+        line = Path(f"/proc/{task.shim_of('a')}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # the latter between the opening and the reading
+        return False
+    return b"shim/__main__.py" in line
 
 
 @pytest.mark.parametrize("failpoint", ["dispatch.after-launch", *alike("spawn.after-queued")])

@@ -40,7 +40,7 @@ def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_pat
 
 def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    limit_s = 1.5
+    limit_s = 3.0  # there has to be time for a pause to be asked for within it
     argv = worker("waits_for_file", tmp_path / "gate")
     spawn(argv, "--timeout-seconds", str(limit_s), name="a")
     run("pause", "a")
@@ -54,7 +54,7 @@ def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -
 
 def test_after_a_pause_the_rest_of_the_time_limit_still_ends_it(root: Path) -> None:
     task = new_task(grace=0.1)
-    spawn(worker("sleeps", 60), "--timeout-seconds", "1", name="a")
+    spawn(worker("sleeps", 60), "--timeout-seconds", "3", name="a")
     run("pause", "a")
     run("unpause", "a")
     assert run("wait", "a", check=False).code == 7
