@@ -88,6 +88,7 @@ def test_a_file_that_is_left_out_is_told_beside_the_data(project: Path) -> None:
     assert "\x1b" not in done.err
 
 
+@pytest.mark.slow
 def test_show_tells_a_definition_whole(project: Path) -> None:
     told = run("agents", "show", "explore", "--json").json
     assert (told["origin"], told["usable"], told["powers"]) == ("shipped", True, [])

@@ -108,6 +108,7 @@ def test_what_a_cancelled_worker_left_open_is_interrupted(task: Task) -> None:
     assert "  interrupted" in run("tree").out
 
 
+@pytest.mark.slow
 def test_workers_stand_below_the_one_that_started_them(root: Path) -> None:
     new_task(depth=2)
     child = " ".join((*PROGRAM, "spawn", "--wait", "--name", "child", "--", "true"))

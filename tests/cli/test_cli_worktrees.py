@@ -71,6 +71,7 @@ def test_unmerged_work_is_not_removed_and_it_is_said_how_to_merge(task: Task, re
     assert branches(repository) == ["agentctl/t1/a", "main"]
 
 
+@pytest.mark.slow
 def test_merged_work_goes_with_its_branch_and_the_patch_is_kept(task: Task, repository: Path) -> None:
     work(repository, "echo x > x; git add x; git commit --quiet -m x; echo ignored > x.log")
     git(repository, "merge", "--quiet", "agentctl/t1/a")
@@ -92,6 +93,7 @@ def test_a_branch_that_git_does_not_call_merged_is_kept(task: Task, repository: 
     assert branches(repository) == ["agentctl/t1/a", "elsewhere", "main"]
 
 
+@pytest.mark.slow
 def test_nobody_s_folder_is_removed_while_somebody_works_in_it(
     task: Task, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +111,7 @@ def test_nobody_s_folder_is_removed_while_somebody_works_in_it(
     assert branches(repository) == ["main"]
 
 
+@pytest.mark.slow
 def test_of_many_those_that_can_be_are_removed(task: Task, repository: Path) -> None:
     work(repository, "true", name="a")
     work(repository, "echo x > x", name="b")
@@ -129,6 +132,7 @@ def test_what_somebody_removed_by_hand_is_told_and_can_be_forgotten(task: Task, 
     assert (worktrees(repository), branches(repository)) == ([], ["main"])
 
 
+@pytest.mark.slow
 def test_a_repository_that_is_gone_breaks_nothing(task: Task, repository: Path) -> None:
     work(repository, "echo x > x")
     shutil.rmtree(repository)
@@ -148,6 +152,7 @@ def test_a_commit_after_the_worker_s_end_counts(task: Task, repository: Path) ->
     refused()
 
 
+@pytest.mark.slow
 def test_show_and_list_tell_files_patch_and_overlaps(task: Task, repository: Path) -> None:
     work(repository, "echo 1 >> a.txt", name="a")
     work(repository, "echo 2 >> a.txt", name="b")

@@ -12,7 +12,7 @@ import pytest
 from tests.agent_steps import agent, agent_world, blocked, ends
 from tests.life import known, living, read, set_config
 from tests.steps import Task, new_task, row, statuses
-from tests.support import run, start, wait_until
+from tests.support import alike, run, start, wait_until
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def test_a_permission_is_answered_from_another_terminal(task: Task) -> None:
     assert ends()["result"]["finalMessage"] == "denied"
 
 
+@pytest.mark.slow
 def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: Task) -> None:
     rules = json.dumps([{"tool": "Bash", "pattern": "git status*", "answer": "allow"}])
     agent("permit git status --short", "--permissions", rules)
@@ -77,6 +78,7 @@ def test_an_agent_allows_its_child_no_more_than_it_may_itself(task: Task) -> Non
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_with_an_option_or_in_other_words(task: Task) -> None:
     agent("question")
     asked = blocked()
@@ -99,6 +101,7 @@ def test_a_kept_agent_takes_messages_and_lends_its_slot(task: Task) -> None:
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "two")
 
 
+@pytest.mark.slow
 def test_a_kept_agent_goes_on_only_when_its_slot_is_its_own_again(task: Task, tmp_path: Path) -> None:
     task.set_cap(1)
     agent("say one", "--keep")
@@ -114,6 +117,7 @@ def test_a_kept_agent_goes_on_only_when_its_slot_is_its_own_again(task: Task, tm
     assert task.events("agent.completed", of="b")[0]["ts"] < read(task.agent("a") / "result.json")["at"]
 
 
+@pytest.mark.slow
 def test_an_answer_to_what_next_is_a_message(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
@@ -136,6 +140,7 @@ def test_an_ended_agent_is_continued_from_its_session(task: Task) -> None:
     assert ends(third["agentInstance"])["result"]["sessionId"] == first["result"]["sessionId"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_continued_says_so(task: Task) -> None:
     run("spawn", "--name", "c", "--", "true")
     run("wait", "c")
@@ -145,6 +150,7 @@ def test_what_cannot_be_continued_says_so(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_lost_agents_are_continued(task: Task) -> None:
     agent("hang")
     activity = task.agent("a") / "activity.jsonl"
@@ -162,7 +168,7 @@ def test_lost_agents_are_continued(task: Task) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "reason"),
-    [("cut", "truncated"), ("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "rate_limited")],
+    [("cut", "truncated"), *alike(("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "rate_limited"))],
 )
 def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: str) -> None:
     set_config(task, retryCeilingSeconds=0.3, cooldownSeconds=0)
@@ -180,6 +186,7 @@ def test_a_rate_limit_is_tried_again_in_the_same_session(task: Task, tmp_path: P
     assert read(task.agent("a") / "exit.1.json")["reason"] == "rate_limited"
 
 
+@pytest.mark.slow
 def test_a_cancel_interrupts_by_the_protocol_and_answers_what_is_open(task: Task) -> None:
     agent("permit rm -rf build")
     blocked()
@@ -207,6 +214,7 @@ def test_a_killed_driver_completes_nothing(task: Task) -> None:
     assert (end["status"], end["reason"], end["signal"]) == ("failed", "signal", "SIGKILL")
 
 
+@pytest.mark.slow
 def test_lines_of_many_megabytes_pass_and_unknown_ones_are_counted(task: Task) -> None:
     agent("large 5")
     assert ends()["result"]["finalMessage"].endswith("xit was large")
@@ -216,6 +224,7 @@ def test_lines_of_many_megabytes_pass_and_unknown_ones_are_counted(task: Task) -
     assert b"from_the_future" in (task.agent("b") / "activity.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_activity_is_made_again_from_the_raw_output(task: Task) -> None:
     agent("permit touch it")
     blocked()
@@ -228,6 +237,7 @@ def test_the_activity_is_made_again_from_the_raw_output(task: Task) -> None:
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_environment_reaches_the_program_but_no_value_a_file(task: Task) -> None:
     agent("show SECRET", "--env", "SECRET=hunter2")
     assert ends()["result"]["finalMessage"] == "hunter2"
@@ -239,6 +249,7 @@ def test_the_environment_reaches_the_program_but_no_value_a_file(task: Task) -> 
     assert ends("c")["result"]["finalMessage"] == "unset"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_honoured_is_refused_before_anything_is_made(task: Task) -> None:
     wrong = {
         ("--driver", "nobody"): "no driver 'nobody'",
@@ -264,6 +275,7 @@ def test_a_program_that_is_not_there_is_named_with_the_way_to_get_it(root: Path)
     assert "npm install" in done.err
 
 
+@pytest.mark.slow
 def test_a_stalled_worker_is_told_of_and_goes_on(task: Task, tmp_path: Path) -> None:
     config = task.path / "task.yaml"
     config.write_text(config.read_text(encoding="utf-8").replace("config: {", "config: {stallSeconds: 0.2, "))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
 from tests.steps import Task, statuses
-from tests.support import run, start, wait_until
+from tests.support import alike, run, start, wait_until
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ def test_two_at_once_are_answered_in_the_other_order(task: Task, tmp_path: Path)
     rebuilds_the_same(task)
 
 
+@pytest.mark.slow
 def test_two_people_answer_two_questions_at_the_same_time(task: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, TWO))
     questions = asked(2)
@@ -76,7 +77,7 @@ me.answer("on my own")
     rebuilds_the_same(task)
 
 
-@pytest.mark.parametrize("labels", [["-rf", "", "a,b", "7"], ["a", "a "], ["\x1b[31mred", "two\nlines"]])
+@pytest.mark.parametrize("labels", [["-rf", "", "a,b", "7"], *alike(["a", "a "], ["\x1b[31mred", "two\nlines"])])
 def test_options_with_odd_names_can_be_told_apart_and_answered(task: Task, tmp_path: Path, labels: list[str]) -> None:
     agent(plays(tmp_path, f"""
 options = [{{"label": label, "description": ""}} for label in {labels!r}]
@@ -108,7 +109,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["no object", *alike(*(shape for shape in SHAPES if shape != "no object"))])
 def test_arguments_of_any_shape_are_asked_about_in_a_size_that_a_person_reads(
     task: Task, tmp_path: Path, shape: str
 ) -> None:

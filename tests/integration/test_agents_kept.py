@@ -12,7 +12,7 @@ import pytest
 from tests.agent_steps import activity, agent, agent_world, blocked, ends
 from tests.life import kill_shims, known, living, passes, read
 from tests.steps import Task, kill, row, spawn_batch, statuses
-from tests.support import run, start, wait_until
+from tests.support import alike, run, start, wait_until
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def guest(gate: Path, name: str = "g") -> None:
     run("spawn", "--name", name, "--", "/bin/sh", "-c", f"while ! [ -e {gate} ]; do sleep 0.02; done")
 
 
+@pytest.mark.slow
 def test_many_wait_in_one_slot_and_all_hear_what_is_sent_at_once(task: Task) -> None:
     names = ["a", "b", "c"]
     for name in names:
@@ -55,7 +56,7 @@ def test_many_wait_in_one_slot_and_all_hear_what_is_sent_at_once(task: Task) -> 
     run("spawn", "--name", "z", "--wait", "--", "true")  # No slot has leaked.
 
 
-@pytest.mark.parametrize("how", ["ends", "is cancelled", "is killed", "is killed with its shim"])
+@pytest.mark.parametrize("how", ["is killed with its shim", *alike("ends", "is cancelled", "is killed")])
 def test_the_slot_comes_back_however_the_guest_goes(task: Task, tmp_path: Path, how: str) -> None:
     agent("say one", "--keep")
     blocked()
@@ -78,6 +79,7 @@ def test_the_slot_comes_back_however_the_guest_goes(task: Task, tmp_path: Path, 
     run("spawn", "--name", "z", "--wait", "--", "true")
 
 
+@pytest.mark.slow
 def test_closing_waits_for_no_guest(task: Task, tmp_path: Path) -> None:
     agent("say one", "--keep")
     blocked()
@@ -89,6 +91,7 @@ def test_closing_waits_for_no_guest(task: Task, tmp_path: Path) -> None:
     run("wait", "g")
 
 
+@pytest.mark.slow
 def test_a_cancel_of_an_idle_agent_leaves_its_guest_alone(task: Task, tmp_path: Path) -> None:
     agent("say one", "--keep")
     blocked()
@@ -101,6 +104,7 @@ def test_a_cancel_of_an_idle_agent_leaves_its_guest_alone(task: Task, tmp_path: 
     assert run("interact", "list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_who_ends_in_the_middle_of_a_chain_leaves_no_place_for_two(task: Task, tmp_path: Path) -> None:
     """One lends to b, b to a command: b goes, and the command has the place that the first lends."""
     for name in ("a", "b"):
@@ -117,6 +121,7 @@ def test_who_ends_in_the_middle_of_a_chain_leaves_no_place_for_two(task: Task, t
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_an_answer_and_a_message_at_once_are_both_heard(task: Task, tmp_path: Path) -> None:
     """Both are there before the agent gets its slot back."""
     agent("say one", "--keep")
@@ -131,6 +136,7 @@ def test_an_answer_and_a_message_at_once_are_both_heard(task: Task, tmp_path: Pa
     assert ends()["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_an_empty_answer_is_no_message(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
@@ -154,6 +160,7 @@ def test_messages_are_heard_in_their_order_and_none_after_the_close(task: Task) 
     assert heard == ["say one", *sent, "say last"]
 
 
+@pytest.mark.slow
 def test_a_wait_is_given_each_block_once(task: Task) -> None:
     agent("say one", "--keep")
     first = run("wait-any", "--consumer", "c", "--json", "--timeout-seconds", "20").json
@@ -166,6 +173,7 @@ def test_a_wait_is_given_each_block_once(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_the_clock_of_an_idle_agent_stands_still(task: Task) -> None:
     agent("say one", "--keep", "--timeout-seconds", "1.5")
     blocked()
@@ -175,6 +183,7 @@ def test_the_clock_of_an_idle_agent_stands_still(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_paused_idle_agent_hears_its_messages_when_it_goes_on(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
@@ -199,6 +208,7 @@ def test_an_idle_agent_whose_shim_was_killed_goes_on_lending_and_hearing(task: T
     run("spawn", "--name", "z", "--wait", "--", "true")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_an_idle_agent_that_was_killed_with_its_shim(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
@@ -215,6 +225,7 @@ def test_nothing_is_left_of_an_idle_agent_that_was_killed_with_its_shim(task: Ta
     run("cancel", told[0]["agentInstance"])
 
 
+@pytest.mark.slow
 def test_idle_agents_hold_up_no_queue(task: Task, tmp_path: Path) -> None:
     file = tmp_path / "batch"
     rows = [{"name": f"k{n}", "agent": "general", "prompt": f"say {n}", "keep": True} for n in range(3)]

@@ -48,6 +48,7 @@ def goes_on(task: Task) -> None:
     run("spawn", "--wait", "--", "true")
 
 
+@pytest.mark.slow
 def test_the_program_killed_while_it_asks(task: Task) -> None:
     agent("permit x")
     blocked()
@@ -59,6 +60,7 @@ def test_the_program_killed_while_it_asks(task: Task) -> None:
     assert ends(told[0]["agentInstance"])["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_the_driver_killed_while_it_asks(task: Task) -> None:
     agent("permit x")
     blocked()
@@ -71,6 +73,7 @@ def test_the_driver_killed_while_it_asks(task: Task) -> None:
     assert run("interact", "respond", "a", "allow", check=False).code in (1, 3)
 
 
+@pytest.mark.slow
 def test_the_shim_killed_while_it_asks(task: Task) -> None:
     """The agent is unsupervised: it can be answered as before, and its end is what its driver told."""
     agent("permit x")
@@ -104,6 +107,7 @@ def test_an_agent_that_had_answered_is_not_lost_with_its_shim(task: Task, tmp_pa
     goes_on(task)
 
 
+@pytest.mark.slow
 def test_a_failure_that_was_told_stays_one_without_the_shim(task: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, "me.waiting['x'] = lambda answer: me.error(429); me.ask('Bash', {}, me.waiting['x'])"))
     blocked()
@@ -112,6 +116,7 @@ def test_a_failure_that_was_told_stays_one_without_the_shim(task: Task, tmp_path
     assert ends()["reason"] == "rate_limited"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_it_began_does_not_end_the_chain(task: Task) -> None:
     """Its shim died at the gate: it has left no session of its own."""
     agent("say one")
@@ -125,6 +130,7 @@ def test_a_run_that_was_killed_before_it_began_does_not_end_the_chain(task: Task
     assert session in str(ends(third)["result"]["finalMessage"])
 
 
+@pytest.mark.slow
 def test_of_two_that_continue_one_agent_one_does(task: Task) -> None:
     task.set_cap(3)
     agent("say one")

@@ -13,7 +13,7 @@ from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds
 from tests.integration.test_disk import Disk, disk  # noqa: F401 - a fixture
 from tests.life import read
 from tests.steps import Task, spawn_batch, statuses
-from tests.support import run, wait_until
+from tests.support import alike, run, wait_until
 
 
 @pytest.fixture
@@ -30,6 +30,7 @@ def define(task: Task, name: str, script: str, more: str = "") -> None:
     run("trust", folder / f"{name}.md")
 
 
+@pytest.mark.slow
 def test_a_prompt_of_any_shape_arrives_as_it_was(task: Task) -> None:
     for refused in ("", "  \n "):
         done = run("spawn", "--agent", "general", refused, check=False)
@@ -70,6 +71,7 @@ def test_a_template_has_agents_in_its_roster(task: Task) -> None:
     assert [result["finalMessage"] for result in results] == ["otters", "after"]
 
 
+@pytest.mark.slow
 def test_an_agent_starts_no_children_beyond_its_depth(task: Task) -> None:
     agent("say x", "--keep")
     blocked()
@@ -82,7 +84,9 @@ def test_an_agent_starts_no_children_beyond_its_depth(task: Task) -> None:
     run("cancel", "--all")
 
 
-@pytest.mark.parametrize("program", ["echo 0.0.1", "echo no version", "exit 1", "printf '\\377\\376'", None], ids=str)
+@pytest.mark.parametrize(
+    "program", ["echo 0.0.1", None, *alike("echo no version", "exit 1", "printf '\\377\\376'")], ids=str
+)
 def test_doctor_takes_any_program(task: Task, tmp_path: Path, program: str | None) -> None:
     claude = tmp_path / "bin" / "claude"
     claude.unlink()
@@ -115,6 +119,7 @@ def test_a_command_that_gets_no_input_may_work_as_long_as_it_likes(task: Task) -
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "done")
 
 
+@pytest.mark.slow
 def test_an_agent_whose_folder_is_removed_ends_and_holds_no_slot(task: Task, tmp_path: Path) -> None:
     task.set_cap(1)
     agent("permit x")
@@ -125,6 +130,7 @@ def test_an_agent_whose_folder_is_removed_ends_and_holds_no_slot(task: Task, tmp
     run("wait-all", "--timeout-seconds", "20", check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk_holds_an_agent_up_and_costs_it_nothing(
     disk: Disk,  # noqa: F811
     tmp_path: Path,

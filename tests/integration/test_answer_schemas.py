@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, ends, plays
 from tests.steps import Task, statuses
-from tests.support import run
+from tests.support import alike, run
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
@@ -67,6 +67,7 @@ def test_an_answer_that_never_fits_fails_for_it(task: Task, schema: Path, tmp_pa
     assert end["result"]["success"] is False
 
 
+@pytest.mark.slow
 def test_a_program_that_knows_no_schemas_is_asked_in_words_and_checked(task: Task, schema: Path) -> None:
     folder = Path(os.environ["HOME"]) / ".agentctl" / "agents"
     folder.mkdir(parents=True)
@@ -82,8 +83,9 @@ def test_a_program_that_knows_no_schemas_is_asked_in_words_and_checked(task: Tas
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is no JSON"), ("[]", "must be an object"), ('{"if": {}}', "'if', which cannot be checked"),
-     ('{"properties": {"a": {"type": "int"}}}', "properties.a: type cannot be"), ("{}", "asks for nothing")],
+    [('{"if": {}}', "'if', which cannot be checked"), *alike(
+        ("{", "is no JSON"), ("[]", "must be an object"),
+        ('{"properties": {"a": {"type": "int"}}}', "properties.a: type cannot be"), ("{}", "asks for nothing"))],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_checked_is_refused_before_anything_is_made(
     task: Task, tmp_path: Path, text: str, message: str

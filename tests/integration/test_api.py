@@ -220,6 +220,7 @@ def test_a_coroutine_can_leave_its_worker_and_come_back(task: Task, tmp_path: Pa
     assert asyncio.run(main()).status == "completed"
 
 
+@pytest.mark.slow
 def test_the_end_of_the_executor_leaves_or_cancels_too(task: Task, tmp_path: Path) -> None:
     async def main(how: executor_module.OnCancel, name: str) -> None:
         async with TaskExecutor(on_cancel=how) as executor:
@@ -394,6 +395,7 @@ def test_a_session_is_read_from_the_files(task: Task) -> None:
 # -- within a worker ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_parent_in_python_lends_its_slot(task: Task) -> None:
     task.set_cap(1)
     spawn(worker("delegates", "--", "/bin/echo", "from below"), "--wait", name="parent")
@@ -410,6 +412,7 @@ def test_beyond_the_depth_a_child_is_a_result_that_says_so(root: Path) -> None:
     assert "Maximum subagent depth exceeded" in result["error"]
 
 
+@pytest.mark.slow
 def test_a_parent_that_is_cancelled_waits_no_longer_and_its_child_goes_with_it(task: Task) -> None:
     spawn(worker("delegates", "--", *FOREVER), name="parent")
     task.has("agent.started", "child")
@@ -418,6 +421,7 @@ def test_a_parent_that_is_cancelled_waits_no_longer_and_its_child_goes_with_it(t
     assert b"stopped: cancelled" in (task.agent("parent") / "stdout.log").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_parent_that_was_paused_leaves_its_child_at_work(task: Task) -> None:
     spawn(worker("delegates", "--", *FOREVER), name="parent")
     task.has("agent.started", "child")
@@ -432,6 +436,7 @@ def test_a_parent_that_was_paused_leaves_its_child_at_work(task: Task) -> None:
 # -- the verbs ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_verbs_do_what_the_commands_do(task: Task) -> None:
     spawned = agentctl.spawn(argv=["/bin/sh", "-c", "exit 4"], name="a", env={"A": "1"})
     assert (spawned.agent_instance, spawned.task_id) == ("a", "t1")

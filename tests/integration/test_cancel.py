@@ -41,6 +41,7 @@ while True: signal.pause()
 KINDS = ("agent.cancelled", "agent.cancel_requested")
 
 
+@pytest.mark.slow
 def test_a_queued_worker_is_cancelled_without_ever_running(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")

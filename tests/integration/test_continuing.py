@@ -11,6 +11,9 @@ from agentctl.domain.activity import Phase, Row, RowType, encode_row
 from agentctl.drivers.order import Order
 from agentctl.operations.continuing import continued, has_spoken
 
+#: The short way through it is tested beside it; all of this takes long.
+pytestmark = pytest.mark.slow
+
 AT = "2026-01-01T00:00:00Z"
 ORDER = Order(driver="claude", program="claude", agent="general", prompt="do it", model="big", session="s1")
 TOLD = Row(RowType.MESSAGE, "user-1", name="user", text="do it")

@@ -157,6 +157,7 @@ def test_after_nobody_known_is_refused(root: Path) -> None:
     assert not task.agent("a").exists()
 
 
+@pytest.mark.slow
 def test_a_graph_of_a_hundred_workers_runs_in_its_order(root: Path) -> None:
     """Ten layers of ten: each worker waits for three of the layer above, and the log tells of their ends before."""
     task = new_task(cap=4)

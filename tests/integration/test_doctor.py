@@ -67,6 +67,7 @@ def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Tas
 
 
 @pytest.mark.parametrize("content", [b'{"status": "exploded"}', *alike(b"{}")], ids=repr)
+@pytest.mark.slow
 def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -> None:
     """Also where the log does not tell the end: nothing may be made up, and no command may fail over it."""
     (task.agent("a2") / "exit.json").write_bytes(content)

@@ -7,6 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.life import is_settled, living, members, read, says_ready, set_config
 from tests.steps import new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, environment, run, start, wait_until, worker
@@ -72,6 +74,7 @@ def test_a_time_limit_ends_the_whole_tree(root: Path, tmp_path: Path) -> None:
     assert "1 s passed" in decision["message"]
 
 
+@pytest.mark.slow
 def test_spawn_wait_passes_the_exit_code_on(root: Path) -> None:
     new_task(grace=0.1)
     assert run("spawn", "--wait", "--", *worker("exits", 0)).code == 0

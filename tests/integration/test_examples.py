@@ -10,6 +10,9 @@ import pytest
 from tests.steps import statuses
 from tests.support import REPOSITORY, run, start_argv
 
+#: The short way through it is tested beside it; all of this takes long.
+pytestmark = pytest.mark.slow
+
 EXAMPLES = REPOSITORY / "examples"
 
 

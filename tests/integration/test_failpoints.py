@@ -161,6 +161,7 @@ def test_spawn_does_not_say_running_of_what_was_never_executed(root: Path, tmp_p
     assert (tmp_path / "ran").read_text(encoding="ascii") == ""
 
 
+@pytest.mark.slow
 def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: Path) -> None:
     """Its ticket is still there, and nobody has looked at it before the queue goes on."""
     task = new_task(cap=1)

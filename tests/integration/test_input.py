@@ -230,6 +230,7 @@ def test_a_root_of_somebody_else_is_refused_unless_forced(task: Task, root: Path
     assert {one["agentInstance"]: one["status"] for one in run("list", "--json", "--force").json} == ENDED
 
 
+@pytest.mark.slow
 def test_a_chosen_task_that_is_no_name_leads_nowhere(task: Task, root: Path, tmp_path: Path) -> None:
     shutil.copytree(task.path, tmp_path / "outside", ignore=shutil.ignore_patterns("control"))
     for content in (b"../../outside", os.fsencode(tmp_path / "outside"), b"\xff\xfe", b"a\0b", b"", b"gone"):

@@ -55,6 +55,7 @@ def test_a_spawner_killed_on_the_way_leaves_its_key_to_the_next(root: Path) -> N
 
 
 @pytest.mark.parametrize("point", ["dispatch.after-launch", *alike("spawn.after-ticket", "spawn.after-queued")])
+@pytest.mark.slow
 def test_a_spawner_killed_later_has_one_worker_that_runs_once_or_never(root: Path, tmp_path: Path, point: str) -> None:
     task = new_task()
     argv = ["sh", "-c", f"echo ran >> {tmp_path / 'notes'}"]

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.life import set_config
 from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, wait_for_json, wait_until, worker
@@ -97,6 +99,7 @@ def test_a_guest_whose_lender_goes_on_gets_the_next_free_slot_before_the_queue(r
     task.ended("one", "two", "top")
 
 
+@pytest.mark.slow
 def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     set_config(task, maxConcurrentAgents=1, graceSeconds=0.2, childrenAtEnd="leave")

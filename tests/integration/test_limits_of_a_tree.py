@@ -75,6 +75,7 @@ def test_no_more_workers_are_started_than_the_tree_may_have(task: Task) -> None:
     run("wait-all")
 
 
+@pytest.mark.slow
 def test_a_worker_that_spawns_from_many_processes_gets_never_one_more(task: Task) -> None:
     set_config(task, maxWorkers=9, maxDepth=2, maxConcurrentAgents=4)
     run("spawn", "--name", "loop", "--", *worker("spawns_in_a_loop", 20))
@@ -120,6 +121,7 @@ def test_a_queued_agent_that_finds_nothing_left_is_not_run(
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_money_is_reserved_handed_on_and_charged(task: Task, play: Callable[[str], str]) -> None:
     set_config(task, maxCostUsd=2)
     agent("hang", "a", "--max-budget-usd", "1.5")
@@ -150,6 +152,7 @@ def test_a_unit_that_the_program_does_not_report_refuses_the_start(task: Task) -
     assert statuses() == {}
 
 
+@pytest.mark.slow
 def test_the_time_in_which_anybody_worked_is_limited(task: Task) -> None:
     set_config(task, maxWallSeconds=1)
     run("spawn", "--name", "a", "--", *worker("sleeps", 60))
@@ -158,6 +161,7 @@ def test_the_time_in_which_anybody_worked_is_limited(task: Task) -> None:
     assert "maxWallSeconds is 1" in run("spawn", "--", "true", check=False).err
 
 
+@pytest.mark.slow
 def test_what_attempts_used_up_adds_up(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=0)
     agent(f"once 500 {tmp_path / 'tried'}", "a", "--retries", "1", "--retry-delay-seconds", "0.05")
@@ -178,6 +182,7 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
     assert run("list", "--task", "other", "--json").json == []
 
 
+@pytest.mark.slow
 def test_sub_tasks_share_the_limits_of_their_root(task: Task, play: Callable[[str], str]) -> None:
     set_config(task, maxWorkers=3, maxTokens=100)
     run("subtask", "general", "First", "--intent", play("spend(60, 0)"))
@@ -192,6 +197,7 @@ def test_sub_tasks_share_the_limits_of_their_root(task: Task, play: Callable[[st
     assert run("usage", "--no-recursive", "--json").json["workers"] == []
 
 
+@pytest.mark.slow
 def test_usage_tells_workers_agents_tasks_and_the_tree(task: Task, play: Callable[[str], str]) -> None:
     agent(play("spend(7, 0.5)"), "a")
     agent("say hello", "b")
@@ -209,6 +215,7 @@ def test_usage_tells_workers_agents_tasks_and_the_tree(task: Task, play: Callabl
     assert lines[0][:6] == ["worker", "t1/a", "1", "0", "7", "0"]
 
 
+@pytest.mark.slow
 def test_an_agent_that_fails_again_and_again_is_not_started_for_a_while(task: Task) -> None:
     set_config(task, breakerFailures=2, breakerCooldownSeconds=60)
     for name in ("a", "b"):
@@ -228,6 +235,7 @@ def test_an_agent_that_fails_again_and_again_is_not_started_for_a_while(task: Ta
     run("wait", "other")
 
 
+@pytest.mark.slow
 def test_a_breaker_closes_by_itself(task: Task) -> None:
     set_config(task, breakerFailures=1, breakerCooldownSeconds=0.3)
     agent("crash", "a")

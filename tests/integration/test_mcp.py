@@ -22,6 +22,9 @@ from pydantic import ConfigDict, Field
 from tests.steps import Task, new_task, statuses
 from tests.support import PROGRAM, WORKERS, is_alive, run, start, start_argv, wait_until
 
+#: The short way through it is tested beside it; all of this takes long.
+pytestmark = pytest.mark.slow
+
 Talk = Callable[[Client], Awaitable[None]]
 
 

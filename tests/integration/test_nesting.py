@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.life import set_config
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, wait_for_json, wait_until, worker
@@ -105,6 +107,7 @@ def test_a_worker_cannot_wait_for_itself(root: Path) -> None:
     assert (task.agent("a") / "stdout.log").read_text() == "6\n", "it has no children"
 
 
+@pytest.mark.slow
 def test_a_nested_question_is_found_from_anywhere(root: Path) -> None:
     task = new_task(cap=1)
     ask = shlex.join(worker("asks", "--kind", "confirm", "Deeper?"))
@@ -138,6 +141,7 @@ def by_depth(task: Task) -> dict[str, int]:
     return {name: depth[name] for name in task.order("agent.started")}
 
 
+@pytest.mark.slow
 def test_a_parent_killed_while_it_waits_leaves_its_child_at_work(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     set_config(task, maxConcurrentAgents=1, graceSeconds=0.2, childrenAtEnd="leave")
@@ -204,6 +208,7 @@ def test_a_child_is_not_started_by_a_parent_that_is_being_cancelled(root: Path, 
     assert statuses() == {"a": "cancelled"}
 
 
+@pytest.mark.slow
 def test_the_shim_of_an_outer_worker_killed_leaves_the_nested_one_guarded(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     spawn(worker("nests", 1, 1, "--leaf-waits-for", tmp_path / "gate", "--file", tmp_path / "children"), name="top")

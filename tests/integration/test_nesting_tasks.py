@@ -15,6 +15,9 @@ from tests.shells import AGENTCTL, below, define_shells, nested, subtask_line
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
+#: The short way through it is tested beside it; all of this takes long.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shells(root: Path) -> None:

@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.life import is_settled, leader_of, lives, members, passes, says_ready, state_of
 from tests.steps import new_task, row, spawn
 from tests.support import run, wait_until, worker
@@ -61,6 +63,7 @@ def test_after_a_pause_the_rest_of_the_time_limit_still_ends_it(root: Path) -> N
     assert is_settled(task, "a")["reason"] == "timed_out"
 
 
+@pytest.mark.slow
 def test_a_paused_worker_keeps_its_slot_and_waits_go_on(root: Path) -> None:
     new_task(cap=1)
     spawn(worker("sleeps", 60), name="a")
@@ -70,6 +73,7 @@ def test_a_paused_worker_keeps_its_slot_and_waits_go_on(root: Path) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_paused_worker_that_is_killed_has_ended(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -82,6 +86,7 @@ def test_a_paused_worker_that_is_killed_has_ended(root: Path) -> None:
     assert (is_settled(task, "a")["signal"], row("a")["paused"]) == ("SIGKILL", False)
 
 
+@pytest.mark.slow
 def test_what_does_not_run_cannot_be_paused_and_each_says_why(root: Path, tmp_path: Path) -> None:
     new_task(cap=1)
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")

@@ -135,6 +135,7 @@ def test_of_twenty_that_answer_at_once_exactly_one_wins(root: Path, tmp_path: Pa
     assert len(task.events("interaction.responded")) == 1
 
 
+@pytest.mark.slow
 def test_which_of_several_questions_must_be_said(root: Path) -> None:
     task = asking("--kind", "confirm")
     spawn(worker("asks", "--kind", "confirm", "And?"), name="b")
@@ -177,6 +178,7 @@ def test_an_answer_that_came_while_nobody_asked_is_there_for_who_asks_again(root
     assert len(task.events("agent.blocked")) == 1
 
 
+@pytest.mark.slow
 def test_a_responder_killed_behind_the_answer_has_answered(root: Path) -> None:
     task = asking("--kind", "confirm")
     killed = run("interact", "respond", "a", "yes", env={"AGENTCTL_FAILPOINT": "respond.after-answer"}, check=False)
@@ -199,6 +201,7 @@ def test_the_deadline_takes_the_default_and_without_one_gives_up(root: Path) -> 
     assert "deadline passed" in late.err
 
 
+@pytest.mark.slow
 def test_a_blocked_worker_is_cancelled_with_its_asker(root: Path) -> None:
     task = asking("--kind", "confirm")
     asker = asker_of(task)
@@ -210,6 +213,7 @@ def test_a_blocked_worker_is_cancelled_with_its_asker(root: Path) -> None:
     assert questions() == []
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_it_asks_asks_no_more(root: Path) -> None:
     task = asking("--kind", "confirm")
     os.kill(row("a")["pid"], signal.SIGKILL)

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, start, wait_until, worker
 
@@ -68,6 +70,7 @@ def test_list_and_show_start_nobody(root: Path, tmp_path: Path) -> None:
     run("cancel", "--all")
 
 
+@pytest.mark.slow
 def test_the_order_survives_the_death_of_the_shims(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     order = ["c", "d", "e", "f"]

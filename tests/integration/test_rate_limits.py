@@ -61,6 +61,7 @@ def test_everybody_of_the_account_waits_and_the_slot_is_lent_to_others(task: Tas
     assert [ends(name)["status"] for name in ("a", "c", "d")] == ["completed"] * 3
 
 
+@pytest.mark.slow
 def test_another_task_of_the_person_waits_too_and_its_queue_goes_on_by_itself(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=600)
     agent(f"once 429 {tmp_path / 'tried'}")
@@ -77,6 +78,7 @@ def test_another_task_of_the_person_waits_too_and_its_queue_goes_on_by_itself(ta
     task.ended("a")
 
 
+@pytest.mark.slow
 def test_another_account_is_not_waited_for(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=600)
     agent(f"once 429 {tmp_path / 'tried'}")
@@ -86,6 +88,7 @@ def test_another_account_is_not_waited_for(task: Task, tmp_path: Path) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_cancel_ends_the_waiting_of_a_started_and_of_a_queued_agent(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=600)
     agent(f"once 429 {tmp_path / 'tried'}")
@@ -99,6 +102,7 @@ def test_a_cancel_ends_the_waiting_of_a_started_and_of_a_queued_agent(task: Task
     wait_until(lambda: living([shim]), accept=lambda left: not left, what="its shim to leave")
 
 
+@pytest.mark.slow
 def test_it_is_begun_again_only_so_often(task: Task) -> None:
     set_config(task, cooldownSeconds=0.01, retryCeilingSeconds=0.05)
     agent("retry 529")

@@ -7,6 +7,8 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.steps import new_task, row, spawn
 from tests.support import run, worker
 
@@ -51,6 +53,7 @@ def test_a_declared_result_is_told_by_result_show_and_events(root: Path, tmp_pat
     assert run("show", "a", "--json").json["result"]["summary"] == "three bugs"
 
 
+@pytest.mark.slow
 def test_a_later_result_replaces_the_one_before(root: Path) -> None:
     new_task()
     again = " && ".join(shlex.join(worker("reports", "--summary", text)) for text in ("first", "second"))

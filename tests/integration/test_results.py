@@ -54,6 +54,7 @@ def test_a_long_declared_summary_is_cut_marked_and_found_whole(root: Path, tmp_p
     assert f"[cut: 4000 of 10000 bytes; whole: {told['path']}]" in run("result", "a").err
 
 
+@pytest.mark.slow
 def test_the_exit_code_tells_of_the_worker(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.steps import kill, new_task, row, spawn
 from tests.support import run, wait_until, worker
 
@@ -66,6 +68,7 @@ def test_a_cancel_during_the_pause_ends_it_at_once(root: Path) -> None:
     assert (task.exit("a") or {})["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_cancel_of_a_later_attempt_is_no_failure_to_be_tried_again(root: Path, tmp_path: Path) -> None:
     task = new_task()
     script = f"echo run >> {tmp_path / 'runs'}; test $(wc -l < {tmp_path / 'runs'}) -lt 2 && exit 1; exec sleep 60"

@@ -35,6 +35,7 @@ def test_the_same_work_over_the_same_files_answers_again(task: Task) -> None:
     assert len(statuses()) == 1
 
 
+@pytest.mark.slow
 def test_whatever_changed_in_the_files_it_is_other_work(task: Task) -> None:
     names = [again()["agentInstance"]]
     for change in (
@@ -53,6 +54,7 @@ def test_whatever_changed_in_the_files_it_is_other_work(task: Task) -> None:
     assert not again("--", "cat", "b.txt")["reused"]
 
 
+@pytest.mark.slow
 def test_an_agent_answers_again_and_one_that_failed_does_not(task: Task) -> None:
     words = ("--agent", "general", "say hello")
     assert [again(*words)["reused"], again(*words)["reused"]] == [False, True]

@@ -171,6 +171,7 @@ def test_a_persons_bytes_stay_through_fifty_ends(root: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_a_comment_written_meanwhile_stays_and_nothing_is_missing_afterwards(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=4)
     file = task.path / "task.yaml"

@@ -146,6 +146,7 @@ def test_an_unsupervised_worker_keeps_its_slot_until_it_is_gone(root: Path, tmp_
     assert (row("a")["status"], row("a")["reason"]) == ("failed", "lost")
 
 
+@pytest.mark.slow
 def test_a_slot_is_free_for_who_was_told_that_its_worker_ended(root: Path) -> None:
     new_task(cap=1)
     for number in range(3):
@@ -164,6 +165,7 @@ def test_a_strange_file_among_the_slots_is_no_slot_more_or_less(root: Path, tmp_
     task.ended("a", "b")
 
 
+@pytest.mark.slow
 def test_an_unsupervised_worker_that_is_being_cancelled_keeps_its_slot(root: Path, tmp_path: Path) -> None:
     """Its undertaker guards it, and holds no slot: as long as it lives, it counts."""
     task = new_task(cap=1)

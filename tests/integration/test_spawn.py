@@ -91,6 +91,7 @@ def test_spawn_in_a_deleted_folder_says_so(root: Path, tmp_path: Path) -> None:
     assert run("list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_a_queued_worker_whose_folder_is_gone_fails_and_the_queue_goes_on(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     folder = tmp_path / "place"

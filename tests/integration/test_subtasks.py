@@ -81,6 +81,7 @@ def test_a_persons_subtask_has_the_person_as_its_author(task: Task) -> None:
     below(task, "mine").ended("shell-1")
 
 
+@pytest.mark.slow
 def test_it_is_bound_for_life_to_one_agent(task: Task) -> None:
     run("subtask", "shell", ": child")
     refused = run("spawn", "--task", "child", "--agent", "other", "true", check=False)
@@ -255,6 +256,7 @@ def test_a_child_that_succeeds_in_that_moment_has_succeeded(task: Task, tmp_path
     assert told["subTaskStatus"] == {"completed": "Success", "cancelled": "Cancel"}[child["status"]]
 
 
+@pytest.mark.slow
 def test_where_children_are_left_a_cancel_of_the_parent_leaves_them(task: Task, tmp_path: Path) -> None:
     set_config(task, maxConcurrentAgents=2, graceSeconds=0.2, childrenAtEnd="leave")
     answer = tmp_path / "answer"
@@ -279,6 +281,7 @@ def test_a_cancelled_parent_starts_no_subtask(task: Task, tmp_path: Path) -> Non
     assert [path.name for path in task.path.parent.iterdir()] == ["t1"]
 
 
+@pytest.mark.slow
 def test_a_paused_parents_wait_ends_with_an_answer(task: Task, tmp_path: Path) -> None:
     leaf = shlex.join(worker("exits", 0, "--after-file", tmp_path / "gate"))
     answer = tmp_path / "answer"

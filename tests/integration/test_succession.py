@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch
 from tests.support import is_alive, wait_until
 
 
+@pytest.mark.slow
 def test_the_slot_of_a_killed_shim_is_taken_again_while_workers_follow_another(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     names = [f"w{number}" for number in range(60)]

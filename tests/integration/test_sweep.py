@@ -36,6 +36,7 @@ def test_nothing_of_a_stubborn_tree_is_alive_once_it_is_cancelled(root: Path, tm
     assert {one["pid"] for one in decision["swept"]} == {process.pid for process in tree.values()}
 
 
+@pytest.mark.slow
 def test_a_tree_of_fifty_is_gone_when_its_cancel_is_told(root: Path, tmp_path: Path) -> None:
     task = new_task(grace=0.1)
     pids = tmp_path / "pids"

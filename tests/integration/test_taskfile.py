@@ -134,7 +134,11 @@ def test_nothing_that_looks_like_yaml_is_a_bug(text: str) -> None:
 def test_a_partial_config_takes_its_defaults_key_by_key(missing: str) -> None:
     whole = {"maxConcurrentAgents": 2, "timeoutSeconds": 9, "graceSeconds": 1, "maxDepth": 4, "maxOutputBytes": 77}
     lines = "".join(f"  {key}: {value}\n" for key, value in whole.items() if key != missing)
-    assert limits_of("config:\n" + lines).to_json() == {**Limits().to_json(), **whole, missing: Limits().to_json()[missing]}
+    assert limits_of("config:\n" + lines).to_json() == {
+        **Limits().to_json(),
+        **whole,
+        missing: Limits().to_json()[missing],
+    }
     assert limits_of("id: t\n") == limits_of("config:\n") == limits_of("") == Limits()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.support import Completed, run, start
@@ -31,6 +32,7 @@ def test_a_title_makes_a_name_and_the_same_title_another(root: Path) -> None:
     assert current() == ["task-2"]
 
 
+@pytest.mark.slow
 def test_of_many_that_race_for_a_title_each_makes_a_task(root: Path) -> None:
     root.mkdir(mode=0o700)
     processes = [start("new", "The same") for _ in range(6)]

@@ -7,6 +7,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.life import is_settled, passes, says_ready
 from tests.steps import new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
@@ -14,6 +16,7 @@ from tests.support import run, start, wait_until, worker
 LIMIT_S = 1.5
 
 
+@pytest.mark.slow
 def test_the_clock_stands_still_while_a_question_waits(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), "--timeout-seconds", str(LIMIT_S), name="a")
@@ -25,6 +28,7 @@ def test_the_clock_stands_still_while_a_question_waits(root: Path) -> None:
     assert is_settled(task, "a")["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_the_clock_runs_again_once_the_asker_is_gone(root: Path, tmp_path: Path) -> None:
     """A question without anybody who waits for its answer is no reason to stand still."""
     task = new_task(grace=0.1)
@@ -40,6 +44,7 @@ def test_the_clock_runs_again_once_the_asker_is_gone(root: Path, tmp_path: Path)
     assert is_settled(task, "a")["reason"] == "timed_out"
 
 
+@pytest.mark.slow
 def test_the_timeout_of_a_wait_kills_nobody(root: Path) -> None:
     new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -71,6 +76,7 @@ def test_wall_times_of_the_future_in_log_and_files_move_no_limit(root: Path, tmp
     assert 0.3 <= decision["durationSeconds"] < 20
 
 
+@pytest.mark.slow
 def test_a_time_limit_of_a_stopped_worker_still_ends_it(root: Path) -> None:
     """Somebody's SIGSTOP is no pause: the clock goes on, and the worker is continued so that it can end."""
     task = new_task(grace=20)

@@ -71,6 +71,7 @@ def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
     assert (both["status"], both["output"]) == ("completed", "said: there")
 
 
+@pytest.mark.slow
 def test_a_cursor_acknowledges_and_a_limit_stops_nobody(task: Task, root: Path, tmp_path: Path) -> None:
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done")
     run("spawn", "--agent", "echo", "--name", "e1", "hello")
@@ -123,6 +124,7 @@ def test_parallel_tasks_keep_their_order_and_one_bad_one_fails_alone(task: Task,
     assert not Path("owned").exists()
 
 
+@pytest.mark.slow
 def test_a_subtask_answers_at_its_end(task: Task, root: Path) -> None:
     define(root, "fails", "exit 3")
     good, bad, odd = calls(
@@ -137,6 +139,7 @@ def test_a_subtask_answers_at_its_end(task: Task, root: Path) -> None:
     assert odd["error"] == "create_subtask_echo.title is empty"
 
 
+@pytest.mark.slow
 def test_a_call_whose_time_is_over_says_who_works_and_wait_takes_it_up(task: Task, root: Path, tmp_path: Path) -> None:
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     (still,) = calls(("create_subtask_held", {"title": "Wait"}), limit_s=0.2)
@@ -203,6 +206,7 @@ def test_an_ended_agent_continues_under_its_id(task: Task) -> None:
     assert {one["id"]: one["status"] for one in answers[3]} == {"r": "completed", resumed["instance"]: "completed"}
 
 
+@pytest.mark.slow
 def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) -> None:
     run("spawn", "--agent", "echo", "--name", "other", "hello")
     run("wait", "other")
@@ -227,6 +231,7 @@ def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) 
     assert row("child")["depth"] == 1
 
 
+@pytest.mark.slow
 def test_at_the_limit_nothing_that_starts_is_offered_and_calls_are_refused(root: Path) -> None:
     new_task(cap=2, depth=0)
     define(root, "echo", "echo")
@@ -243,6 +248,7 @@ def test_at_the_limit_nothing_that_starts_is_offered_and_calls_are_refused(root:
     assert statuses() == {"w1": "completed"}
 
 
+@pytest.mark.slow
 def test_a_parent_lends_its_slot_while_its_call_waits(root: Path) -> None:
     new_task(cap=1)
     define(root, "echo", 'echo "said: $1"')
@@ -250,6 +256,7 @@ def test_a_parent_lends_its_slot_while_its_call_waits(root: Path) -> None:
     assert answers[0]["result"] == "said: deep"
 
 
+@pytest.mark.slow
 def test_a_worker_asks_the_user_and_takes_its_question_up_again(task: Task) -> None:
     question = {"question": "Which?", "options": ["red", {"id": "b", "label": "blue"}]}
     made = [("ask_user", question, 0.3), ("ask_user", {**question, "question_id": "q1"}, 30)]
@@ -262,6 +269,7 @@ def test_a_worker_asks_the_user_and_takes_its_question_up_again(task: Task) -> N
     assert (second["answer"], second["by"]) == ("b", "user")
 
 
+@pytest.mark.slow
 def test_dialects_offer_what_they_are_named_after(task: Task) -> None:
     offered = {dialect: set(within(f"d-{dialect}", dialect=dialect)[0]) for dialect in ("codex", "claude", "subtask")}
     own = {"ask_user", "report"}

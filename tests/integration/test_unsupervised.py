@@ -8,6 +8,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.life import (
     is_settled,
     kill_shims,
@@ -97,6 +99,7 @@ def test_an_unsupervised_stopped_worker_can_end_within_a_grace_period(root: Path
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_its_cancel_leaves_the_escalation_running(root: Path, tmp_path: Path) -> None:
     """And whoever goes on with it holds none of the command's descriptors."""
     task = new_task(grace=30)
@@ -218,6 +221,7 @@ def test_an_unsupervised_worker_can_cancel_itself(root: Path, tmp_path: Path) ->
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_cancel_that_a_worker_asked_for_goes_on_after_that_workers_end(root: Path) -> None:
     task = new_task(grace=0.1)
     spawn(worker("ignores_term", "--int"), "--grace-seconds", "1", name="a")

@@ -82,6 +82,7 @@ def test_nobody_to_wait_for_is_told(root: Path) -> None:
     assert run("wait", "../x", check=False).code == 2
 
 
+@pytest.mark.slow
 def test_a_wait_also_for_workers_that_come_later(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch([held(tmp_path / "gate", "a")])

@@ -43,6 +43,7 @@ def test_a_worker_runs_in_the_same_subfolder_and_the_root_stays_out_of_git(
     assert not (task.agent("a") / "changes.patch").exists()
 
 
+@pytest.mark.slow
 def test_files_that_two_touched_are_told_of_both(repository: Path) -> None:
     new_task()
     work(repository, "echo 1 >> a.txt; echo 1 > one", name="a")
@@ -141,6 +142,7 @@ def test_what_a_killed_spawn_left_is_found_and_taken_back(repository: Path) -> N
     work(repository, "true")
 
 
+@pytest.mark.slow
 def test_spawns_at_once_and_a_batch_get_each_their_own(repository: Path) -> None:
     new_task(cap=8)
     options = ("--worktree", "--cwd", repository, "--shell", "pwd; echo $AGENTCTL_INSTANCE > mine")
@@ -157,6 +159,7 @@ def test_spawns_at_once_and_a_batch_get_each_their_own(repository: Path) -> None
     assert len(branches(repository)) == 7
 
 
+@pytest.mark.slow
 def test_a_leftover_of_an_earlier_task_is_not_touched(repository: Path) -> None:
     task = new_task()
     work(repository, "echo kept > kept")
@@ -209,6 +212,7 @@ def test_attempts_and_dependants_keep_what_is_theirs(repository: Path) -> None:
     assert record(task, "b")["changes"]["files"] == {}
 
 
+@pytest.mark.slow
 def test_a_continued_agent_goes_on_in_its_worktree(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,9 @@ from tests.repositories import commit, git, new_repository, record
 from tests.steps import new_task, spawn, statuses
 from tests.support import alike, run
 
+#: The short way through it is tested beside it; all of this takes long.
+pytestmark = pytest.mark.slow
+
 VARIABLE = "AGENTCTL_FAILPOINT"
 
 

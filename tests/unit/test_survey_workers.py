@@ -829,6 +829,7 @@ def test_as_a_task_the_survey_asks_and_goes_on_with_the_answer(root: Path, tmp_p
     assert "report.md joins 4 of 4 parts" in run("result", "report").out
 
 
+@pytest.mark.slow
 def test_as_a_task_the_survey_goes_on_without_an_answer(root: Path, tmp_path: Path) -> None:
     agents = start_survey(root, two_folders(tmp_path), answerSeconds="1")
     run("wait-all")
@@ -836,6 +837,7 @@ def test_as_a_task_the_survey_goes_on_without_an_answer(root: Path, tmp_path: Pa
     assert (closer["folder"], closer["how"]) == ("big/core", "no answer within 1 s: the default was taken")
 
 
+@pytest.mark.slow
 def test_as_a_task_the_survey_reports_without_a_cancelled_part(root: Path, tmp_path: Path) -> None:
     agents = start_survey(root, two_folders(tmp_path))
     run("wait-any", "functions", "--for", "blocked")
