@@ -6,6 +6,7 @@ it: `origin` in the task's folder holds a code that only this person's own key (
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 from collections.abc import Mapping
@@ -13,23 +14,28 @@ from pathlib import Path
 
 from agentctl.adapters.files import create_whole, make_folder, write_whole
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import Refused
+from agentctl.errors import Refused, StorageError
 
 _KEY_BYTES = 32
 
 
 def mark_own(task: TaskDir, environ: Mapping[str, str]) -> None:
-    """Note that this person made a task."""
-    write_whole(task.origin, _code(task, _key(environ)).encode() + b"\n", durable=False)
+    """Note that this person made a task; without a home to keep a key in, nothing is noted."""
+    with contextlib.suppress(OSError, StorageError):
+        file = _key_file(environ)
+        if not file.exists():
+            make_folder(file.parent)
+            create_whole(file, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
+        write_whole(task.origin, _code(task, file.read_bytes().strip()).encode() + b"\n", durable=False)
 
 
 def is_own(task: TaskDir, environ: Mapping[str, str]) -> bool:
     """Tell whether this person made a task, in the place where it lies now."""
     try:
-        told = task.origin.read_text(encoding="ascii").strip()
+        told, key = task.origin.read_text(encoding="ascii").strip(), _key_file(environ).read_bytes().strip()
     except (OSError, UnicodeDecodeError):
         return False
-    return hmac.compare_digest(told, _code(task, _key(environ)))
+    return bool(key) and hmac.compare_digest(told, _code(task, key))
 
 
 def check_own(task: TaskDir, environ: Mapping[str, str], doing: str) -> None:
@@ -45,10 +51,6 @@ def _code(task: TaskDir, key: bytes) -> str:
     return hmac.new(key, os.fsencode(os.path.realpath(task.path)), "sha256").hexdigest()
 
 
-def _key(environ: Mapping[str, str]) -> bytes:
+def _key_file(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    file = Path(base) / "agentctl" / "key"
-    if not file.exists():
-        make_folder(file.parent)
-        create_whole(file, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
-    return file.read_bytes().strip()
+    return Path(base) / "agentctl" / "key"

@@ -66,7 +66,9 @@ class LineAges:
         passed = []
         while folder not in self._repositories:
             passed.append(folder)
-            if os.path.lexists(os.path.join(folder, ".git")):
+            mark = os.path.join(folder, ".git")
+            # An empty folder of that name is what some sandboxes leave behind, and no repository.
+            if os.path.isfile(mark) or os.path.exists(os.path.join(mark, "HEAD")):
                 self._repositories[folder] = folder
                 break
             above = os.path.dirname(folder)
