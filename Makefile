@@ -30,7 +30,7 @@ test: $(VENV)/.dev ## the tests, without the long ones
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not agents"
 
 soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "slow or soak"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents"
 
 test-agents: $(VENV)/.dev ## the real Claude Code and Codex, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
