@@ -178,6 +178,7 @@ def test_one_worker_is_an_object_and_several_are_an_array(root: Path) -> None:
     assert run("cancel", "a1").out == "a1 had completed before; nothing changed\n"
 
 
+@pytest.mark.slow
 def test_a_worker_reads_the_answer_alone_and_its_reports_print_nothing(root: Path) -> None:
     ask = worker("asks", "--option", "api=Back\x1bend, the", "--option", "web=Frontend", "Which\x1b[1m part?")
     run("spawn", "--name", "asker", "--", *ask)

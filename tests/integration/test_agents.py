@@ -197,6 +197,7 @@ def test_a_cancel_interrupts_by_the_protocol_and_answers_what_is_open(task: Task
     assert "is being stopped" in json.dumps(read(task.agent("a") / "interactions" / "q1.answer.json"))
 
 
+@pytest.mark.slow
 def test_a_deaf_agent_is_cancelled_with_all_its_processes(task: Task, tmp_path: Path) -> None:
     agent(f"deaf {tmp_path / 'pids'}", "--grace-seconds", "0.2")
     wait_until((tmp_path / "pids").exists, what="the agent to work")

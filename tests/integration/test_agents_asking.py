@@ -78,6 +78,7 @@ me.answer("on my own")
 
 
 @pytest.mark.parametrize("labels", [["-rf", "", "a,b", "7"], *alike(["a", "a "], ["\x1b[31mred", "two\nlines"])])
+@pytest.mark.slow
 def test_options_with_odd_names_can_be_told_apart_and_answered(task: Task, tmp_path: Path, labels: list[str]) -> None:
     agent(plays(tmp_path, f"""
 options = [{{"label": label, "description": ""}} for label in {labels!r}]
@@ -92,6 +93,7 @@ me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
     assert ends()["result"]["finalMessage"] == f"{labels[0]}, {labels[-1]}"
 
 
+@pytest.mark.slow
 def test_a_free_answer_is_one_too(task: Task) -> None:
     agent("question")
     blocked()

@@ -51,6 +51,7 @@ def test_an_end_is_told_as_it_was(task: Task, tmp_path: Path, how: str) -> None:
     rebuilds_the_same(task)
 
 
+@pytest.mark.slow
 def test_output_that_a_grandchild_holds_open_holds_up_nobody(task: Task, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     agent(plays(tmp_path, f"""

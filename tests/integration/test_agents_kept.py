@@ -57,6 +57,7 @@ def test_many_wait_in_one_slot_and_all_hear_what_is_sent_at_once(task: Task) -> 
 
 
 @pytest.mark.parametrize("how", ["is killed with its shim", *alike("ends", "is cancelled", "is killed")])
+@pytest.mark.slow
 def test_the_slot_comes_back_however_the_guest_goes(task: Task, tmp_path: Path, how: str) -> None:
     agent("say one", "--keep")
     blocked()
@@ -196,6 +197,7 @@ def test_a_paused_idle_agent_hears_its_messages_when_it_goes_on(task: Task) -> N
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_an_idle_agent_whose_shim_was_killed_goes_on_lending_and_hearing(task: Task) -> None:
     agent("say one", "--keep")
     blocked()

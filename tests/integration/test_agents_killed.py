@@ -87,6 +87,7 @@ def test_the_shim_killed_while_it_asks(task: Task) -> None:
     goes_on(task)
 
 
+@pytest.mark.slow
 def test_all_killed_while_it_asks(task: Task) -> None:
     agent("permit x")
     blocked()

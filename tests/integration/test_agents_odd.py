@@ -56,6 +56,7 @@ def test_agents_and_commands_wait_for_each_other_in_one_batch(task: Task, tmp_pa
     assert (again["agentInstance"], again["reused"]) == ("b", True)
 
 
+@pytest.mark.slow
 def test_a_template_has_agents_in_its_roster(task: Task) -> None:
     folder = task.path.parents[1] / "templates" / "pair"
     folder.mkdir(parents=True)
@@ -103,6 +104,7 @@ def test_doctor_takes_any_program(task: Task, tmp_path: Path, program: str | Non
         assert (refused.code, "npm install" in refused.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_prompt_that_fits_on_no_command_line_says_so(task: Task) -> None:
     define(task, "echoes", "echo done")
     run("spawn", "--agent", "echoes", "--name", "e", "-", stdin="x" * 300_000, check=False)

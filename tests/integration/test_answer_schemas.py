@@ -59,6 +59,7 @@ def test_an_answer_that_does_not_fit_is_mended_when_it_is_told_why(task: Task, s
     assert "the answer.n must be of type integer" in rows
 
 
+@pytest.mark.slow
 def test_an_answer_that_never_fits_fails_for_it(task: Task, schema: Path, tmp_path: Path) -> None:
     agent(answers(tmp_path, "one", "two", "three", '{"n": 4}'), "--output-schema", schema)
     end = ends()

@@ -58,6 +58,7 @@ def test_a_queued_worker_is_cancelled_without_ever_running(root: Path, tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_being_started_is_cancelled(root: Path, tmp_path: Path) -> None:
     """Its shim is held before the gate: the worker's stdout is a FIFO that nobody reads yet."""
     task = new_task(cap=1)
@@ -96,6 +97,7 @@ def test_a_running_worker_is_interrupted_once_and_only_its_group(root: Path, tmp
     assert is_settled(task, "a")["signal"] == "SIGTERM"
 
 
+@pytest.mark.slow
 def test_a_second_and_shorter_cancel_hurries_the_first(root: Path) -> None:
     task = new_task()
     spawn(worker("ignores_term", "--int"), "--grace-seconds", "600", name="a")
@@ -148,6 +150,7 @@ def test_cancelling_what_has_ended_changes_nothing_and_says_so(root: Path) -> No
     assert not (task.agent("a") / "cancel.json").exists()
 
 
+@pytest.mark.slow
 def test_cancelling_a_lost_worker_says_that_it_is_lost(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -160,6 +163,7 @@ def test_cancelling_a_lost_worker_says_that_it_is_lost(root: Path) -> None:
     assert is_settled(task, "a")["reason"] == "lost"
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_cancel_leaves_the_escalation_running(root: Path, tmp_path: Path) -> None:
     task = new_task(grace=1)
     pids = tmp_path / "pids"
@@ -247,6 +251,7 @@ def test_a_worker_that_is_being_cancelled_starts_nobody_any_more(root: Path, tmp
     run("cancel", "a", "--grace-seconds", "0.05")
 
 
+@pytest.mark.slow
 def test_a_stopped_shim_is_continued_by_a_cancel(root: Path) -> None:
     task = new_task(grace=5)
     spawn(worker("sleeps", 60), name="a")

@@ -77,6 +77,7 @@ def test_a_cancelled_dependency_is_no_completed_one(root: Path, tmp_path: Path) 
     wait_until(task.roster, accept=lambda rows: rows == {"x": "completed", "a": "failed", "b": "failed"})
 
 
+@pytest.mark.slow
 def test_a_lost_dependency_fails_who_waits_for_it(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     spawn_batch([held(tmp_path / "a", "a"), {"name": "b", "argv": ["true"], "after": ["a"]}])
@@ -106,6 +107,7 @@ def test_after_any_starts_after_every_end(root: Path, tmp_path: Path) -> None:
     assert statuses() == {"fails": "failed", "sleeps": "cancelled", "joins": "completed"}
 
 
+@pytest.mark.slow
 def test_after_one_that_has_ended_already(root: Path) -> None:
     task = new_task()
     spawn_batch([{"name": "good", "argv": ["true"]}, {"name": "bad", "argv": ["false"]}])

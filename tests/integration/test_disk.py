@@ -84,6 +84,7 @@ def test_a_short_write_is_taken_back_and_the_next_one_is_whole(disk: Disk) -> No
 
 
 @pytest.mark.parametrize("queue", [False, *alike(True)], ids=["now", "queue"])
+@pytest.mark.slow
 def test_a_spawn_that_a_full_disk_stops_anywhere_never_says_one_thing_and_does_another(
     disk: Disk, tmp_path: Path, queue: bool
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_task_that_cannot_be_made_takes_no_name(disk: Disk) -> None:
     run("new", "x", "--id", "t2")
 
 
+@pytest.mark.slow
 def test_what_needs_the_disk_says_that_it_is_full(disk: Disk) -> None:
     task = new_task()
     spawn(worker("sleeps", 100), name="a1")
@@ -243,6 +245,7 @@ def test_what_would_write_to_a_read_only_root_is_refused_clearly(frozen: Task) -
     assert statuses() == {"a1": "completed", "a2": "failed"}
 
 
+@pytest.mark.slow
 def test_a_cancel_that_cannot_be_written_is_refused_and_harms_nobody(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 100), name="a1")

@@ -102,6 +102,7 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(task: Task) -> Non
     assert [path.exists() for path in (ours, live, theirs)] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_a_spawn_that_was_killed_early_leaves_a_folder_that_is_removed(root: Path) -> None:
     task = new_task()
     for point in ("spawn.after-mkdir", "spawn.after-spec"):

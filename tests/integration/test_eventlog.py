@@ -122,6 +122,7 @@ def test_a_log_that_is_one_torn_line_is_begun_anew(tmp_path: Path) -> None:
     assert eventlog.LogReader(str(log)).read_new() == [(1, event(1))]
 
 
+@pytest.mark.slow
 def test_a_log_that_was_removed_is_begun_again_and_reading_it_is_no_error(task: Task) -> None:
     log_of(task).unlink()
     assert run("list", "--json").json == []
@@ -248,6 +249,7 @@ def test_no_line_of_many_writers_is_lost_torn_or_out_of_its_writers_order(tmp_pa
         assert [one[1]["payload"]["number"] for one in rows if one[1]["by"] == name] == list(range(count))
 
 
+@pytest.mark.slow
 def test_a_killed_writer_costs_the_others_nothing(tmp_path: Path) -> None:
     log = tmp_path / "events.jsonl"
     log.touch()

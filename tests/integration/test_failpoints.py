@@ -121,6 +121,7 @@ def _shim_lives(task: Task) -> bool:
 
 
 @pytest.mark.parametrize("failpoint", ["dispatch.after-launch", *alike("spawn.after-queued")])
+@pytest.mark.slow
 def test_a_spawn_killed_with_its_environment_leaves_a_worker_that_is_told_as_not_started(
     root: Path, tmp_path: Path, failpoint: str
 ) -> None:
@@ -174,6 +175,7 @@ def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: P
     assert task.tickets() == []
 
 
+@pytest.mark.slow
 def test_a_spawn_with_a_key_killed_before_it_told_anybody_burns_no_key(root: Path, tmp_path: Path) -> None:
     task = new_task()
     ran = tmp_path / "ran"
@@ -250,6 +252,7 @@ def test_a_responder_killed_after_its_answer_has_answered(root: Path) -> None:
 
 
 @pytest.mark.parametrize("failpoint", ["wait.after-print", *alike("wait.after-claim")])
+@pytest.mark.slow
 def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoint: str) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")

@@ -212,6 +212,7 @@ def test_in_another_pid_namespace_workers_are_elsewhere_and_never_lost(root: Pat
 
 
 @pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
+@pytest.mark.slow
 def test_what_ended_in_another_namespace_cannot_be_judged_from_here(root: Path) -> None:
     """All that was started inside dies with the namespace, but from here that cannot be proven."""
     task = new_task(cap=2)

@@ -81,6 +81,7 @@ def test_a_key_stands_for_one_worker_in_a_batch_too(root: Path) -> None:
     assert len(task.events("agent.started")) == 2
 
 
+@pytest.mark.slow
 def test_a_key_counts_within_its_task_alone(root: Path) -> None:
     task = new_task()
     spawn(["true"], "--key", "k", name="a")

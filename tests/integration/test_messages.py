@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.steps import held, new_task, spawn, spawn_batch
 from tests.support import run, start
 
@@ -47,6 +49,7 @@ def test_many_senders_at_once_lose_nothing(root: Path, tmp_path: Path) -> None:
     task.ended("a")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_is_refused(root: Path) -> None:
     task = new_task()
     spawn(["true"], name="a")

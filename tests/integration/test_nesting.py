@@ -35,6 +35,7 @@ def test_depth_beyond_the_limit_is_refused_and_burns_nothing(root: Path) -> None
     assert row("b")["depth"] == 1
 
 
+@pytest.mark.slow
 def test_no_depth_at_all_can_be_asked_for(root: Path) -> None:
     task = new_task(depth=0)
     spawn(["sh", "-c", f"{AGENTCTL} spawn -- true"], name="a")
@@ -84,6 +85,7 @@ def test_a_child_that_need_not_wait_is_no_guest(root: Path) -> None:
     assert not (task.path / "slots" / "1.guest").exists()
 
 
+@pytest.mark.slow
 def test_wait_any_in_a_worker_is_about_its_own_and_its_consumer(root: Path) -> None:
     task = new_task(cap=3)
     spawn(["true"], name="stranger")
@@ -196,6 +198,7 @@ def test_a_nested_worker_and_its_shim_outlive_the_end_of_the_outer(root: Path, t
     assert statuses() == {"outer": "completed", "nested": "completed"}
 
 
+@pytest.mark.slow
 def test_a_child_is_not_started_by_a_parent_that_is_being_cancelled(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
     ready = tmp_path / "ready"

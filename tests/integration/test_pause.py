@@ -54,6 +54,7 @@ def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -
     assert is_settled(task, "a")["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_after_a_pause_the_rest_of_the_time_limit_still_ends_it(root: Path) -> None:
     task = new_task(grace=0.1)
     spawn(worker("sleeps", 60), "--timeout-seconds", "3", name="a")

@@ -43,6 +43,7 @@ def test_a_rate_limited_agent_is_begun_again_after_the_cool_down_without_a_retry
     assert [event["payload"]["reason"] for event in task.events("agent.retrying")] == ["rate_limited"]
 
 
+@pytest.mark.slow
 def test_everybody_of_the_account_waits_and_the_slot_is_lent_to_others(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=600, maxConcurrentAgents=1)
     agent(f"once 429 {tmp_path / 'tried'}")

@@ -40,6 +40,7 @@ def test_binary_and_cut_characters_stay_within_the_bound(root: Path, printed: st
     assert told["truncated"] is True
 
 
+@pytest.mark.slow
 def test_a_long_declared_summary_is_cut_marked_and_found_whole(root: Path, tmp_path: Path) -> None:
     task = new_task()
     file = tmp_path / "report.md"

@@ -82,6 +82,7 @@ def test_a_cancel_of_a_later_attempt_is_no_failure_to_be_tried_again(root: Path,
     assert len((tmp_path / "runs").read_text().split()) == 2
 
 
+@pytest.mark.slow
 def test_the_slot_is_kept_during_the_pause(root: Path) -> None:
     task = new_task(cap=1)
     spawn(["false"], "--retries", "1", "--retry-delay-seconds", "600", name="a")
@@ -90,6 +91,7 @@ def test_the_slot_is_kept_during_the_pause(root: Path) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_shim_killed_during_the_pause_is_told_as_lost(root: Path) -> None:
     task = new_task()
     spawn(["false"], "--retries", "1", "--retry-delay-seconds", "600", name="a")
@@ -99,6 +101,7 @@ def test_a_shim_killed_during_the_pause_is_told_as_lost(root: Path) -> None:
     assert (row("a")["status"], row("a")["reason"]) == ("failed", "lost")
 
 
+@pytest.mark.slow
 def test_dependants_wait_for_the_last_attempt(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("counts", tmp_path / "runs", 2), "--retries", "1", "--retry-delay-seconds", "0.01", name="a")

@@ -101,6 +101,7 @@ def test_keep_children_lets_them_live_and_lists_them(root: Path, tmp_path: Path)
     daemon.kill()
 
 
+@pytest.mark.slow
 def test_keep_children_does_not_keep_those_of_a_cancelled_worker(root: Path, tmp_path: Path) -> None:
     task = new_task(grace=0.2)
     pids = tmp_path / "pids"

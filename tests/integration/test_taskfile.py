@@ -185,6 +185,7 @@ def test_while_it_is_half_saved_spawn_refuses_and_everything_else_goes_on(root: 
     wait_until(task.roster, accept=lambda rows: rows == {"a1": "completed", "a2": "failed", "a3": "completed"})
 
 
+@pytest.mark.slow
 def test_a_lost_marker_is_told_and_doctor_puts_it_back(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     task = ended_task(tmp_path_factory)
     file = task.path / "task.yaml"

@@ -25,6 +25,7 @@ def refused(*args: str, code: int) -> Completed:
     return ended
 
 
+@pytest.mark.slow
 def test_a_title_makes_a_name_and_the_same_title_another(root: Path) -> None:
     for title in ("Survey the auth module!", "survey: the AUTH module", "???", "日本語"):
         run("new", title)
@@ -113,6 +114,7 @@ def test_everything_that_is_made_is_private(root: Path) -> None:
     assert (root / "current").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_task_hides_no_other(root: Path) -> None:
     for name in ("good", "bad", "worse"):
         run("new", name, "--id", name)

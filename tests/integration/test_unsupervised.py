@@ -86,6 +86,7 @@ def test_a_child_without_its_leader_is_still_unsupervised_and_cancellable(root: 
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_an_unsupervised_stopped_worker_can_end_within_a_grace_period(root: Path) -> None:
     task = new_task(grace=20)
     spawn(worker("sleeps", 60), name="a")
@@ -126,6 +127,7 @@ def test_ctrl_c_on_its_cancel_leaves_the_escalation_running(root: Path, tmp_path
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_two_cancels_of_an_unsupervised_worker_agree(root: Path) -> None:
     task = new_task(grace=0.2)
     spawn(worker("ignores_term", "--int"), name="a")
@@ -136,6 +138,7 @@ def test_two_cancels_of_an_unsupervised_worker_agree(root: Path) -> None:
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_a_wait_looks_on_does_not_hang_it(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -150,6 +153,7 @@ def test_a_worker_that_dies_while_a_wait_looks_on_does_not_hang_it(root: Path) -
         assert is_settled(task, name)["reason"] in ("lost", "signal")
 
 
+@pytest.mark.slow
 def test_a_removed_agent_folder_makes_no_living_worker_lost(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1, grace=0.2)
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
@@ -176,6 +180,7 @@ def test_a_worker_with_a_removed_folder_can_be_cancelled(root: Path, tmp_path: P
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_removed_task_takes_its_workers_along(root: Path, tmp_path: Path) -> None:
     task = new_task(grace=0.1)
     pids = tmp_path / "pids"
@@ -205,6 +210,7 @@ def test_a_shim_told_to_end_stays_with_its_worker_and_takes_no_other(root: Path,
     assert read(task.agent("a") / "exit.json")["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_an_unsupervised_worker_can_cancel_itself(root: Path, tmp_path: Path) -> None:
     """Who ends it comes from its own tree and carries its cookie, but must not end itself."""
     task = new_task(grace=0.2)

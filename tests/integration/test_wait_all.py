@@ -46,6 +46,7 @@ def test_a_question_does_not_end_the_wait(root: Path) -> None:
     assert [waiter.wait(timeout=30) for waiter in waiters] == [0, 0]
 
 
+@pytest.mark.slow
 def test_the_timeout_names_who_is_at_work_and_kills_nobody(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
@@ -57,6 +58,7 @@ def test_the_timeout_names_who_is_at_work_and_kills_nobody(root: Path, tmp_path:
     run("wait-all")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_wait_alone(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch([held(tmp_path / "gate", "a")])

@@ -129,6 +129,7 @@ def script(repository: Path) -> Path:
     return repository
 
 
+@pytest.mark.slow
 def test_what_a_killed_spawn_left_is_found_and_taken_back(repository: Path) -> None:
     task = new_task()
     options = ("--worktree", "--cwd", repository, "--name", "a")
@@ -194,6 +195,7 @@ def test_a_worktree_within_a_worktree_begins_at_the_commit_of_that_one(repositor
     assert record(task, "a")["changes"]["files"] == {"mine": "added"}
 
 
+@pytest.mark.slow
 def test_attempts_and_dependants_keep_what_is_theirs(repository: Path) -> None:
     task = new_task()
     options = ("--retries", "2", "--retry-delay-seconds", "0")

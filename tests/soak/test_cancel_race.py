@@ -77,7 +77,7 @@ def _reap() -> None:
 
 
 def test_a_cancel_that_meets_the_end_agrees_with_it(root: Path, tmp_path: Path) -> None:
-    race(tmp_path, rounds=25)
+    race(tmp_path, rounds=12)
 
 
 @pytest.mark.soak

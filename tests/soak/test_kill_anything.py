@@ -155,7 +155,7 @@ def weather(tmp_path: Path, seed: int, actions: int) -> None:
 
 
 def test_whatever_is_killed_the_truth_survives(root: Path, tmp_path: Path) -> None:
-    weather(tmp_path, seed=int(os.environ.get("STORM_SEED", "7")), actions=30)
+    weather(tmp_path, seed=int(os.environ.get("STORM_SEED", "7")), actions=20)
 
 
 @pytest.mark.soak

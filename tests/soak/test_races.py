@@ -131,7 +131,7 @@ def kill_shim(task: Task, pid: int) -> bool:
 # -- nesting -------------------------------------------------------------------------------------------------------
 
 
-@rounds(3, 80)
+@pytest.mark.parametrize("count", [pytest.param(80, marks=pytest.mark.soak)])
 def test_a_nested_shim_takes_a_stranger_while_the_outer_worker_ends(root: Path, tmp_path: Path, count: int) -> None:
     """The outer ends in the moment in which the nested worker has ended: its sweep meets a shim between two workers."""
     task = new_task(cap=2, grace=0.1)

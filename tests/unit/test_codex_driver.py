@@ -515,7 +515,7 @@ def messages(draw: st.DrawFn) -> Any:
     return message
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     events=st.lists(messages() | VALUES | st.sampled_from(INPUTS), max_size=25),
     read_only=st.booleans(),
