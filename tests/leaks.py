@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -100,6 +101,7 @@ def _new_processes(strangers: frozenset[int]) -> Iterator[psutil.Process]:
             continue  # it ended between the two looks
 
 
+@cache
 def _self_and_ancestors() -> frozenset[int]:
     return frozenset([os.getpid(), *(process.pid for process in psutil.Process().parents())])
 

@@ -16,7 +16,7 @@ def rule(tool: str = "*", pattern: str = "*", answer: str = "allow") -> dict[str
 
 
 GIT = [rule("Bash", "git *")]
-SOURCES = [rule("Read", "/work/src/*")]
+SOURCES = [rule("Read", "/code/src/*")]
 
 
 def answer_to(rules: Rules, tool: str, **arguments: Any) -> str:
@@ -90,7 +90,7 @@ def test_names_of_tools_match_in_any_case_and_by_pattern() -> None:
         "git log > /etc/x", "git log < x", "git log `id`", "git log $(id)", "git log $IFS", "git log\nrm x",
         "git log\r\nrm x", "git (x)", "git log \x00", "git log \u2028rm", "rm -rf / # git ", "bash -c 'git log; rm x'",
         "bash -c 'git log' 'x'",
-        "bash -c 'git log';rm", './bash -c "git log"', "/work/bash -c 'git log'", "git log <(id)", "gitx", "GIT status",
+        "bash -c 'git log';rm", './bash -c "git log"', "/code/bash -c 'git log'", "git log <(id)", "gitx", "GIT status",
         ["git", "log;rm"], ["bash", "-c", "git log; rm x"], ["rm", "-rf", "git *"], {"a": "git log"}, 5, None, "",
     ],
 )  # fmt: skip
@@ -123,24 +123,24 @@ def test_a_denied_command_is_found_within_others(operator: str, spaced: bool) ->
 
 @pytest.mark.parametrize(
     "path",
-    ["/work/src/../../etc/passwd", "/work/src/..", "src/x", "/work/srcx", "/WORK/src/x", ["/work/src/a", "/etc/x"]],
+    ["/code/src/../../etc/passwd", "/code/src/..", "src/x", "/code/srcx", "/CODE/src/x", ["/code/src/a", "/etc/x"]],
 )
 def test_an_allowed_folder_is_not_left(path: Any) -> None:
     assert decide(SOURCES, "Read", {"file_path": path}) == "ask"
 
 
 def test_an_allowed_folder_is_what_it_says() -> None:
-    assert answer_to(SOURCES, "Read", file_path="/work/src/a/b.py") == "allow"
-    assert answer_to(SOURCES, "Read", paths=["/work/src/a", "/work/src/b"]) == "allow"
-    assert answer_to(SOURCES, "Read", changes=[{"path": "/work/src/a"}, {"path": "/etc/x"}]) == "ask"
-    assert answer_to(SOURCES, "Read", file_path="/work/src/a", command="id") == "ask", "all of it must be meant"
+    assert answer_to(SOURCES, "Read", file_path="/code/src/a/b.py") == "allow"
+    assert answer_to(SOURCES, "Read", paths=["/code/src/a", "/code/src/b"]) == "allow"
+    assert answer_to(SOURCES, "Read", changes=[{"path": "/code/src/a"}, {"path": "/etc/x"}]) == "ask"
+    assert answer_to(SOURCES, "Read", file_path="/code/src/a", command="id") == "ask", "all of it must be meant"
 
 
 def test_a_denied_folder_is_found_behind_detours() -> None:
     denied = [rule("*", "/etc/*", "deny"), *parse_policy("allow")]
-    assert answer_to(denied, "Read", file_path="/work/../etc/passwd") == "deny"
-    assert answer_to(denied, "Edit", changes=[{"path": "/work/a"}, {"path": "/etc/x"}]) == "deny"
-    assert answer_to(denied, "Read", file_path="/work/etc/x") == "allow"
+    assert answer_to(denied, "Read", file_path="/code/../etc/passwd") == "deny"
+    assert answer_to(denied, "Edit", changes=[{"path": "/code/a"}, {"path": "/etc/x"}]) == "deny"
+    assert answer_to(denied, "Read", file_path="/code/etc/x") == "allow"
 
 
 @pytest.mark.parametrize(
