@@ -29,7 +29,7 @@ from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import cooldown, environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
-from agentctl.supervision.endings import Ending, decide, log_size, publish
+from agentctl.supervision.endings import Ending, decide, log_size, publish, was_started
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.offspring import Offspring, wake_parent
 from agentctl.supervision.spec import read_spec
@@ -123,6 +123,11 @@ class Guard:
         if self.agent.has_ended:
             remove_ticket(self.root, self.ticket)
             self.answer({"status": "ended"})
+            return False
+        if self.agent.worker.exists() and was_started(self.agent):
+            # By a shim that was killed after this one was launched. What is true of the worker, a look at it will tell.
+            remove_ticket(self.root, self.ticket)
+            self.answer({"error": f"{self.agent.instance} was started before, by a shim that is gone"})
             return False
         if self.blob is None:
             self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})

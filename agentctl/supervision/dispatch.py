@@ -112,7 +112,7 @@ def dispatch_locked(
     try:
         move_guests(root, found)
         folder = folder or environment.store_folder()
-        for ticket in ready_tickets(root, queue, starting_of(found), given or (), done.removed):
+        for ticket in ready_tickets(root, queue, starting_of(root, found), given or (), done.removed):
             if not _has_environment(ticket, folder, given):
                 continue
             place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
@@ -150,7 +150,7 @@ def check_free(root: TaskDir, wanted: int) -> None:
     try:
         move_guests(root, found)
         folder = environment.store_folder()
-        tickets = ready_tickets(root, queue, starting_of(found), (), [])
+        tickets = ready_tickets(root, queue, starting_of(root, found), (), [])
         ready = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
         free = len(found.free) + count_idle(root)
         spoken_for = sum(1 for _ in islice(ready, free))

@@ -157,9 +157,10 @@ def _is_taken(root: TaskDir, name: str) -> bool:
     return is_alive
 
 
-def starting_of(found: Survey) -> set[tuple[str, str]]:
-    """Return the workers that the taken places name."""
-    return {(occupant.task_id, occupant.instance) for occupant in found.taken}
+def starting_of(root: TaskDir, found: Survey) -> set[tuple[str, str]]:
+    """Return the workers that the taken places name: a guest may be on its way as well."""
+    guests = (read_occupant(root.slots / name) for name in guests_of(root) if _is_taken(root, name))
+    return {(occupant.task_id, occupant.instance) for occupant in (*found.taken, *guests) if occupant}
 
 
 def _path_of(root: TaskDir, place: Place) -> FilePath:

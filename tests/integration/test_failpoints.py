@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from agentctl.adapters.locks import try_lock
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.launching import await_answer, hand_over, launch
+from agentctl.supervision.places import Place
+from agentctl.supervision.tickets import NO_ENVIRONMENT, make_ticket, read_queue
 from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready, state_of
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import Completed, alike, run, start, wait_until, worker
@@ -172,6 +177,29 @@ def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: P
     assert ran.read_text(encoding="ascii").split() == ["b"]
     assert len(task.events("agent.started", of="a")) == 1
     assert statuses() == {"a": "failed", "b": "completed"}
+    assert task.tickets() == []
+
+
+@pytest.mark.parametrize("failpoint", ["shim.after-started", "shim.after-gate"])
+def test_a_second_shim_that_was_on_its_way_starts_nothing_again(root: Path, tmp_path: Path, failpoint: str) -> None:
+    """Whoever launched it had looked before the first one was there, and was killed."""
+    task = new_task(cap=2)
+    ran = tmp_path / "ran"
+    killed_spawn(failpoint, marks(ran), "--queue")
+    pid = task.events("agent.started", of="a")[0]["payload"]["pid"]
+    wait_until(lambda: state_of(pid), accept=lambda state: state in ("gone", "Z"), what="the worker to end")
+    before = ran.read_text(encoding="ascii")
+    tree = TaskDir(str(task.path))
+    fd = try_lock(tree.slots / "2")
+    assert fd is not None
+    ticket = next(iter(read_queue(tree)), make_ticket(tree.id, "a", 0, 1, NO_ENVIRONMENT, waits=False))
+    late = launch(tree, ticket, Place(fd))
+    hand_over(late, tree, b"", str(tmp_path))
+    assert "was started" in await_answer(late)["error"]
+    assert ran.read_text(encoding="ascii") == before
+    assert len(task.events("agent.started", of="a")) == 1
+    assert drain() == {"a": "failed"}
+    assert is_settled(task, "a")["reason"] == "lost"
     assert task.tickets() == []
 
 

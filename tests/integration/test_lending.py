@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.dispatch import Lender, dispatch, dispatch_locked
+from agentctl.supervision.places import Occupant
+from agentctl.supervision.slots import guest_place, place_of
 from tests.life import set_config
 from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, wait_for_json, wait_until, worker
@@ -162,3 +167,29 @@ def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Pat
     )
     task.ended("top", "child", "leaf")
     assert set(statuses().values()) == {"completed"}
+
+
+def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp_path: Path) -> None:
+    """Its shim may be slow, and the ticket is in the queue until it is there."""
+    task = new_task(cap=2, depth=2)
+    inner = f"{AGENTCTL} spawn --queue --name leaf -- true; {gated(tmp_path / 'gate')}"
+    spawn(
+        ["sh", "-c", f"{AGENTCTL} spawn --name child -- sh -c {shlex.quote(inner)}; {gated(tmp_path / 'gate')}"],
+        name="top",
+    )
+    task.has("agent.queued", "leaf")
+    tree = TaskDir(str(task.path))
+    top = Lender(tree.id, "top")
+    place = place_of(tree, tree.id, "child")
+    assert place is not None
+    guest = guest_place(tree, place)
+    assert guest is not None
+    guest.occupy(Occupant(tree.id, "leaf"))
+    with locked(tree.queue_lock):
+        assert not dispatch_locked(tree, lender=top).launches
+    guest.let_go()
+    done = dispatch(tree, lender=top)
+    assert [launched.ticket.instance for launched in done.launches] == ["leaf"]
+    task.ended("leaf")
+    open_gates(tmp_path, "gate")
+    task.ended("top", "child")
