@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -23,6 +24,10 @@ SLOW_TIMEOUT_S = 180
 # Half of the usual examples: each run tries others, and there are many runs.
 settings.register_profile("agentctl", deadline=None, print_blob=True, max_examples=50)
 settings.load_profile("agentctl")
+
+# Bytecode is kept whatever the shell says: without it each of the thousands of commands would compile itself anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell without job control starts what is to run in the background with SIGINT ignored, and so would be all that
 # these tests start: no Ctrl-C of theirs would reach anybody.
