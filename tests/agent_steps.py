@@ -30,6 +30,15 @@ def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True
     return run("spawn", "--agent", "general", "--name", name, *options, prompt, check=check)
 
 
+def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
+    """Define an agent that is a line of shell, and trust it; `$1` is its prompt."""
+    file = root / "agents" / f"{name}.md"
+    file.parent.mkdir(exist_ok=True)
+    head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name]})
+    file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
+    run("trust", file)
+
+
 def plays(folder: Path, script: str) -> str:
     """Return the prompt for an agent program that does what a script says: `me` is the program, `say` prints a line."""
     file = folder / f"script-{len(list(folder.glob('script-*')))}.py"

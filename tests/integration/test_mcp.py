@@ -19,11 +19,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict, Field
 
-from tests.steps import Task, new_task, statuses
-from tests.support import PROGRAM, WORKERS, is_alive, run, start, start_argv, wait_until
+from tests.agent_steps import agent_world, define
+from tests.steps import Task, statuses
+from tests.support import POLL_S, PROGRAM, is_alive, start, start_argv, wait_until
 
-#: The short way through it is tested beside it; all of this takes long.
-pytestmark = pytest.mark.slow
+#: What a client without any capability says first.
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 Talk = Callable[[Client], Awaitable[None]]
 
@@ -31,19 +32,8 @@ Talk = Callable[[Client], Awaitable[None]]
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     """Make a task, in a world where one agent program is installed, and an agent that waits for a file."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    claude = programs / "claude"
-    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
-    claude.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    made = new_task(cap=3, grace=1)
-    script = f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last"
-    head = json.dumps({"name": "held", "description": "Waits.", "argv": ["/bin/sh", "-c", script]})
-    file = root / "agents" / "held.md"
-    file.parent.mkdir()
-    file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
-    run("trust", file)
+    made = agent_world(tmp_path, monkeypatch, cap=3)
+    define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     return made
 
 
@@ -68,6 +58,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
     return json.loads(content.text)
 
 
+@pytest.mark.slow
 def test_a_client_starts_waits_and_reads_and_a_broken_call_ends_nobody(task: Task, tmp_path: Path) -> None:
     told: list[str | None] = []
 
@@ -101,12 +92,12 @@ def test_a_client_starts_waits_and_reads_and_a_broken_call_ends_nobody(task: Tas
     assert str(told[0]).startswith("waiting")
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up(task: Task, tmp_path: Path) -> None:
     server = start("mcp", stdin=subprocess.PIPE)
     assert server.stdin is not None
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     wanted = {"name": "spawn_agent", "arguments": {"agent_type": "held", "message": "x", "run_in_background": False}}
-    for number, (method, params) in enumerate([("initialize", hello), ("", {}), ("tools/call", wanted)]):
+    for number, (method, params) in enumerate([("initialize", HELLO), ("", {}), ("tools/call", wanted)]):
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         if not method:
             message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -125,7 +116,6 @@ def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up
     talk(to)
 
 
-@pytest.mark.slow
 def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: Path) -> None:
     async def to(client: Client) -> None:
         still = await call(client, "create_subtask_held", title="Wait")
@@ -137,6 +127,7 @@ def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: 
     talk(to, "--call-seconds", "0.2")
 
 
+@pytest.mark.slow
 def test_a_question_is_put_to_the_user_of_a_client_that_shows_forms(task: Task) -> None:
     asked: list[Any] = []
 
@@ -219,9 +210,10 @@ async def until(client: Client, token: str, status: str) -> dict[str, Any]:
         told = await ask_task(client, "tasks/get", taskId=token)
         if told["status"] == status:
             return told
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(POLL_S)
 
 
+@pytest.mark.slow
 def test_a_client_of_the_tasks_extension_comes_back_for_the_result(task: Task) -> None:
     async def fill(_context: Any, _params: Any) -> types.ElicitResult:
         raise AssertionError("the question comes with the task")
@@ -259,8 +251,7 @@ def test_http_is_for_who_has_the_token_and_for_no_web_site(task: Task, tmp_path:
     assert token.stat().st_mode & 0o077 == 0
 
     def post(**headers: str) -> int:
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         known = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         try:

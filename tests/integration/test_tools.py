@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agent_steps import agent_world, define
 from tests.life import read
 from tests.steps import Task, new_task, row, statuses
-from tests.support import WORKERS, run, start_argv, worker
+from tests.support import run, start_argv, worker
 
 Answers = list[Any]
 
 
-def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
-    """Define an agent that is a line of shell, and trust it; `$1` is its prompt."""
-    file = root / "agents" / f"{name}.md"
-    file.parent.mkdir(exist_ok=True)
-    head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name]})
-    file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
-    run("trust", file)
-
-
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task with two agents that are lines of shell, and one agent program that needs no model."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    claude = programs / "claude"
-    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
-    claude.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    made = new_task(cap=3, grace=1)
+    """Make a task with an agent that is a line of shell, and one agent program that needs no model."""
+    made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "echo", 'echo "said: $1"')
     return made
 
@@ -103,6 +87,7 @@ def test_a_task_answers_as_its_contract_says(task: Task) -> None:
     assert empty["error"] == "task lacks 'objective'"
 
 
+@pytest.mark.slow
 def test_parallel_tasks_keep_their_order_and_one_bad_one_fails_alone(task: Task, root: Path) -> None:
     define(root, "fails", "echo so far; exit 3")
     define(root, "late", "sleep 60")
@@ -174,6 +159,7 @@ def test_a_question_is_data_and_an_input_answers_it(task: Task) -> None:
     assert ended["results"]["q"]["output"] == "blue"
 
 
+@pytest.mark.slow
 def test_a_kept_agent_takes_input_until_it_is_closed(task: Task) -> None:
     answers = calls(
         ("spawn_agent", {"message": "say one", "id": "k", "keep": True}),
@@ -191,6 +177,7 @@ def test_a_kept_agent_takes_input_until_it_is_closed(task: Task) -> None:
     assert "has ended" in answers[5]["error"]
 
 
+@pytest.mark.slow
 def test_an_ended_agent_continues_under_its_id(task: Task) -> None:
     answers = calls(
         ("spawn_agent", {"message": "say one", "id": "r", "model": "big", "run_in_background": False}),

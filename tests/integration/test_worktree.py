@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.agent_steps import agent_world
 from tests.repositories import branches, git, new_repository, record, worktrees
 from tests.steps import new_task, spawn, statuses
-from tests.support import WORKERS, is_alive, run, start, wait_until, worker
+from tests.support import is_alive, run, start, wait_until, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
@@ -218,12 +217,7 @@ def test_attempts_and_dependants_keep_what_is_theirs(repository: Path) -> None:
 def test_a_continued_agent_goes_on_in_its_worktree(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = new_task()
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n')
-    program.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    task = agent_world(tmp_path, monkeypatch)
     options = ("--agent", "general", "--worktree", "--cwd", repository, "--wait")
     run("spawn", "--name", "a", *options, "say first")
     place = Path(record(task, "a")["path"])
