@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
 from tests.steps import Task, statuses
-from tests.support import alike, run, start, wait_until
+from tests.support import alike, run, start
 
 
 @pytest.fixture
@@ -18,11 +18,10 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return agent_world(tmp_path, monkeypatch)
 
 
-def asked(count: int) -> list[dict[str, Any]]:
-    """Wait until so many questions are open; return them."""
-    found: list[dict[str, Any]] = wait_until(
-        lambda: run("interact", "list", "--json").json, what="questions", accept=lambda rows: len(rows) == count
-    )
+def asked(task: Task, count: int) -> list[dict[str, Any]]:
+    """Wait until an agent has asked so many questions; return those that are open."""
+    task.has("interaction.requested", "a", times=count)
+    found: list[dict[str, Any]] = run("interact", "list", "--json").json
     return found
 
 
@@ -39,9 +38,10 @@ me.ask("Bash", {"command": "second"}, take("second"))
 """
 
 
+@pytest.mark.slow
 def test_two_at_once_are_answered_in_the_other_order(task: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, TWO))
-    first, second = asked(2)
+    first, second = asked(task, 2)
     assert [one["arguments"]["command"] for one in (first, second)] == ["first", "second"]
     run("interact", "respond", "a", "--id", second["id"], "deny")
     assert statuses() == {"a": "blocked"}
@@ -53,12 +53,13 @@ def test_two_at_once_are_answered_in_the_other_order(task: Task, tmp_path: Path)
 @pytest.mark.slow
 def test_two_people_answer_two_questions_at_the_same_time(task: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, TWO))
-    questions = asked(2)
+    questions = asked(task, 2)
     answers = [start("interact", "respond", "a", "--id", one["id"], "allow") for one in questions for _ in range(2)]
     assert sorted(answer.wait(20) for answer in answers) == [0, 0, 1, 1]
     assert ends()["result"]["finalMessage"] == "first=allow second=allow"
 
 
+@pytest.mark.slow
 def test_a_question_that_is_taken_back_is_closed(task: Task, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     agent(plays(tmp_path, f"""

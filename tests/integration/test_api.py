@@ -11,17 +11,17 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import agentctl
 from agentctl import Question, TaskExecutor, TaskResult
-from agentctl.api import executor as executor_module
-from agentctl.operations import delegating
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
 from tests.life import kill_shims, leader_of
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import alike, run, wait_until, worker
 
 ECHO = """---
 name: echo
@@ -84,7 +84,7 @@ def different(number: int) -> tuple[dict[str, Any], tuple[str, str, str]]:
             return {"argv": ["true"], "n": number}, ("failed", "", f"tasks[{number}]: objective is missing")
 
 
-@pytest.mark.parametrize("count", [3, 5, 10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, *alike(5, 10, 100)])
 def test_results_keep_their_order_and_name_who_failed_how(task: Task, count: int) -> None:
     items, expected = zip(*map(different, range(count)), strict=True)
     results = execute(list(items))
@@ -144,9 +144,13 @@ def test_one_worker_for_two_tasks_with_the_same_key_answers_both(task: Task) -> 
     assert len(statuses()) == 1
 
 
-def test_a_long_answer_is_cut_with_a_mark(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TaskExecutor, "max_result_bytes", 100)
-    (result,) = execute([shell("head -c 5000 /dev/zero | tr '\\0' x")])
+def test_a_long_answer_is_cut_with_a_mark(task: Task) -> None:
+    async def main() -> TaskResult:
+        async with TaskExecutor() as executor:
+            executor.max_result_bytes = 100
+            return await executor.execute_task("x", argv=["/bin/sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x"])
+
+    result = asyncio.run(main())
     assert result.result is not None
     mark, text = result.result.split("\n")
     assert text == "x" * 100
@@ -222,7 +226,7 @@ def test_a_coroutine_can_leave_its_worker_and_come_back(task: Task, tmp_path: Pa
 
 @pytest.mark.slow
 def test_the_end_of_the_executor_leaves_or_cancels_too(task: Task, tmp_path: Path) -> None:
-    async def main(how: executor_module.OnCancel, name: str) -> None:
+    async def main(how: Literal["cancel", "leave"], name: str) -> None:
         async with TaskExecutor(on_cancel=how) as executor:
             item = held(tmp_path / "gate", name) | {"objective": "x"}
             waiting = asyncio.ensure_future(executor.execute_parallel([item]))
@@ -256,25 +260,18 @@ def test_a_call_that_is_aborted_before_it_starts_creates_nobody(task: Task) -> N
     assert statuses() == {}
 
 
-def test_a_call_that_is_aborted_while_it_starts_is_cancelled(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, gate = threading.Event(), threading.Event()
-    real = delegating.delegate
-
-    def held_up(*args: Any) -> Any:
-        begun.set()
-        gate.wait()
-        return real(*args)
+def test_a_call_that_is_aborted_while_it_starts_is_cancelled(task: Task) -> None:
+    """Somebody else holds the queue meanwhile: what is asked for has its name and goes no further."""
 
     async def main() -> None:
         async with TaskExecutor() as executor:
-            waiting = asyncio.ensure_future(executor.execute_task("x", argv=FOREVER, name="a"))
-            await asyncio.to_thread(begun.wait)
-            waiting.cancel()
-            await asyncio.sleep(0)
-            gate.set()
+            with locked(TaskDir(str(task.path)).queue_lock):
+                waiting = asyncio.ensure_future(executor.execute_task("x", argv=FOREVER, name="a"))
+                await until((task.agent("a") / "spec.json").exists, "its specification")
+                waiting.cancel()
+                await asyncio.sleep(0)
             await asyncio.wait([waiting])
 
-    monkeypatch.setattr(executor_module, "delegate", held_up)
     asyncio.run(main())
     run("wait", "a", check=False)
     assert statuses() == {"a": "cancelled"}

@@ -49,6 +49,7 @@ def test_a_refused_key_is_free_again(root: Path, tmp_path: Path) -> None:
     task.ended("b")
 
 
+@pytest.mark.slow
 def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
     notes, gate = tmp_path / "notes", tmp_path / "gate"
@@ -82,6 +83,7 @@ def test_spawners_that_do_not_queue_never_pass_the_cap_and_each_is_told(root: Pa
     task.ended(*started)
 
 
+@pytest.mark.slow
 def test_a_raised_cap_is_used_by_the_next_command_that_waits(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     gate = tmp_path / "gate"
@@ -140,8 +142,9 @@ def test_an_unsupervised_worker_keeps_its_slot_until_it_is_gone(root: Path, tmp_
     run("wait-any", "--timeout-seconds", "0", check=False)
     assert task.order("agent.started") == ["a"]
 
+    pid = row("a")["pid"]
     gate.touch()
-    wait_until(lambda: is_alive(row("a")["pid"]), accept=lambda alive: not alive, what="a to end")
+    wait_until(lambda: is_alive(pid), accept=lambda alive: not alive, what="a to end")
     run("wait", "b")
     assert (row("a")["status"], row("a")["reason"]) == ("failed", "lost")
 
