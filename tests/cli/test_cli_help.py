@@ -181,6 +181,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
     ).out.split("\n")[:-1]
 
 
+@pytest.mark.slow
 def test_completion_offers_the_names_on_disk(root: Path) -> None:
     run("new", "First one", "--id", "first")
     run("spawn", "--wait", "--name", "alpha", "--", *worker("exits", 0))

@@ -97,6 +97,7 @@ def test_an_expanded_tree_shows_everything_and_no_control_character(task: Task, 
     end(task, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_a_cancelled_worker_left_open_is_interrupted(task: Task) -> None:
     run("cancel", "a1")
     (found,) = run("tree", "--json").json["workers"]
@@ -240,6 +241,7 @@ def test_an_activity_is_not_made_again_while_its_worker_runs(task: Task, tmp_pat
     end(task, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_worker_without_activity_is_one_line(root: Path) -> None:
     new_task()
     spawn(["true"], "--wait", name="a1")

@@ -45,7 +45,7 @@ UNCOMMITTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["new", "own repository", *alike("changed", "in a new folder", "deleted", "staged")])
+@pytest.mark.parametrize("kind", ["new", *alike("own repository", "changed", "in a new folder", "deleted", "staged")])
 def test_uncommitted_work_is_not_removed(task: Task, repository: Path, kind: str) -> None:
     work(repository, UNCOMMITTED[kind])
     assert state() == "uncommitted"
@@ -85,6 +85,7 @@ def test_merged_work_goes_with_its_branch_and_the_patch_is_kept(task: Task, repo
     assert "was removed already" in run("worktrees", "remove", "a", check=False).err
 
 
+@pytest.mark.slow
 def test_a_branch_that_git_does_not_call_merged_is_kept(task: Task, repository: Path) -> None:
     work(repository, "echo x > x; git add x; git commit --quiet -m x")
     git(repository, "branch", "elsewhere", "agentctl/t1/a")
@@ -122,6 +123,7 @@ def test_of_many_those_that_can_be_are_removed(task: Task, repository: Path) -> 
     assert [state(name) for name in "ab"] == ["removed", "uncommitted"]
 
 
+@pytest.mark.slow
 def test_what_somebody_removed_by_hand_is_told_and_can_be_forgotten(task: Task, repository: Path) -> None:
     work(repository, "echo x > x; git add x; git commit --quiet -m x")
     shutil.rmtree(record(task, "a")["path"])

@@ -66,6 +66,7 @@ me.answer("done")
     assert living([grandchild]) == []
 
 
+@pytest.mark.slow
 def test_a_flood_is_stopped_at_its_limit(task: Task, tmp_path: Path) -> None:
     set_config(task, maxOutputBytes=1 << 20, graceSeconds=0.2)
     agent(plays(tmp_path, "while True: me.assistant({'type': 'text', 'text': 'x' * 50000})"))
@@ -110,6 +111,7 @@ def test_the_clock_stands_still_while_it_asks(task: Task) -> None:
     assert ends()["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_a_cancel_ends_the_pause_between_attempts(task: Task, tmp_path: Path) -> None:
     agent(f"once 500 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "3600")
     task.has("agent.retrying", "a")

@@ -147,6 +147,7 @@ def test_an_empty_answer_is_no_message(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_messages_are_heard_in_their_order_and_none_after_the_close(task: Task) -> None:
     agent("say one", "--keep")
     blocked()

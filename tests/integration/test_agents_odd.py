@@ -42,6 +42,7 @@ def test_a_prompt_of_any_shape_arrives_as_it_was(task: Task) -> None:
     assert ends("long")["result"]["finalMessage"] == "it was long"
 
 
+@pytest.mark.slow
 def test_agents_and_commands_wait_for_each_other_in_one_batch(task: Task, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"name": "c", "argv": ["true"]},

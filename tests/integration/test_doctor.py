@@ -126,6 +126,7 @@ def test_lost_and_unsupervised_workers_are_told_apart(root: Path, tmp_path: Path
     assert run("cancel", "alone", "--json").json["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_queued_worker_that_can_never_start_is_told(root: Path, tmp_path: Path) -> None:
     new_task(cap=1)
     program = tmp_path / "program"

@@ -48,7 +48,7 @@ STARTS = {
 }
 
 #: One of each kind of them; the others, each much like a neighbour, are tried by `make soak` only.
-TURNS = ("spawn.after-ticket", "shim.after-started", "shim.after-gate", "shim.after-exit-file")
+TURNS = ("spawn.after-ticket", "shim.after-started", "shim.after-exit-file")
 
 
 def marks(file: Path) -> list[str]:
@@ -180,7 +180,7 @@ def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: P
     assert task.tickets() == []
 
 
-@pytest.mark.parametrize("failpoint", ["shim.after-started", "shim.after-gate"])
+@pytest.mark.parametrize("failpoint", ["shim.after-gate", *alike("shim.after-started")])
 def test_a_second_shim_that_was_on_its_way_starts_nothing_again(root: Path, tmp_path: Path, failpoint: str) -> None:
     """Whoever launched it had looked before the first one was there, and was killed."""
     task = new_task(cap=2)
@@ -248,6 +248,7 @@ def test_a_cancel_killed_after_its_request_takes_effect_or_can_be_said_again(
     run("wait", "b")
 
 
+@pytest.mark.slow
 def test_a_guardian_killed_in_the_middle_of_an_escalation_is_replaced(root: Path, tmp_path: Path) -> None:
     """First the shim, then who went on in its place: each cancel takes up what is left."""
     task = new_task(grace=0.3)

@@ -95,6 +95,7 @@ def forgeries(them: Strangers, mine: Known) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.slow
 def test_forged_identities_make_nobody_signal_a_stranger(strangers: Strangers) -> None:
     names = list(forgeries(strangers, strangers.leader))
     task = new_task(cap=len(names), grace=0.05)
@@ -159,6 +160,7 @@ def test_another_boot_is_the_end_of_a_worker_without_any_signal(strangers: Stran
     run("spawn", "--wait", "--name", "b", "--", "true")
 
 
+@pytest.mark.slow
 def test_another_machine_is_elsewhere_and_never_lost(root: Path) -> None:
     task = new_task(cap=1, grace=0.05)
     leader = orphan(task, "a")

@@ -154,6 +154,7 @@ def test_binary_output_goes_through_a_pipe_unchanged_and_into_every_command(root
     assert (told["size"], told["truncated"]) == (70_000, True)
 
 
+@pytest.mark.slow
 def test_no_escape_of_a_worker_a_question_or_a_message_reaches_a_terminal(root: Path) -> None:
     new_task()
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"

@@ -6,10 +6,13 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.steps import new_task, spawn, spawn_batch
 from tests.support import run, worker
 
 
+@pytest.mark.slow
 def test_a_report_has_every_worker_in_the_order_of_the_roster(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch(

@@ -80,6 +80,7 @@ def test_the_loan_ends_with_a_killed_wait(root: Path, tmp_path: Path) -> None:
     task.ended("top", "two")
 
 
+@pytest.mark.slow
 def test_a_guest_whose_lender_goes_on_gets_the_next_free_slot_before_the_queue(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     spawn_batch([held(tmp_path / "other", "other")])
@@ -124,6 +125,7 @@ def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Pat
     run("wait", "x")
 
 
+@pytest.mark.slow
 def test_a_wait_with_a_time_limit_takes_the_slot_back(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     script = (
@@ -157,6 +159,7 @@ def test_a_grandchild_is_a_guest_of_the_guest(root: Path, tmp_path: Path) -> Non
     task.ended("next")
 
 
+@pytest.mark.slow
 def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Path, tmp_path: Path) -> None:
     """The child queues one of its own and ends; only the top still waits for everything below it."""
     task = new_task(cap=1, depth=2)

@@ -109,6 +109,7 @@ def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refu
     run("wait", "command")
 
 
+@pytest.mark.slow
 def test_a_queued_agent_that_finds_nothing_left_is_not_run(
     task: Task, play: Callable[[str], str], tmp_path: Path
 ) -> None:

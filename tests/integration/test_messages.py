@@ -37,6 +37,7 @@ def test_a_waiting_reader_wakes(root: Path) -> None:
     assert '"text":"hello"' in (task.agent("a") / "stdout.log").read_text()
 
 
+@pytest.mark.slow
 def test_many_senders_at_once_lose_nothing(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch([held(tmp_path / "gate", "a")])

@@ -54,6 +54,7 @@ def test_five_levels_finish_at_a_cap_of_one(root: Path) -> None:
     assert task.tickets() == []
 
 
+@pytest.mark.slow
 def test_two_parents_that_wait_at_a_cap_of_two_both_finish(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     notes = tmp_path / "notes"
@@ -77,6 +78,7 @@ def test_children_in_turn_at_a_cap_of_one_never_overlap(root: Path, tmp_path: Pa
     assert len(notes.read_text().splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_a_child_that_need_not_wait_is_no_guest(root: Path) -> None:
     task = new_task(cap=2)
     spawn(["sh", "-c", f"{AGENTCTL} spawn --wait --name b -- true"], name="a")
@@ -162,6 +164,7 @@ def test_a_parent_killed_while_it_waits_leaves_its_child_at_work(root: Path, tmp
     task.ended("last")
 
 
+@pytest.mark.slow
 def test_a_stranger_that_a_nested_shim_took_outlives_the_cancel_of_the_outer(root: Path, tmp_path: Path) -> None:
     """The nested shim is below the outer worker; what it guards by now has nothing to do with that."""
     task = new_task(cap=2)

@@ -40,6 +40,7 @@ def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_pat
     run("cancel", "a", "--grace-seconds", "0.1")
 
 
+@pytest.mark.slow
 def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -> None:
     task = new_task()
     limit_s = 3.0  # there has to be time for a pause to be asked for within it

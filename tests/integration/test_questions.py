@@ -161,6 +161,7 @@ def test_a_killed_asker_lets_the_clock_run_and_its_question_is_taken_up_again(ro
     assert answer_of(task) == "answer: 8080\n"
 
 
+@pytest.mark.slow
 def test_an_answer_that_came_while_nobody_asked_is_there_for_who_asks_again(root: Path, tmp_path: Path) -> None:
     task = new_task()
     ask = f"{sys.executable} -m agentctl interact ask --id port --kind input 'Which port?'"
@@ -235,6 +236,7 @@ def test_the_time_limit_stands_still_while_a_worker_is_blocked(root: Path) -> No
     assert statuses() == {"a": "completed"}
 
 
+@pytest.mark.slow
 def test_once_the_asker_is_gone_the_time_limit_runs(root: Path) -> None:
     task = new_task()
     ask = f"{sys.executable} -m agentctl interact ask --kind confirm Go? & wait $!; exec sleep 60"
@@ -245,6 +247,7 @@ def test_once_the_asker_is_gone_the_time_limit_runs(root: Path) -> None:
     assert (row("a")["status"], row("a")["reason"]) == ("failed", "timed_out")
 
 
+@pytest.mark.slow
 def test_a_block_is_given_while_it_holds_and_again_when_it_is_another(root: Path) -> None:
     task = asking("--kind", "confirm", "--id", "one")
     assert run("wait-any").out == "a blocked\n"

@@ -39,6 +39,7 @@ def test_the_highest_priority_starts_first_then_the_oldest(root: Path, tmp_path:
     assert task.tickets() == []
 
 
+@pytest.mark.slow
 def test_a_queue_of_many_is_worked_off_by_the_shims_alone(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     names = [f"w{number}" for number in range(60)]

@@ -112,6 +112,7 @@ def read_or_refuse(data: bytes) -> None:
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200))
+@pytest.mark.slow
 def test_nothing_that_can_be_saved_is_a_bug(content: str | bytes) -> None:
     read_or_refuse(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
 

@@ -42,6 +42,7 @@ def test_of_many_that_race_for_a_title_each_makes_a_task(root: Path) -> None:
     assert current()[0] in names()
 
 
+@pytest.mark.slow
 def test_of_many_that_race_for_an_id_one_makes_the_task(root: Path) -> None:
     root.mkdir(mode=0o700)
     processes = [start("new", "x", "--id", "mine") for _ in range(6)]
