@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.life import passes
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import Completed, alike, is_alive, run, start_argv, wait_until, worker
 
@@ -226,10 +226,10 @@ def test_a_worker_killed_while_it_asks_asks_no_more(root: Path) -> None:
 
 def test_the_time_limit_stands_still_while_a_worker_is_blocked(root: Path) -> None:
     task = new_task()
-    spawn(worker("asks", "--kind", "confirm", "Go?"), "--timeout-seconds", "1.5", name="a")
+    limit_s = 4.0  # a busy machine needs time to ask within it
+    spawn(worker("asks", "--kind", "confirm", "Go?"), "--timeout-seconds", str(limit_s), name="a")
     task.has("agent.blocked", "a")
-    asked = time.monotonic()
-    wait_until(lambda: time.monotonic() - asked, accept=lambda waited: waited > 1.8, what="more than its limit")
+    passes(limit_s + 0.3)
     assert statuses() == {"a": "blocked"}
     respond("a", "yes")
     assert answer_of(task) == "answer: yes\n"
