@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
@@ -38,6 +40,15 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
         return _from_json(value)
     except (Damaged, BadLimit, KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def version_of(task: TaskDir) -> tuple[int, int] | None:
+    """Return what changes whenever another configuration is kept; None where there is none."""
+    try:
+        found = os.stat(task.config_cache)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _from_json(value: dict[str, Any]) -> TaskConfig:
@@ -77,7 +88,15 @@ def root_of_tree(task: TaskDir) -> TaskDir:
     return task.sibling(config.root_task_id) if config and config.root_task_id else task
 
 
+#: The limits that this process has read, with the version that they are of: a shim asks twice for each worker.
+_READ: dict[str, tuple[tuple[int, int] | None, Limits]] = {}
+
+
 def known_limits(task: TaskDir) -> Limits:
     """Return the limits that were parsed last; the defaults where none ever were."""
-    config = cached(task)
-    return config.limits if config else Limits()
+    version = version_of(task)
+    known = _READ.get(task.config_cache)
+    if known is None or known[0] != version:
+        config = cached(task)
+        known = _READ[task.config_cache] = version, config.limits if config else Limits()
+    return known[1]

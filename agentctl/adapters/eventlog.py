@@ -16,11 +16,14 @@ from agentctl.domain.events import BadLine, Event, decode, encode
 _BLOCK = 1 << 16
 
 
-def append(path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None) -> bool:
+def append(
+    path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None, durable: bool = True
+) -> bool:
     """Append `events`, durably; they stand in the log whole and together, or not at all.
 
     Args:
         unless: Called under the lock with the log's descriptor; where it returns True, nothing is appended.
+        durable: On disk, and not only in memory, when this returns.
 
     Returns:
         Whether they were appended.
@@ -41,13 +44,24 @@ def append(path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bo
             except BaseException:
                 os.ftruncate(fd, size)
                 raise
-            keep = os.dup(fd)
+            keep = os.dup(fd) if durable else None
         # Outside of the lock: others append meanwhile, and one flush may serve several of them.
-        try:
-            os.fsync(keep) if not hasattr(os, "fdatasync") else os.fdatasync(keep)
-        finally:
-            os.close(keep)
+        if keep is not None:
+            _flush(keep)
     return True
+
+
+def flush(path: AnyPath) -> None:
+    """Make all that stands in a log survive a power cut."""
+    with storage_errors(path, "flush"):
+        _flush(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _flush(fd: int) -> None:
+    try:
+        os.fsync(fd) if not hasattr(os, "fdatasync") else os.fdatasync(fd)
+    finally:
+        os.close(fd)
 
 
 def cut_torn_tail(fd: int) -> int:

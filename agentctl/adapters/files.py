@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
+from agentctl.adapters.paths import read_bytes
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
 
@@ -169,8 +170,7 @@ def read_json(path: AnyPath) -> dict[str, Any] | None:
         Damaged: The file holds no JSON object.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
-            data = file.readall()
+        data = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

@@ -8,6 +8,17 @@ from __future__ import annotations
 
 import os
 
+_BLOCK = 1 << 16
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file: `open` would ask the system eight times, for a small one this does four times."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, _BLOCK), b""))
+    finally:
+        os.close(fd)
+
 
 class FilePath(str):
     """An absolute path."""
@@ -48,8 +59,7 @@ class FilePath(str):
 
     def read_bytes(self) -> bytes:
         """Return the content of the file."""
-        with open(self, "rb", buffering=0) as file:
-            return file.readall()
+        return read_bytes(self)
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Return the content of the file as text."""

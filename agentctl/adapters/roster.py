@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.files import storage_errors, write_whole
@@ -110,6 +111,14 @@ def mend(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -
         if _write(task, rows, subtasks):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(task.stale_roster)
+
+
+def was_just_written(task: TaskDir, within_s: float) -> bool:
+    """Tell whether task.yaml was written less than so long ago."""
+    try:
+        return 0 <= time.time() - os.stat(task.task_file).st_mtime < within_s
+    except OSError:
+        return False
 
 
 def mark_stale(task: TaskDir) -> None:

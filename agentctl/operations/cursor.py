@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.taskdir import TaskDir
@@ -35,6 +36,7 @@ class Cursor:
     def __init__(self, root: TaskDir, task_id: str, consumer: str) -> None:
         check_name(consumer, "the consumer")
         self._task_id = task_id
+        self._log = root.sibling(task_id).events
         self._path = root.cursors / f"{consumer}.json"
         self._lock = root.cursors / f"{consumer}.lock"
         self._claims = root.cursors / consumer
@@ -67,6 +69,8 @@ class Cursor:
         Args:
             deliverables: All of the task, in order: seqs between two of them mean nothing and are closed over.
         """
+        # A cut log would give the seqs that are done to other ends, which nobody would be given.
+        eventlog.flush(self._log)
         with locked(self._lock):
             state = self._read()
             state["claims"].pop(str(claim.deliverable.seq), None)

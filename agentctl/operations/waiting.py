@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from agentctl.supervision import failpoints
 from agentctl.supervision.kinship import descendants
 
 DEFAULT_CONSUMER = "default"
+_PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
 
@@ -181,6 +183,8 @@ def wait_all(
                     f"still at work after {timeout_s:g} s: {waiting}", hint="nobody was stopped; wait again"
                 )
             vigil.sleep(left)
+            # Of many workers several end within this: one look serves them all.
+            time.sleep(min(len(workers) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
 
 
 # -- who is meant ------------------------------------------------------------------------------------------------------

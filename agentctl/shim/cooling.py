@@ -33,8 +33,10 @@ class Cooling:
 
     def begin(self, ending: Ending) -> float:
         """Leave the account alone after a rate limit; return for how long, 0 where the ending stands."""
+        if ending.reason is not Reason.RATE_LIMITED or not self.account or self.times >= MOST_TIMES:
+            return 0.0
         pause = known_limits(self.root).cooldown_seconds * 2**self.times
-        if ending.reason is not Reason.RATE_LIMITED or not self.account or not pause or self.times >= MOST_TIMES:
+        if not pause:
             return 0.0
         try:
             cooldown.begin(self.folder, self.account, pause)

@@ -22,7 +22,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.cooling import Cooling
 from agentctl.shim.rosterdebt import RosterDebt
@@ -74,14 +74,22 @@ class Wakeups:
                 pass
 
 
+class Post(NamedTuple):
+    """Where a shim stands: the root of its tree of tasks, the folder in which environments wait, and who it is."""
+
+    root: TaskDir
+    folder: FilePath
+    me: processes.Identity | None
+
+
 class Guard:
     """One worker, over all of its attempts."""
 
     def __init__(
-        self, root: TaskDir, ticket: Ticket, folder: FilePath, blob: bytes | None,
-        wakeups: Wakeups, debt: RosterDebt, answer: Answer,
-    ) -> None:  # fmt: skip
-        self.root, self.ticket = root, ticket
+        self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
+    ) -> None:
+        (root, folder, self.me), self.ticket = post, ticket
+        self.root, self.folder = root, folder
         self.agent = root.sibling(ticket.task_id).agent(ticket.instance)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
@@ -90,9 +98,9 @@ class Guard:
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
+        self.has_left_queue = False
         self.offspring = Offspring(self.agent, root, folder)
         self.wall = WallClock(root)
-        self.folder = folder
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -105,7 +113,7 @@ class Guard:
             return False
         try:
             with storage_errors(self.agent.shim, "write"):
-                name_holder(lock)
+                name_holder(lock, self.me)
             failpoints.reached("shim.locked")
             return self._guard()
         except StorageError as error:
@@ -245,7 +253,9 @@ class Guard:
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         failpoints.reached("shim.after-started")
         # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
-        remove_ticket(self.root, self.ticket)
+        if not self.has_left_queue:
+            remove_ticket(self.root, self.ticket)
+            self.has_left_queue = True
         failpoints.reached("shim.after-ticket")
 
     def _event(self, kind: str, payload: Mapping[str, Any]) -> None:
@@ -313,11 +323,12 @@ class Guard:
             from agentctl.shim import patching  # Few workers have a worktree.
 
             patching.record(self.agent, environment.unpack(self.blob or b""), self.wakeups)
+        decision = None
         while True:
             try:
-                decide(self.agent, ending)
+                decision = decide(self.agent, ending)
                 failpoints.reached("shim.after-exit-file")
-                publish(self.agent, since=self.since)
+                publish(self.agent, decision, since=self.since)
                 failpoints.reached("shim.after-end-event")
                 break
             except (AgentctlError, OSError) as error:
@@ -326,11 +337,12 @@ class Guard:
                 self.answer({"error": str(error)})
                 wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
                 self.wakeups.drain()
-        remove_ticket(self.root, self.ticket)
+        if not self.has_left_queue:
+            remove_ticket(self.root, self.ticket)
         if self.spec.parent:
             wake_parent(self.agent)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
-        self.debt.add_ended(self.agent, self.spec.agent)
+        self.debt.add_ended(self.agent, self.spec.agent, decision)
 
 
 def _jitter() -> float:

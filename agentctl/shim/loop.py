@@ -17,7 +17,7 @@ from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.shim.guard import Guard, Wakeups
+from agentctl.shim.guard import Guard, Post, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
@@ -72,6 +72,8 @@ class _Shim:
         self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
+        #: The environment that was read last, and its token: those of a queue mostly have the same.
+        self.known: tuple[str, bytes | None] = ("", None)
         self.place = Place(PLACE_FD)
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
@@ -90,7 +92,7 @@ class _Shim:
     def _guard(self, ticket: Ticket) -> bool:
         """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
         blob = self._environment(ticket)
-        guard = Guard(self.root, ticket, self.folder, blob, self.wakeups, self.debt, self.answer)
+        guard = Guard(Post(self.root, self.folder, self.me), ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
         self.was_refused = guard.was_refused
         return leaves_children
@@ -99,7 +101,9 @@ class _Shim:
         if self.blob is not None:
             blob, self.blob = self.blob, None
             return blob
-        return environment.get(self.folder, ticket.environment)
+        if self.known[0] != ticket.environment:
+            self.known = ticket.environment, environment.get(self.folder, ticket.environment)
+        return self.known[1]
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""

@@ -1,4 +1,4 @@
-"""The roster rows that a shim still owes to task.yaml: paid when it has time, at most twice a second.
+"""The roster rows that a shim still owes to task.yaml: paid when it has time, and no other shim has just paid its own.
 
 The roster is a cache of the log; a shim that is killed in debt loses nothing.
 """
@@ -6,15 +6,19 @@ The roster is a cache of the log; a shim that is killed in debt loses nothing.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.roster import Row, update
+from agentctl.adapters.roster import Row, update, was_just_written
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.lean import Any
 from agentctl.supervision.endings import read_decision
 
 _LATEST_S = 0.5
+#: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
+_MOST_DELAYS = 3
 
 
 class RosterDebt:
@@ -23,6 +27,7 @@ class RosterDebt:
     def __init__(self) -> None:
         self._rows: dict[str, tuple[TaskDir, dict[str, Row]]] = {}
         self._due: float | None = None
+        self._delays = 0
 
     def add(self, agent: AgentDir, row: Row) -> None:
         """Owe one row."""
@@ -31,10 +36,12 @@ class RosterDebt:
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
-    def add_ended(self, agent: AgentDir, agent_type: str = "command") -> None:
-        """Owe the row of a worker whose end is decided."""
+    def add_ended(
+        self, agent: AgentDir, agent_type: str = "command", decision: Mapping[str, Any] | None = None
+    ) -> None:
+        """Owe the row of a worker whose end is decided; None reads the decision."""
         with contextlib.suppress(AgentctlError):
-            decision = read_decision(agent)
+            decision = decision or read_decision(agent)
             self.add(agent, Row(agent_type, Status(decision["status"]), decision.get("reason")))
 
     def due(self) -> float | None:
@@ -43,12 +50,17 @@ class RosterDebt:
 
     def pay_if_due(self) -> None:
         """Pay when it is time."""
-        if self._due is not None and monotonic() >= self._due:
+        if self._due is None or monotonic() < self._due:
+            return
+        if self._delays < _MOST_DELAYS and any(was_just_written(task, _LATEST_S) for task, _ in self._rows.values()):
+            self._delays += 1
+            self._due = monotonic() + _LATEST_S
+        else:
             self.pay_all()
 
     def pay_all(self) -> None:
         """Write the rows; what cannot be written is told by the log all the same."""
-        rows, self._rows, self._due = self._rows, {}, None
+        rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):
                 update(task, changed)

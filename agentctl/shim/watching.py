@@ -72,12 +72,12 @@ class Attempt:
     def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
         self.agent, self.spec, self.pid, cookie, self.offspring, self.wall = charge
         self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
-        leader = processes.identify(self.pid)
         # Without child subreapers (macOS) the tree is found as far as it can be.
-        self.tree = below_me(cookie) if processes.LINUX or leader is None else without_shim(leader, cookie)
+        leader = None if processes.LINUX else processes.identify(self.pid)
+        self.tree = below_me(cookie) if leader is None else without_shim(leader, cookie)
         self.began = monotonic()
         self.limit = TimeLimit(self.spec.timeout_s, self.began)
-        self.next_tick = self.began
+        self.next_tick = self.began + _TICK_S
         self.leader: tuple[int, int] | None = None  # si_code and si_status once it has exited
         self.cause: Reason | Status | None = None
         self.message: str | None = None
@@ -289,7 +289,11 @@ class Attempt:
             return False
         if self.spec.keep_children and self.cause is None:
             return True
-        return not self.tree.living()
+        return self._is_childless() or not self.tree.living()
+
+    def _is_childless(self) -> bool:
+        """Tell whether its leader, a zombie, is the last of its tree: all that it left became children of this shim."""
+        return processes.LINUX and processes.children_of(os.getpid()) == [self.pid]
 
     def _outcome(self) -> Outcome:
         assert self.leader is not None

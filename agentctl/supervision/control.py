@@ -28,10 +28,9 @@ def poke(agent: AgentDir) -> bool:
     return True
 
 
-def name_holder(lock: int) -> None:
-    """Write this process's identity into the shim.json that it holds: in place, since the lock is on the file."""
-    identity = processes.identify(os.getpid())
-    data = to_json(identity.to_json() if identity else {})
+def name_holder(lock: int, me: processes.Identity | None) -> None:
+    """Write who guards into the shim.json that it holds: in place, since the lock is on the file."""
+    data = to_json(me.to_json() if me else {})
     write_all(lock, data)
     os.ftruncate(lock, len(data))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -66,11 +66,12 @@ class Ending(NamedTuple):
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
-def decide(agent: AgentDir, ending: Ending) -> bool:
-    """Make the one decision about a worker's end; False where it has been made before."""
+def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
+    """Make the one decision about a worker's end, and return it; None where it has been made before."""
     agent.path.mkdir(exist_ok=True)  # Somebody may have removed the folder under a running worker.
+    decision = ending.to_json()
     with locked(agent.lock):
-        return create_whole(agent.exit, to_json(ending.to_json()))
+        return decision if create_whole(agent.exit, to_json(decision)) else None
 
 
 def read_decision(agent: AgentDir) -> dict[str, Any]:
@@ -85,13 +86,17 @@ def read_decision(agent: AgentDir) -> dict[str, Any]:
     return decision
 
 
-def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
-    """Append the event that tells of a decided end, unless the log has it; return the decision.
+def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
+    """Append the event that tells of a decided end, unless the log has it.
+
+    It is not flushed: a power cut that takes it leaves the decision, and whoever looks next tells it again. A wait
+    flushes the log before it notes that it gave an end out.
 
     Args:
+        decision: The one that was just made; None reads it.
         since: An offset of the log before which no such event can stand.
     """
-    decision = read_decision(agent)
+    decision = decision or read_decision(agent)
     status = Status(decision["status"])
     payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
     if payload.get("attempt") == 1:
@@ -103,8 +108,7 @@ def publish(agent: AgentDir, *, since: int = 0) -> dict[str, Any]:
     event = ev.make_event(
         now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
     )
-    eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since))
-    return decision
+    eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since), durable=False)
 
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:

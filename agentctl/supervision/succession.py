@@ -11,6 +11,7 @@ import os
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.config import version_of
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision.places import Occupant, Place, names_worker
@@ -26,16 +27,17 @@ class Succession:
     def __init__(self, root: TaskDir, folder: FilePath) -> None:
         self._root, self._folder = root, folder
         self._until = 0.0
+        #: The limits are those of the last look.
         self._config: tuple[int, int] | None = None
 
     def looked(self) -> None:
         """Note that `dispatch_locked` has just looked at everything."""
         self._until = monotonic() + _WHOLE_LOOK_EVERY_S
-        self._config = self._state_of_config()
+        self._config = version_of(self._root)
 
     def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
         """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
-        if monotonic() >= self._until or self._state_of_config() != self._config:
+        if monotonic() >= self._until or version_of(self._root) != self._config:
             return None
         names = read_names(self._root)
         ticket = self._first(names)
@@ -43,14 +45,6 @@ class Succession:
             place.occupy(Occupant(ticket.task_id, ticket.instance, me))
             forget_environment(ended.environment, self._folder, names)
         return ticket
-
-    def _state_of_config(self) -> tuple[int, int] | None:
-        """Return what changes with config.json: the limits are those of the last look."""
-        try:
-            found = os.stat(self._root.config_cache)
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
 
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Reason, Status
+from agentctl.lean import NamedTuple
 
 
 class ToldEnd(NamedTuple):

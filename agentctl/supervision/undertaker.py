@@ -70,7 +70,7 @@ def main(folder: str) -> None:
 def _bury(agent: AgentDir, ready: int) -> None:
     lock = hold_alive(agent.shim)
     if lock is not None:
-        name_holder(lock)
+        name_holder(lock, processes.identify(os.getpid()))
     os.close(ready)
     worker = read_quietly(agent.worker)
     leader = processes.identity_from(worker)

@@ -51,7 +51,8 @@ def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tu
 
 
 def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import agentctl.shim.loop; print(*sys.modules)"
+    later = "agentctl.shim.watching, agentctl.supervision.dispatch"  # Every shim needs these too, a moment later.
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); import agentctl.shim.loop, {later}; print(*sys.modules)"
     argv = [sys.executable, "-I", "-S", "-c", code, str(REPOSITORY)]
     loaded = set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
     roots = {name.partition(".")[0] for name in loaded}
