@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
+from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
@@ -30,6 +31,7 @@ from agentctl.operations.delegating import (
     session_results,
 )
 from agentctl.operations.locating import find_agent
+from agentctl.supervision.launching import keep_spares
 
 #: What becomes of the workers of a coroutine that is cancelled.
 OnCancel: TypeAlias = Literal["cancel", "leave"]
@@ -91,6 +93,10 @@ class TaskExecutor:
     @property
     def _folder(self) -> TaskDir:
         return self.task.folder
+
+    @property
+    def _root(self) -> TaskDir:
+        return root_of_tree(self._folder)
 
     # -- delegating --------------------------------------------------------------------------------------------
 
@@ -242,6 +248,7 @@ class TaskExecutor:
         return done
 
     async def __aenter__(self) -> Self:
+        await self._do(keep_spares, self._root, 1)  # The first of its tasks is started in no time.
         return self
 
     async def __aexit__(
@@ -259,6 +266,7 @@ class TaskExecutor:
             await self._do(cancel_workers, self._folder, sorted(self._active), wait=False)
         if self._answering is not None:
             self._answering.close()
+        await self._do(keep_spares, self._root, 0)
         await self._watcher.close()
         self._thread.shutdown(wait=False)
 

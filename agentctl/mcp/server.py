@@ -15,10 +15,13 @@ from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
 
 from agentctl import __version__
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.mcp import elicitation, tasks
 from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import Context, as_result, as_tool, teller
-from agentctl.tools.definition import CAREFUL_S, Pending
+from agentctl.supervision.launching import keep_spares
+from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 
@@ -43,11 +46,13 @@ class AgentctlServer:
         self.toolbox = toolbox
         self._call_s = call_s
         self.threads = Threads(progress_s)
+        #: Whose workers are started from here.
+        self._root: TaskDir | None = None
         #: The questions that were put to the user of this client.
         self.asked: set[str] = set()
         self.server: Server[TaskGroup] = Server(
-            "agentctl", version=__version__, instructions=_INSTRUCTIONS, lifespan=_lifespan, on_list_tools=self._list,
-            on_call_tool=self._call,
+            "agentctl", version=__version__, instructions=_INSTRUCTIONS, lifespan=self._lifespan,
+            on_list_tools=self._list, on_call_tool=self._call,
         )  # fmt: skip
         tasks.install(self)
 
@@ -60,16 +65,19 @@ class AgentctlServer:
         if params.request_state is not None:
             return await elicitation.go_on(self, ctx, params.request_state, params.input_responses or {})
         limit_s = CAREFUL_S if params.name in (WAIT.name, *WAIT.other_names) else self.limit_s(ctx)
-        begun = await self.threads.run(
-            lambda call: self.toolbox.begin(params.name, params.arguments or {}, call),
-            limit_s=limit_s,
-            tell=teller(ctx),
-        )
+        begun = await self.threads.run(lambda call: self._begin(params, call), limit_s=limit_s, tell=teller(ctx))
         if not isinstance(begun, Pending):
             return as_result(await elicitation.with_forms(self, ctx, begun))
         if tasks.is_spoken_by(ctx):
             return await tasks.hand_over(self, begun)
         return await elicitation.finish(self, ctx, begun)
+
+    def _begin(self, params: types.CallToolRequestParams, call: Call) -> Any:
+        begun = self.toolbox.begin(params.name, params.arguments or {}, call)
+        if isinstance(begun, Pending):  # Who has started one worker will start more.
+            self._root = root_of_tree(self.toolbox.source.place().task)
+            keep_spares(self._root, 1)
+        return begun
 
     def limit_s(self, ctx: Context) -> float | None:
         """Return how long a call may take."""
@@ -85,10 +93,11 @@ class AgentctlServer:
             lambda call: self.toolbox.finish(pending, call), limit_s=limit_s, tell=teller(ctx, pending)
         )
 
-
-@asynccontextmanager
-async def _lifespan(_server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
-    """Hold what outlives a call: a form that the user fills in after the call's time was over."""
-    async with create_task_group() as group:
-        yield group
-        group.cancel_scope.cancel()
+    @asynccontextmanager
+    async def _lifespan(self, _server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
+        """Hold what outlives a call: a form that the user fills in after the call's time was over."""
+        async with create_task_group() as group:
+            yield group
+            group.cancel_scope.cancel()
+        if self._root is not None:
+            keep_spares(self._root, 0)

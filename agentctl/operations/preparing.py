@@ -66,7 +66,7 @@ def prepare(
         made = _isolate(agent, request, ordered, _Made(cwd, environ), argv)
         spec = WorkerSpec(
             instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
-            env_names=sorted(os.fsdecode(name) for name in made.environ), umask=_umask(),
+            env_names=around.names_in(made.environ), umask=_umask(),
             timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),

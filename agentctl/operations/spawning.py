@@ -39,12 +39,14 @@ from agentctl.supervision.dispatch import (
     answers,
     carry_out,
     check_free,
+    count_free,
     dispatch,
     dispatch_locked,
     give_orders,
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
 from agentctl.supervision.kinship import enlist, parent_of
+from agentctl.supervision.launching import start_ahead, trim_spares
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     forget_environment,
@@ -57,6 +59,8 @@ from agentctl.supervision.tickets import (
 )
 
 _COMMAND_SHOWN = 200
+#: So many shims of a batch get ready while its workers are put on disk.
+_MOST_AHEAD = 16
 
 
 def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> TaskDir:
@@ -94,6 +98,8 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     prepared: list[Prepared] = []
     around = Surroundings(task)
     try:
+        if len(requests) > 1:
+            start_ahead(root, count_free(root, min(len(requests), _MOST_AHEAD)))
         for index, request in enumerate(requests):
             with told_by_line(request):
                 found = prepare(task, request, config.limits, parent, depth, around)
@@ -113,6 +119,8 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     except BaseException:
         _take_back(task, prepared)
         raise
+    finally:
+        trim_spares(root)
     fresh = iter(_outcomes(task, root, prepared, done))
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import UsageError
@@ -19,6 +19,7 @@ class Surroundings:
     def __init__(self, task: TaskDir) -> None:
         self._task = task
         self._environs: dict[tuple[tuple[str, str], ...], dict[bytes, bytes]] = {}
+        self._names: dict[tuple[bytes, ...], list[str]] = {}
         self._checked: set[tuple[object, ...]] = set()
         self._free: dict[str, int] = {}
 
@@ -37,6 +38,13 @@ class Surroundings:
             _make_agentctl_reachable(environ)
             self._environs[extra] = environ
         return dict(self._environs[extra])
+
+    def names_in(self, environ: Mapping[bytes, bytes]) -> list[str]:
+        """Return the names of an environment's variables in order; those of a batch mostly have the same."""
+        names = tuple(environ)
+        if names not in self._names:
+            self._names[names] = sorted(map(os.fsdecode, names))
+        return self._names[names]
 
     def check_program(self, argv: Sequence[str], cwd: str, environ: dict[bytes, bytes]) -> None:
         """Refuse a missing program, as `requests.check_program` does."""

@@ -20,7 +20,7 @@ from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post, Wakeups
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, PLACE_FD, read_order
+from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, receive
 from agentctl.supervision.places import Place
 from agentctl.supervision.succession import Succession
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names
@@ -37,14 +37,13 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 def main() -> None:
     """Guard the ordered worker, then those that wait; exit when there is none or the place is gone."""
     _become_alone()
-    order = read_order(ORDER_FD)
-    os.close(ORDER_FD)
-    if order is None:
+    received = receive(ORDER_FD)
+    if received is None:
         return
-    head, blob = order
+    place, head, blob = received
     failpoints.arm(head["failpoint"])
     try:
-        _Shim(head, blob).run()
+        _Shim(Place(place), head, blob).run()
     except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
         import traceback  # Only now: it brings the tokenizer and more along.
 
@@ -55,8 +54,8 @@ def main() -> None:
 
 def _become_alone() -> None:
     """Drop what was inherited: descriptors of strangers, the working folder; adopt all orphans below from now on."""
-    os.closerange(PLACE_FD + 1, 1 << 16)
-    for fd in (ORDER_FD, ANSWER_FD, PLACE_FD):
+    os.closerange(ANSWER_FD + 1, 1 << 16)
+    for fd in (ORDER_FD, ANSWER_FD):
         os.set_inheritable(fd, False)
     os.chdir("/")
     os.umask(0o077)
@@ -67,14 +66,14 @@ def _become_alone() -> None:
 
 
 class _Shim:
-    def __init__(self, head: dict[str, Any], blob: bytes) -> None:
+    def __init__(self, place: Place, head: dict[str, Any], blob: bytes) -> None:
         self.root = TaskDir(head["root"])
         self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
         #: The environment that was read last, and its token: those of a queue mostly have the same.
         self.known: tuple[str, bytes | None] = ("", None)
-        self.place = Place(PLACE_FD)
+        self.place = place
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
         self.was_refused = False

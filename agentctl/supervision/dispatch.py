@@ -21,7 +21,7 @@ from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.idleplaces import count_idle, idle_place
 from agentctl.supervision.kinship import ancestors
-from agentctl.supervision.launching import Launch, await_answer, hand_over, launch
+from agentctl.supervision.launching import Launch, await_answer, hand_over, launch, replace_spares
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
     describe_taken,
@@ -83,6 +83,7 @@ def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, fol
         for launched in done.launches:
             key = (launched.ticket.task_id, launched.ticket.instance)
             hand_over(launched, root, (given or {}).get(key), str(folder))
+        replace_spares(root)
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
@@ -140,6 +141,16 @@ def _give_place(root: TaskDir, ticket: Ticket, place: Place, shim: processes.Ide
         done.mine = (ticket, place)
     else:
         done.launches.append(launch(root, ticket, place))
+
+
+def count_free(root: TaskDir, wanted: int) -> int:
+    """Return how many slots are free now, up to `wanted`."""
+    with locked(root.queue_lock):
+        found = survey(root, known_limits(root).max_concurrent_agents, wanted)
+        try:
+            return len(found.free)
+        finally:
+            found.release()
 
 
 def check_free(root: TaskDir, wanted: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,34 @@ def test_ends_are_given_in_their_order_each_once_to_each_consumer(root: Path, tm
         empty = run("wait-any", "--consumer", consumer, check=False)
         assert empty.code == 6
         assert "nothing is left to wait for" in empty.err
+
+
+NOTED = """
+import os, sys
+from agentctl.cli.app import main
+def noted(name):
+    real = getattr(os, name)
+    def call(target, *more):
+        path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else more[0]
+        print(name, os.path.basename(path), file=sys.stderr)
+        return real(target, *more)
+    setattr(os, name, call)
+noted("fdatasync"), noted("rename")
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_an_end_is_on_disk_before_it_counts_as_given(root: Path) -> None:
+    """A power cut that took it out of the log would give its seq to another end, which nobody would be given."""
+    new_task()
+    spawn(["true"], "--wait", name="a")
+    done = subprocess.run(
+        [sys.executable, "-c", NOTED, "wait-any"], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
+    assert done.stdout == "a completed\n"
+    steps = [line for line in done.stderr.splitlines() if line in ("fdatasync events.jsonl", "rename default.json")]
+    assert steps[-2:] == ["fdatasync events.jsonl", "rename default.json"], done.stderr
 
 
 def test_an_end_before_the_wait_and_one_during_it_are_both_given(root: Path, tmp_path: Path) -> None:
