@@ -69,6 +69,14 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def write_in_place(fd: int, data: bytes) -> None:
+    """Make `data` the content of an open file; what is locked cannot be replaced by a rename."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    write_all(fd, data)
+    if os.fstat(fd).st_size > len(data):
+        os.ftruncate(fd, len(data))
+
+
 def _write_beside(path: AnyPath, data: bytes, durable: bool) -> str:
     """Write `data` to a file of a unique name beside `path`; return that name."""
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"

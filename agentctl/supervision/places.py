@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json, to_json, write_all
+from agentctl.adapters.files import read_json, to_json, write_in_place
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.errors import Damaged
@@ -29,10 +29,7 @@ class Place(NamedTuple):
     def occupy(self, occupant: Occupant) -> None:
         """Write down who has it. Overwritten in place: a rename would leave the lock on the old file."""
         shim = occupant.shim.to_json() if occupant.shim else None
-        data = to_json({"taskId": occupant.task_id, "instance": occupant.instance, "shim": shim})
-        os.lseek(self.fd, 0, os.SEEK_SET)
-        write_all(self.fd, data)
-        os.ftruncate(self.fd, len(data))
+        write_in_place(self.fd, to_json({"taskId": occupant.task_id, "instance": occupant.instance, "shim": shim}))
 
     def vacate(self, shim: Identity | None) -> None:
         """Give the place back.
@@ -41,10 +38,7 @@ class Place(NamedTuple):
         would take it for a process of its own worker.
         """
         with contextlib.suppress(OSError):
-            data = to_json({"shim": shim.to_json()}) if shim else b""
-            os.lseek(self.fd, 0, os.SEEK_SET)
-            write_all(self.fd, data)
-            os.ftruncate(self.fd, len(data))
+            write_in_place(self.fd, to_json({"shim": shim.to_json()}) if shim else b"")
         os.close(self.fd)
 
     def let_go(self) -> None:
