@@ -140,6 +140,8 @@ class AgentDir(_Folder):
     result = _Entry("result.json")
     #: The vendor's session of an agent: what `resume` needs.
     session = _Entry("session.json")
+    #: That an agent runs another way than its driver's own, and why.
+    fallback = _Entry("fallback.json")
     #: How the agent ended, as its driver saw it: what the shim decides by.
     outcome = _Entry("outcome.json")
     #: The tokens and the money that an agent has used up, over all of its attempts.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, out, out_json, out_now, plain
+from agentctl.cli.render import is_terminal, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode
 from agentctl.operations.locating import find_task
@@ -46,6 +46,7 @@ def send(
         out_json(told)
     else:
         out(f"message {told['messageId']} sent to {told['agentInstance']}")
+    warn(filter(None, [told["warning"]]))
 
 
 @verb(

@@ -67,6 +67,8 @@ class SessionIs(NamedTuple):
 
     session: str
     model: str | None = None
+    #: The tokens that it has used up in all its runs, where a later run has to know.
+    used: Mapping[str, int] | None = None
 
 
 class Retrying(NamedTuple):
@@ -95,6 +97,8 @@ class Outcome:
     model: str | None = None
     session: str | None = None
     touched_files: list[str] = field(default_factory=list)
+    #: The conversation could not even be opened, for a cause that another way to run the program may not meet.
+    is_unbegun: bool = False
 
     def filled(self, known: Outcome) -> Outcome:
         """Take over what another one brought and this one did not."""
@@ -170,3 +174,14 @@ class Driver(NamedTuple):
     reports: frozenset[str] = frozenset()
     #: The variables of the environment that decide which account it uses.
     account: Sequence[str] = ()
+    #: Another way to run the program, for when the conversation cannot even be opened.
+    fallback: Fallback | None = None
+
+
+class Fallback(NamedTuple):
+    """Another way to run an agent program, which may do less."""
+
+    driver: Driver
+    #: Makes an order ready for it; raises `Refused` where it cannot keep to the order. What it has to ask the program
+    #: first, it asks by the second argument: a command line goes in, the output comes out.
+    ready: Callable[[Order, Callable[[list[str]], bytes]], Order]

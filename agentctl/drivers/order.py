@@ -46,6 +46,10 @@ class Order(NamedTuple):
     mcp_servers: Mapping[str, Any] = {}
     #: JSON schema of the final answer.
     output_schema: Mapping[str, Any] | None = None
+    #: The tokens that the session to continue has used up before; None where nobody knows.
+    used_before: Mapping[str, int] | None = None
+    #: How many attempts of the same worker came before.
+    earlier_attempts: int = 0
     #: Whose rate limits it has: a name for the program with the login that the environment gives it.
     account: str = ""
 
@@ -55,9 +59,23 @@ class Order(NamedTuple):
         return {key: value for key, value in told.items() if value not in (None, "", [], {}, False)}
 
 
+#: What a later attempt of a worker is told otherwise than the first.
+_OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts")
+
+
 def order_from(value: Mapping[str, Any]) -> Order:
     """Return the order in a spec; keys that are not known here are left out."""
     return Order(**{name: value[_camel(name)] for name in Order._fields if _camel(name) in value})
+
+
+def changes_of(attempt: Order) -> dict[str, Any]:
+    """Return what of an attempt's order is not as the spec has it, under the names of the file."""
+    return {_camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
+
+
+def changed(order: Order, changes: Mapping[str, Any]) -> Order:
+    """Return the order of an attempt: that of the spec with its changes."""
+    return order._replace(**{name: changes[_camel(name)] for name in _OF_ATTEMPT if _camel(name) in changes})
 
 
 def _camel(name: str) -> str:

@@ -39,10 +39,11 @@ from agentctl.driving.ending import UNHAPPY, exit_code, not_started
 from agentctl.driving.idling import Idle
 from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
+from agentctl.driving.ownrows import fallback_row, policy_row
 from agentctl.driving.patience import Patience
 from agentctl.driving.program import Program
 from agentctl.driving.purse import Purse
-from agentctl.driving.questions import Decided, OpenQuestions, decided_by, policy_row
+from agentctl.driving.questions import Decided, OpenQuestions, decided_by
 from agentctl.driving.recording import Recorder
 from agentctl.operations.messaging import mark_read, next_message
 
@@ -66,6 +67,10 @@ class Host:
         #: What no later word of the program changes: it was stopped for this.
         self.verdict: Outcome | None = None
         self.finished: Outcome | None = None
+        #: Why the conversation could not even be opened, where the driver knows another way: no end is told then.
+        self.unbegun: Outcome | None = None
+        #: The messages that the dialogue was told.
+        self.messages: list[str] = []
         self._actions: deque[Action | Decided] = deque()
         self._lines = (Lines(), Lines())
         self.error: Exception | None = None
@@ -75,7 +80,7 @@ class Host:
         make_folder(self.agent.inbox)
         make_folder(self.agent.interactions)
         if self.order.session:
-            self.recorder.session(self.driver.name, self.order.session, self.order.model)
+            self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
         refusal = self.purse.refusal()
         if refusal is not None:
             return self._refused(Outcome(reason=Reason.BUDGET, message=refusal))
@@ -92,6 +97,8 @@ class Host:
         self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions]) as watch:
             self.recorder.input("begin", **self.changes)
+            if "fallback" in self.changes:
+                self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
             self._do(self.dialogue.begin())
             self.looking = Looking(watch, self._look)
             code = await self.program.ended
@@ -173,6 +180,7 @@ class Host:
 
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
         self.finished = None
+        self.messages.append(text)
         self.recorder.input("told", text=text, interrupt=interrupt)
         self._do(self.dialogue.told(text, interrupt=interrupt))
 
@@ -236,8 +244,8 @@ class Host:
                 self._pass_on(key, answer, policy)
             case Withdraw(key):
                 self.questions.close(key, "it was taken back")
-            case SessionIs(session, model):
-                self.recorder.session(self.driver.name, session, model)
+            case SessionIs():
+                self.recorder.session(self.driver.name, action)
             case _:
                 self._take_word(action)
 
@@ -312,6 +320,9 @@ class Host:
         outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))
         self.purse.pay(outcome.cost_usd)
         self.recorder.flush()
+        if outcome.is_unbegun and self.driver.fallback is not None and not self.is_interrupted:
+            self.unbegun = outcome
+            return UNHAPPY
         self.recorder.result(self._complete(outcome))
         self.recorder.outcome(outcome)
         return exit_code(outcome, code, is_interrupted=self.is_interrupted)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import Row, RowType
 from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
 from agentctl.driving.room import when_there_is_room
@@ -71,12 +70,6 @@ class OpenQuestions:
         """Close what is open."""
         for key in list(self._open):
             self.close(key, why)
-
-
-def policy_row(key: str, told: Mapping[str, Any]) -> Row:
-    """Return the row of a permission that the policy has answered."""
-    text = f"{told.get('answer')}: {told.get('tool')}"
-    return Row(RowType.NOTE, f"policy:{key}", name="permission", text=text, parent=told.get("askedBy"))
 
 
 def _body(ask: Ask) -> dict[str, Any]:

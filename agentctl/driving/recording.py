@@ -15,7 +15,7 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
-from agentctl.drivers.dialogue import Outcome
+from agentctl.drivers.dialogue import Outcome, SessionIs
 from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
 
 #: Rows that are seen within this time have one and the same.
@@ -68,9 +68,10 @@ class Recorder:
             self._rows.clear()
             when_there_is_room(lambda: self._activity.write(lines))
 
-    def session(self, driver: str, session: str, model: str | None) -> None:
+    def session(self, driver: str, session: SessionIs) -> None:
         """Keep what a later `resume` needs."""
-        value = {"driver": driver, "session": session, "model": model, "at": now_iso()}
+        value: dict[str, Any] = {"driver": driver, "session": session.session, "model": session.model, "at": now_iso()}
+        value |= {} if session.used is None else {"used": dict(session.used)}
         when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
 
     def result(self, outcome: Outcome) -> None:

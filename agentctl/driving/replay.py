@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
-from agentctl.drivers.order import Order
-from agentctl.driving.questions import policy_row
+from agentctl.drivers.order import Order, changed
+from agentctl.driving.ownrows import fallback_row, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
@@ -54,19 +54,22 @@ def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
 
 
 def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input], end: int | None) -> Iterator[bytes]:
-    # A later attempt continues what an earlier one has begun.
-    order = order._replace(**{key: run[0][key] for key in ("prompt", "session", "resume") if key in run[0]})
+    order = changed(order, run[0])
+    if "fallback" in run[0] and driver.fallback is not None:
+        driver = driver.fallback.driver
+        yield encode_row(fallback_row(order, driver.name, str(run[0]["fallback"])), str(run[0].get("at")))
     dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
     output.seek(offset)
     for value in run:
-        while offset < value["offset"] and (line := output.readline()):
+        while offset < value["offset"] and (line := output.readline(value["offset"] - offset)):
             offset += len(line)
             yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
         at = str(value.get("at"))
         if value.get("what") == "answered" and "policy" in value:
             yield encode_row(policy_row(str(value.get("key")), value["policy"]), at)
         yield from _rows(_told(dialogue, value), at)
-    while (end is None or offset < end) and (line := output.readline()):
+    # A program that was cut off leaves half a line, and the next one's first line goes on right behind it.
+    while (end is None or offset < end) and (line := output.readline(-1 if end is None else end - offset)):
         offset += len(line)
         yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
 

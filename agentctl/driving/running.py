@@ -8,9 +8,9 @@ import os
 from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.order import Order, order_from
+from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import load
-from agentctl.driving.host import Host
+from agentctl.driving.fallback import run_agent
 from agentctl.driving.purse import Purse
 from agentctl.errors import Damaged
 from agentctl.operations.continuing import continued
@@ -24,10 +24,10 @@ def main() -> int:
     set_trace(os.environ)
     os.umask(int(read_quietly(agent.spec).get("umask", 0o077)))
     now = _taken_up(agent, order)
-    changes = {} if now is order else {"prompt": now.prompt, "session": now.session, "resume": now.resume}
+    changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
         now = Purse(agent).hand_on(now)
-    return asyncio.run(Host(agent, now, driver, changes).run())
+    return asyncio.run(run_agent(agent, now, driver, changes))
 
 
 def read_order(agent: AgentDir) -> tuple[Order, Driver]:
@@ -47,9 +47,10 @@ def _taken_up(agent: AgentDir, order: Order) -> Order:
     """Return the order of a later attempt: it continues the session that an earlier one has begun."""
     attempt = read_quietly(agent.worker).get("attempt", 1)
     known = read_quietly(agent.session)
-    if attempt == 1 or not known.get("session"):
+    if attempt == 1:
         return order
-    return continued(agent, order, str(known["session"]))
+    order = order._replace(earlier_attempts=attempt - 1)
+    return continued(agent, order, str(known["session"])) if known.get("session") else order
 
 
 def set_trace(environ: os._Environ[str]) -> None:

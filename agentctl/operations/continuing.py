@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from agentctl.adapters.activitylog import ActivityReader
+from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import RowType
 from agentctl.domain.activityrows import read_line
@@ -27,7 +28,9 @@ def continued(agent: AgentDir, order: Order, session: str, texts: Sequence[str] 
         texts: What it is told now; without any, that it was interrupted.
     """
     if has_spoken(agent):
-        return order._replace(prompt="\n\n".join(texts or [_GO_ON]), session=None, resume=session)
+        used = read_quietly(agent.session).get("used")
+        prompt = "\n\n".join(texts or [_GO_ON])
+        return order._replace(prompt=prompt, session=None, resume=session, used_before=used)
     anew = None if order.resume else str(uuid.uuid4())
     return order._replace(prompt="\n\n".join([order.prompt, *texts]), session=anew)
 

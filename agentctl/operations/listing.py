@@ -144,6 +144,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "cancel": read_quietly(agent.cancel) or None,
         "exit": read_quietly(agent.exit) or None,
         "result": read_quietly(agent.result) or None,
+        "fallback": read_quietly(agent.fallback) or None,
         "worktree": _worktree_of(agent),
         "questions": [
             {**read_quietly(agent.question(name)), "answer": read_quietly(agent.answer(name)).get("answer")}

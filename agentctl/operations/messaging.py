@@ -26,6 +26,9 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
         interrupt: An agent that works gets it now, and not in its next turn.
         close: Let an agent that was kept end; there may be no text then.
 
+    Returns:
+        {agentInstance, messageId, warning}; `warning` says why the worker will not read it, and who will.
+
     Raises:
         Refused: The worker has ended.
     """
@@ -43,7 +46,15 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
         payload = {"id": message["id"], "size": len(text)}
         event = ev.make_event(now_iso(), ev.MESSAGE_SENT, task.id, who(), payload, instance)
         eventlog.append(task.events, [event])
-    return {"agentInstance": instance, "messageId": message["id"]}
+    return {"agentInstance": instance, "messageId": message["id"], "warning": _why_unread(agent)}
+
+
+def _why_unread(agent: AgentDir) -> str | None:
+    way = read_quietly(agent.fallback).get("driver")
+    if way is None:
+        return None
+    name = agent.instance
+    return f"{name} runs by `{way}`, which takes no messages: it is read by whoever continues it (agentctl resume {name})"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:

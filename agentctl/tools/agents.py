@@ -69,7 +69,7 @@ def _send(place: Place, given: Arguments, _call: Call) -> Any:
         )
         return {"submission_id": answered["id"], "answered": answered["answer"]}
     sent = send(agent.task, agent.instance, given["message"], interrupt=given.get("interrupt", False))
-    return {"submission_id": sent["messageId"]}
+    return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
 
 
 def _close(place: Place, given: Arguments, _call: Call) -> Any:

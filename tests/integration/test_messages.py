@@ -21,7 +21,8 @@ def test_messages_are_read_once_and_in_order(root: Path, tmp_path: Path) -> None
     gate = tmp_path / "gate"
     script = f"while [ ! -e {gate} ]; do sleep 0.01; done; {inbox()}; {inbox()}; {inbox()}; echo code $?"
     spawn(["sh", "-c", script], name="a")
-    assert run("send", "a", "first \u00e9\n  line", "--json").json == {"agentInstance": "a", "messageId": "m1"}
+    sent = run("send", "a", "first \u00e9\n  line", "--json").json
+    assert sent == {"agentInstance": "a", "messageId": "m1", "warning": None}
     run("send", "a", "second")
     gate.touch()
     task.ended("a")

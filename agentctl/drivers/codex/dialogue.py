@@ -10,19 +10,21 @@ from typing import Any
 from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex.asks import OpenRequests
-from agentctl.drivers.codex.errors import message_of, reason_in, reason_of, telling
+from agentctl.drivers.codex.errors import Ending, early_end, message_of, reason_of, telling
 from agentctl.drivers.codex.items import as_dict, as_text, bounded, is_known, row_of, touched_by
 from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.rounds import Rounds
 from agentctl.drivers.codex.threads import Threads
-from agentctl.drivers.codex.turns import Ending, Turns
+from agentctl.drivers.codex.turns import Turns, unbegun
 from agentctl.drivers.codex.wire import refuse
 from agentctl.drivers.dialogue import Action, Finished, Note, Outcome, Progress, Retrying, Stop
 from agentctl.drivers.order import Order
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _STDERR_LINES = 5
+#: What a shell's script ends with that does not find its program: any other way would not either.
+_NOT_FOUND = frozenset({126, 127})
 _Actions = list[Action]
 
 
@@ -84,16 +86,10 @@ class CodexDialogue:
             return self._outcome(Reason.MAX_TURNS, "the limit of turns was reached")
         if self.turns.ending is not None:
             return self._outcome(*self.turns.ending)
-        said = "; ".join(self.complaints)
-        if self.retried is not None:
-            return self._outcome(reason_of(self.retried), message_of(self.retried))
-        if code < 0:
-            return self._outcome(Reason.SIGNAL, f"signal {-code} ended Codex. {said}".strip())
-        if (reason := reason_in(said)) is Reason.AUTH:
-            return self._outcome(reason, said)
-        if code > 0:
-            return self._outcome(Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip())
-        return self._outcome(Reason.TRUNCATED, f"Codex ended in the middle of a turn. {said}".strip())
+        reason, message = early_end(code, "; ".join(self.complaints), self.retried)
+        if self.threads.root is not None or reason is Reason.AUTH or code in _NOT_FOUND:
+            return self._outcome(reason, message)
+        return unbegun(self._outcome(reason, message))
 
     # -- what the program says -------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.drivers.codex.dialogue import CodexDialogue
+from agentctl.drivers.codex.exec import CONFINED, fallback
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 
@@ -38,13 +39,11 @@ _OF_ANOTHER = frozenset(
 )
 #: The question tool is there in plan mode alone, unless this is on; that it is unfinished is no news to the reader.
 _ALWAYS = ("features.default_mode_request_user_input=true", "suppress_unstable_features_warning=true")
-#: What acts outside the sandbox and is configured for the person, not for this agent.
-_READ_ONLY = ("features.apps=false", "features.plugins=false")
 
 
 def argv(order: Order) -> list[str]:
     """Return the command line."""
-    flags = [*_ALWAYS, *(_READ_ONLY if order.read_only else ())]
+    flags = [*_ALWAYS, *(CONFINED if order.read_only else ())]
     return [order.program, "app-server", *(word for flag in flags for word in ("-c", flag))]
 
 
@@ -53,7 +52,7 @@ def environ(inherited: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in inherited.items() if name not in _OF_ANOTHER}
 
 
-DRIVER = Driver(
+_APP_SERVER = Driver(
     name="codex",
     program="codex",
     version_argv=("--version",),
@@ -68,3 +67,5 @@ DRIVER = Driver(
     reports=frozenset({"tokens"}),
     account=("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
 )
+#: For a Codex whose app-server does not begin, there is another way.
+DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -9,6 +9,9 @@ from typing import Any
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex.items import as_dict, as_text
 
+#: How a turn ended: the reason and the message of an unhappy end, else None and None.
+Ending = tuple[Reason | None, str | None]
+INTERRUPTED: Ending = (Reason.SIGNAL, "it was interrupted")
 #: `codexErrorInfo`, where it is a word. What is not here, `other` above all, is told by the message.
 _BY_WORD = {
     "unauthorized": Reason.AUTH,
@@ -41,7 +44,11 @@ _SIGNS = (
 _STATUS = re.compile(r"status:? (\d{3})\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: What stderr says that explains no ending.
-_IDLE_WORDS = re.compile(r"could not create PATH aliases|could not find bubblewrap|tools::router|^\s*$")
+_IDLE_WORDS = re.compile(
+    r"could not create PATH aliases|could not find bubblewrap|tools::router|^\s*$"
+    r"|^reading (?:additional input|prompt) from stdin|^stack backtrace:|^\d+: |^at \S+:\d+",
+    re.IGNORECASE,
+)
 
 
 def reason_of(error: Mapping[str, Any]) -> Reason:
@@ -78,6 +85,24 @@ def telling(line: bytes) -> str | None:
     """Return a line of stderr without its colours; None where it explains nothing."""
     text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
     return None if _IDLE_WORDS.search(text) else text
+
+
+def early_end(code: int, said: str, retried: Mapping[str, Any] | None) -> Ending:
+    """Return why a Codex ended that had not told its end.
+
+    Args:
+        said: What stderr told last.
+        retried: The error after which it was trying again.
+    """
+    if retried is not None:
+        return reason_of(retried), message_of(retried)
+    if code < 0:
+        return Reason.SIGNAL, f"signal {-code} ended Codex. {said}".strip()
+    if (reason := reason_in(said)) is Reason.AUTH:
+        return reason, said
+    if code > 0:
+        return Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip()
+    return Reason.TRUNCATED, f"Codex ended in the middle of a turn. {said}".strip()
 
 
 def _of_status(status: int) -> Reason:

@@ -68,7 +68,9 @@ def _approval_policy(order: Order) -> str:
 
 
 def _config(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
-    config: dict[str, Any] = {f"mcp_servers.{name}": _server(order, value) for name, value in order.mcp_servers.items()}
+    # Whoever may only read is asked nothing, and uses what the definition gives.
+    servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
+    config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
     if order.read_only:
         config[f"permissions.{_PROFILE}"] = {"filesystem": _FILESYSTEM}
         # They run outside the sandbox; which of their tools write, nobody knows.
@@ -77,7 +79,7 @@ def _config(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
     return config
 
 
-def _server(order: Order, value: Any) -> dict[str, Any]:
-    server = {key: item for key, item in value.items() if key in _SERVER_KEYS} if isinstance(value, Mapping) else {}
-    # Whoever may only read is asked nothing, and uses what the definition gives.
-    return server | ({"default_tools_approval_mode": "approve"} if order.read_only else {})
+def server(value: Any, *, is_asked: bool) -> dict[str, Any]:
+    """Return an MCP server as Codex takes it; what nobody is asked about is approved."""
+    known = {key: item for key, item in value.items() if key in _SERVER_KEYS} if isinstance(value, Mapping) else {}
+    return known | ({} if is_asked else {"default_tools_approval_mode": "approve"})

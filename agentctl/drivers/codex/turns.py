@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import opening
-from agentctl.drivers.codex.errors import reason_in
+from agentctl.drivers.codex.errors import INTERRUPTED, Ending, reason_in
 from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.codex.threads import Threads
 from agentctl.drivers.codex.wire import Calls, tell
@@ -15,9 +16,9 @@ from agentctl.drivers.dialogue import Action, HangUp, Outcome, SessionIs, Stop
 from agentctl.drivers.order import Order
 
 _Actions = list[Action]
-#: How a turn ended: the reason and the message of an unhappy end, else None and None.
-Ending = tuple[Reason | None, str | None]
-_INTERRUPTED: Ending = (Reason.SIGNAL, "it was interrupted")
+#: How Codex answers a method that this version of it does not have: with the names of all that it has.
+_UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
+_LONGEST = 500
 
 
 class Turns:
@@ -52,7 +53,7 @@ class Turns:
         """Greet and open the thread; for one that may only read, first ask which MCP servers are configured."""
         call = self.calls.call
         actions: _Actions = [
-            call("initialize", opening.greeting(self.order), _nothing, self._could_not_begin),
+            call("initialize", opening.greeting(self.order), _nothing, self._not_understood),
             tell("initialized"),
         ]
         if not self.order.read_only:
@@ -77,8 +78,15 @@ class Turns:
         return [SessionIs(thread, self.model), *([] if self.is_interrupted else self._begin())]
 
     def _could_not_begin(self, message: str) -> _Actions:
+        if _UNKNOWN_METHOD.search(message):
+            return self._not_understood(message)
         self.ending = (reason_in(message) or Reason.NOT_STARTED, f"Codex could not begin: {message}")
         return [Stop(self._outcome(*self.ending))]
+
+    def _not_understood(self, message: str) -> _Actions:
+        """It speaks another version of the protocol."""
+        self.ending = (Reason.NOT_STARTED, message)
+        return [Stop(unbegun(self._outcome(*self.ending)))]
 
     # -- saying ----------------------------------------------------------------------------------------------------
 
@@ -106,7 +114,7 @@ class Turns:
     def started(self, turn: str) -> _Actions:
         """Take the id of the turn, which is told twice: from now on it can be steered and interrupted."""
         is_news, self._turn, self._is_turning = turn != self._turn, turn, True
-        self.ending = _INTERRUPTED if self.is_interrupted else None
+        self.ending = INTERRUPTED if self.is_interrupted else None
         self.threads.get(self.threads.root or "").turns.add(turn)
         return self._interrupt_turn() if is_news and (self.is_interrupted or self.is_over) else []
 
@@ -130,7 +138,7 @@ class Turns:
 
     def interrupt(self) -> _Actions:
         """Interrupt the turn. What a tool of it has running ends with the program, so that is hung up on then."""
-        self.is_interrupted, self.ending = True, _INTERRUPTED
+        self.is_interrupted, self.ending = True, INTERRUPTED
         return self._interrupt_turn() if self._is_turning else [HangUp()]
 
     def stop_over(self) -> _Actions:
@@ -165,6 +173,13 @@ class Turns:
             return []
         ending, self.ending = self.ending, None
         return self._tell_end(*ending)
+
+
+def unbegun(outcome: Outcome) -> Outcome:
+    """Return the outcome of an app-server that never came to open a thread."""
+    outcome.is_unbegun = True
+    outcome.message = f"`codex app-server` could not begin: {outcome.message}"[:_LONGEST]
+    return outcome
 
 
 def _nothing(_: Mapping[str, Any]) -> _Actions:

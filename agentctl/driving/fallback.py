@@ -1,0 +1,87 @@
+"""What becomes of an agent whose program could not even open the conversation: its driver may know another way.
+
+Nothing has been done by then, so nothing is done twice. Whoever looks is told: `fallback.json` and a row of the
+activity say that the agent runs the other way, and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Reason
+from agentctl.drivers.dialogue import Driver, Fallback, Outcome
+from agentctl.drivers.order import Order
+from agentctl.driving.ending import UNHAPPY
+from agentctl.driving.host import Host
+from agentctl.driving.recording import Recorder
+from agentctl.driving.room import when_there_is_room
+from agentctl.errors import Refused
+from agentctl.operations.schemas import ask_for
+
+#: How long a program may take to answer what the other way has to know of it.
+_QUERY_S = 20
+
+
+async def run_agent(agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> int:
+    """Run an agent to its end, the other way where the first does not even begin; return the exit code.
+
+    Args:
+        changes: What of the order is not as `spec.json` has it.
+    """
+    with contextlib.suppress(OSError):
+        os.unlink(agent.fallback)  # Of an earlier attempt.
+    host = Host(agent, order, driver, changes)
+    code = await host.run()
+    if host.unbegun is None or driver.fallback is None:
+        return code
+    why = str(host.unbegun.message)
+    try:
+        order = _ready(_with_messages(host), driver.fallback)
+    except Refused as refusal:
+        return _refused(agent, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
+    told = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
+    when_there_is_room(lambda: write_whole(agent.fallback, to_json(told)))
+    return await Host(agent, order, driver.fallback.driver, {**changes, "fallback": why}).run()
+
+
+def _with_messages(host: Host) -> Order:
+    """Return the order as it is by now: what was sent meanwhile was read, and said to nobody."""
+    return host.order._replace(prompt="\n\n".join([host.order.prompt, *host.messages]))
+
+
+def _ready(order: Order, fallback: Fallback) -> Order:
+    if order.output_schema and "outputSchema" not in fallback.driver.honours:
+        order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
+    return fallback.ready(order, lambda argv: _asked(argv, fallback.driver))
+
+
+def _asked(argv: list[str], driver: Driver) -> bytes:
+    """Return what the program answers to a command line.
+
+    Raises:
+        Refused: It could not be started, took too long, or ended unhappily.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            env=driver.environ(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_QUERY_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Refused(f"{driver.name} could not be asked: {error}", hint=driver.install) from error
+    return done.stdout
+
+
+def _refused(agent: AgentDir, message: str) -> int:
+    Recorder(agent).outcome(Outcome(reason=Reason.NOT_STARTED, message=message))
+    return UNHAPPY
