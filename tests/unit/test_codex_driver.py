@@ -476,6 +476,42 @@ def test_an_early_death_is_no_natural_end(complaint: bytes, code: int, reason: R
     assert "\x1b" not in (outcome.message or "")
 
 
+INITIALIZED: Message = {"id": 1, "result": {}}
+OPENED: Message = {"id": 2, "result": {"thread": {"id": ROOT}}}
+
+
+def refusal(number: int, message: str) -> Message:
+    return {"id": number, "error": {"code": -32600, "message": message}}
+
+
+# what is heard, a word on stderr, the exit code; whether another way to run Codex may do
+EARLY_ENDS: dict[str, tuple[list[Message], bytes, int, bool]] = {
+    "no such subcommand": ([], b"error: unrecognized subcommand 'app-server'", 2, True),
+    "gone without a word": ([], b"", 0, True),
+    "crashed while it began": ([INITIALIZED], b"", -11, True),
+    "an older protocol": ([INITIALIZED, refusal(2, "Invalid request: unknown variant `thread/start`")], b"", 0, True),
+    "no greeting": ([refusal(1, "Not supported")], b"", 0, True),
+    "an order that it refuses": ([INITIALIZED, refusal(2, "no rollout found for thread id x")], b"", 0, False),
+    "a refused key": ([], b"Error: not logged in", 1, False),
+    "its own program is missing": ([], b"env: node: No such file or directory", 127, False),
+    "after it was told what to do": ([INITIALIZED, OPENED], b"", 2, False),
+}
+
+
+@pytest.mark.parametrize("how", EARLY_ENDS)
+def test_another_way_is_for_what_never_began(how: str) -> None:
+    heard, complaint, code, is_unbegun = EARLY_ENDS[how]
+    talk = Conversation(order())
+    for message in heard:
+        talk.hear(message)
+    talk.do(talk.dialogue.complained(complaint))
+    stopped = talk.of(Stop)
+    outcome = stopped[0].outcome if stopped else talk.dialogue.ended(code)
+    assert outcome.is_unbegun is is_unbegun
+    assert outcome.reason is not None
+    assert ("`codex app-server` could not begin" in str(outcome.message)) is is_unbegun
+
+
 def test_another_codex_does_not_speak_for_this_one() -> None:
     inherited = {"CODEX_SANDBOX": "seatbelt", "CODEX_THREAD_ID": "x", "CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
     assert DRIVER.environ(inherited) == {"CODEX_HOME": "/h", "CODEX_API_KEY": "k"}

@@ -102,7 +102,7 @@ def early_end(code: int, said: str, retried: Mapping[str, Any] | None) -> Ending
         return reason, said
     if code > 0:
         return Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip()
-    return Reason.TRUNCATED, f"Codex ended in the middle of a turn. {said}".strip()
+    return Reason.TRUNCATED, f"Codex ended before its turn did. {said}".strip()
 
 
 def _of_status(status: int) -> Reason:

@@ -1,0 +1,137 @@
+"""At stake: a Codex whose app-server does not begin works on where nobody has to be asked, openly, and only there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
+from tests.steps import Task, statuses
+from tests.support import WORKERS, Completed, run, wait_until
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    task = agent_world(tmp_path, monkeypatch)
+    program = tmp_path / "bin" / "codex"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "codex_program.py"} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    return task
+
+
+def codex(prompt: str, *options: str | Path, agent: str = "general", app_server: str = "") -> Completed:
+    chosen = ["--agent", agent, "--driver", "codex", "--name", "a", *options]
+    return run("spawn", *chosen, prompt, env={"APP_SERVER": app_server})
+
+
+def shown() -> dict[str, Any]:
+    told: dict[str, Any] = run("show", "a", "--json").json
+    return told
+
+
+def works(task: Task) -> None:
+    wait_until(lambda: (task.agent("a") / "activity.jsonl").exists() and "item_0" in str(activity(task)), what="work")
+
+
+def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
+    codex("say hello", "--permissions", "allow")
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "hello")
+    assert end["result"]["usage"] == {"input": 7, "output": 5, "cached": 3}
+    assert end["result"]["sessionId"] == "thread-1"
+    fallback = shown()["fallback"]
+    assert fallback["driver"] == "codex exec"
+    assert "unrecognized subcommand" in fallback["why"]
+    (note,) = [row for row in activity(task) if row.get("name") == "fallback"]
+    assert "`codex app-server` could not begin" in note["text"]
+    assert "codex exec" in run("logs", "a").out
+    assert "could not begin" in run("tree", "--expand", "all").out
+    rebuilds_the_same(task)
+
+
+@pytest.mark.parametrize(
+    ("options", "cause", "way_out"),
+    [
+        ([], "asks nobody", "--permissions allow or deny"),
+        (["--permissions", "allow", "--keep"], "cannot honour keep", "a Codex whose app-server begins"),
+        (["--permissions", "allow", "--max-turns", "3"], "cannot honour maxTurns", "a Codex whose app-server begins"),
+    ],
+)
+def test_what_the_other_way_cannot_keep_to_is_not_started(
+    task: Task, options: list[str], cause: str, way_out: str
+) -> None:
+    codex("say hello", *options)
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "not_started")
+    assert all(part in end["message"] for part in ("app-server` could not begin", cause, way_out)), end["message"]
+    assert not Path("was-executed").exists()
+    assert shown()["fallback"] is None
+
+
+def test_one_that_may_only_read_is_asked_nothing_anyway(task: Task) -> None:
+    codex("argv", agent="explore")
+    argv = json.loads(ends()["result"]["finalMessage"])
+    assert argv[argv.index("--sandbox") + 1] == "read-only"
+    assert {"--ignore-rules", "mcp_servers.persons.enabled=false"} <= {*argv}
+
+
+def test_a_turn_that_may_have_begun_is_not_begun_once_more(task: Task) -> None:
+    codex("say hello", "--permissions", "allow", app_server="dies")
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "exit_code")
+    assert not Path("was-executed").exists()
+
+
+@pytest.mark.slow
+def test_a_message_cannot_reach_it_and_is_there_for_who_continues_it(task: Task) -> None:
+    codex("hang", "--permissions", "allow")
+    works(task)
+    sent = run("send", "a", "look into tests/ too")
+    assert "takes no messages" in sent.err
+    run("cancel", "a")
+    assert statuses() == {"a": "cancelled"}
+    run("resume", "a", "prompt", "--name", "b")
+    assert ends("b")["result"]["finalMessage"].split("\n\n")[-2:] == ["look into tests/ too", "prompt"]
+
+
+def test_what_was_sent_while_it_could_not_begin_is_said(task: Task, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    codex("first", "--permissions", "allow", app_server=f"waits {gate}")
+    run("send", "a", "prompt")
+    wait_until((task.agent("a") / "inbox" / "read").exists, what="the message to be read")
+    gate.touch()
+    assert ends()["result"]["finalMessage"].split("\n\n") == ["first", "prompt"]
+    rebuilds_the_same(task)
+
+
+def test_whoever_is_cancelled_before_it_began_does_not_begin(task: Task, tmp_path: Path) -> None:
+    codex("say hello", "--permissions", "allow", app_server=f"waits {tmp_path / 'never'}")
+    wait_until((task.agent("a") / "dialogue.jsonl").exists, what="the app-server")
+    run("cancel", "a")
+    assert statuses() == {"a": "cancelled"}
+    assert not Path("was-executed").exists()
+
+
+@pytest.mark.slow
+def test_a_continued_thread_counts_its_tokens_once(task: Task) -> None:
+    codex("say one", "--permissions", "allow")
+    ends()
+    run("resume", "a", "argv", "--name", "b")
+    result = ends("b")["result"]
+    assert json.loads(result["finalMessage"])[-3:] == ["resume", "thread-1", "-"]
+    assert result["usage"] == {"input": 7, "output": 5, "cached": 3}
+
+
+@pytest.mark.slow
+def test_every_attempt_finds_its_way_anew(task: Task, tmp_path: Path) -> None:
+    options = ["--retries", "2", "--retry-delay-seconds", "0.05"]
+    codex(f"once {tmp_path / 'tried'}", "--permissions", "allow", *options)
+    end = ends()
+    assert (end["status"], end["attempt"]) == ("completed", 2)
+    ids = [row["id"] for row in activity(task) if row["type"] != "usage"]
+    assert len(ids) == len(set(ids))
+    rebuilds_the_same(task)

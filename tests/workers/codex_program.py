@@ -1,0 +1,109 @@
+"""A Codex without a model. Its app-server does what APP_SERVER says, its `exec` what the last line of the prompt says.
+
+APP_SERVER:
+(nothing)           ends at once, in the middle of a line: there is no such subcommand
+waits FILE          ends like this when there is such a file
+dies                opens a thread, and ends when it is told to begin a turn
+
+exec:
+say TEXT            answers TEXT
+argv                answers with its own arguments
+prompt              answers with the whole prompt
+hang                works until it is interrupted
+once FILE           gets an error from its provider the first time; when it goes on, it answers
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+#: Of one turn; a thread tells the sum of all its turns.
+USAGE = {"input_tokens": 10, "cached_input_tokens": 3, "output_tokens": 5}
+THREAD = "thread-1"
+
+
+def app_server() -> int:
+    """Do not serve."""
+    verb, _, file = os.environ.get("APP_SERVER", "").partition(" ")
+    if verb == "dies":
+        return open_and_die()
+    while verb == "waits" and not Path(file).exists():
+        time.sleep(0.01)
+    sys.stdout.write('{"half": ')
+    sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
+    return 2
+
+
+def open_and_die() -> int:
+    """Open a thread, and end when a turn is to begin."""
+    for line in sys.stdin:
+        message = json.loads(line)
+        match message["method"]:
+            case "initialize":
+                say(id=message["id"], result={})
+            case "thread/start":
+                say(id=message["id"], result={"thread": {"id": THREAD}})
+            case "turn/start":
+                return 2
+    return 0
+
+
+def execute() -> int:
+    """Take one turn."""
+    Path("was-executed").touch()
+    prompt = sys.stdin.read()
+    say(type="thread.started", thread_id=THREAD)
+    say(type="turn.started")
+    verb, _, rest = prompt.strip().splitlines()[-1].partition(" ")
+    if verb == "hang":
+        signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
+        say(type="item.started", item={"id": "item_0", "type": "command_execution", "status": "in_progress"})
+        while True:
+            signal.pause()
+    if verb == "once" and not Path(rest).exists():
+        Path(rest).touch()
+        answer("I begin")
+        say(type="turn.failed", error={"message": "unexpected status 500 Internal Server Error"})
+        return 1
+    answer({"argv": json.dumps(sys.argv[1:]), "prompt": prompt, "once": "at last"}.get(verb, rest))
+    turns = Path("turns")
+    with turns.open("a", encoding="ascii") as file:
+        file.write("x")
+    count = len(turns.read_text(encoding="ascii"))
+    say(type="turn.completed", usage={key: value * count for key, value in USAGE.items()})
+    return 0
+
+
+def answer(text: str) -> None:
+    """Say something."""
+    say(type="item.completed", item={"id": "item_1", "type": "agent_message", "text": text})
+
+
+def say(**message: Any) -> None:
+    """Print one line."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Do what the command line says."""
+    match sys.argv[1]:
+        case "--version":
+            print("codex-cli 0.1.0")
+        case "mcp":
+            print(json.dumps([{"name": "persons"}]))
+        case "app-server":
+            return app_server()
+        case "exec":
+            return execute()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
