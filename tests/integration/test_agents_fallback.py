@@ -46,8 +46,8 @@ def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
     fallback = shown()["fallback"]
     assert fallback["driver"] == "codex exec"
     assert "unrecognized subcommand" in fallback["why"]
-    (note,) = [row for row in activity(task) if row.get("name") == "fallback"]
-    assert "`codex app-server` could not begin" in note["text"]
+    words, note = (row["text"] for row in activity(task) if row["type"] == "note")
+    assert (words, "`codex app-server` could not begin" in note) == ("last words", True)
     assert "codex exec" in run("logs", "a").out
     assert "could not begin" in run("tree", "--expand", "all").out
     rebuilds_the_same(task)

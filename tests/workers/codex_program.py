@@ -1,7 +1,7 @@
 """A Codex without a model. Its app-server does what APP_SERVER says, its `exec` what the last line of the prompt says.
 
 APP_SERVER:
-(nothing)           ends at once, in the middle of a line: there is no such subcommand
+(nothing)           ends at once, its last line without an end: there is no such subcommand
 waits FILE          ends like this when there is such a file
 dies                opens a thread, and ends when it is told to begin a turn
 
@@ -35,7 +35,7 @@ def app_server() -> int:
         return open_and_die()
     while verb == "waits" and not Path(file).exists():
         time.sleep(0.01)
-    sys.stdout.write('{"half": ')
+    sys.stdout.write('{"method": "warning", "params": {"message": "last words"}}')
     sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
     return 2
 
