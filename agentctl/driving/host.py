@@ -37,6 +37,7 @@ from agentctl.drivers.registry import COMMAND
 from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.ending import UNHAPPY, exit_code, not_started
 from agentctl.driving.idling import Idle
+from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
 from agentctl.driving.ownrows import fallback_row, policy_row
@@ -45,7 +46,7 @@ from agentctl.driving.program import Program
 from agentctl.driving.purse import Purse
 from agentctl.driving.questions import Decided, OpenQuestions, decided_by
 from agentctl.driving.recording import Recorder
-from agentctl.operations.messaging import mark_read, next_message
+from agentctl.operations.messaging import next_message
 
 
 class Host:
@@ -60,6 +61,7 @@ class Host:
         self.recorder = Recorder(agent)
         self.questions = OpenQuestions(agent)
         self.idle = Idle(agent)
+        self.inbox = Inbox(agent, self.idle)
         self.purse = Purse(agent)
         self.answer = FinalAnswer(order)
         self.dialogue = driver.dialogue(order)
@@ -143,36 +145,20 @@ class Host:
         """Pass on what has been answered and said meanwhile."""
         for ask, answer in self.questions.answered():
             self._pass_on(ask.key, answer)
-        while not self.is_interrupted and not self.program.is_hung_up and self._take_message():
-            pass
+        for message in self.inbox.messages(self._is_open, self._look_again):
+            self._hear(message)
         self.recorder.flush()
 
-    def _take_message(self) -> bool:
-        """Pass on one message; False where there is none, or the slot is not to be had yet.
+    def _look_again(self) -> None:
+        self.looking.again()
 
-        What comes too late for this run stays unread.
-        """
-        message = next_message(self.agent)
-        if message is None and self.idle.answer() is None:
-            return False
-        text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
-        # Who has no more to do needs no slot.
-        if (text.strip() or not is_last) and not self.idle.take_back():
-            self.looking.again()
-            return False
-        answer = self.idle.end("it goes on with a message")
-        if answer is not None:
-            self._tell(answer)
-            return True  # The message comes next.
-        if message is not None:
-            self._take(text, is_now=bool(message.get("interrupt")), is_last=is_last)
-        return True
+    def _is_open(self) -> bool:
+        return not self.is_interrupted and not self.program.is_hung_up
 
-    def _take(self, text: str, *, is_now: bool, is_last: bool) -> None:
-        if text.strip():
-            self._tell(text, interrupt=is_now)
-        mark_read(self.agent)
-        if is_last:
+    def _hear(self, message: Message) -> None:
+        if message.text.strip():
+            self._tell(message.text, interrupt=message.is_now)
+        if message.is_last:
             self.order = self.order._replace(keep=False)
             if self.finished is not None:
                 self.recorder.outcome(self.finished)

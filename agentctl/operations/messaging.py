@@ -53,8 +53,8 @@ def _why_unread(agent: AgentDir) -> str | None:
     way = read_quietly(agent.fallback).get("driver")
     if way is None:
         return None
-    name = agent.instance
-    return f"{name} runs by `{way}`, which takes no messages: it is read by whoever continues it (agentctl resume {name})"
+    told = f"{agent.instance} runs by `{way}`, which takes no messages"
+    return f"{told}: whoever continues it reads them (agentctl resume {agent.instance})"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:

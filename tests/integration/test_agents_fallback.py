@@ -133,5 +133,5 @@ def test_every_attempt_finds_its_way_anew(task: Task, tmp_path: Path) -> None:
     end = ends()
     assert (end["status"], end["attempt"]) == ("completed", 2)
     ids = [row["id"] for row in activity(task) if row["type"] != "usage"]
-    assert len(ids) == len(set(ids))
+    assert len(ids) == len(set(ids)) == 2 * len(["last words", "fallback", "answer"]) + len(["the error"])
     rebuilds_the_same(task)

@@ -251,12 +251,24 @@ def test_an_interrupt_while_a_sub_agent_alone_works_is_no_natural_end() -> None:
     assert talk.dialogue.ended(0).reason is Reason.SIGNAL
 
 
-def test_a_resumed_run_counts_its_own_tokens_alone() -> None:
+def resumed(**more: Any) -> Conversation:
     rows = rows_of("app-server-resume")
     (resume,) = [row["msg"] for row in rows if row["msg"].get("method") == "thread/resume"]
-    talk = held("app-server-resume", order("SCENARIO:recall", resume=resume["params"]["threadId"]))
+    return held("app-server-resume", order("SCENARIO:recall", resume=resume["params"]["threadId"], **more))
+
+
+def test_a_resumed_run_counts_its_own_tokens_alone() -> None:
+    talk = resumed()
     assert talk.outcome.usage == {"input": 5728, "output": 13, "cached": 5727}
     assert "I recall 3" in (talk.outcome.final_message or "")
+
+
+def test_tokens_of_a_later_attempt_are_not_taken_for_those_of_the_first() -> None:
+    first, later = (
+        {row.id for row in resumed(earlier_attempts=earlier).rows if row.type is RowType.USAGE} for earlier in (0, 1)
+    )
+    assert first
+    assert not first & later
 
 
 def test_whoever_may_only_read_is_kept_inside_the_sandbox() -> None:

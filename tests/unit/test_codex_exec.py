@@ -82,7 +82,7 @@ def played(name: str, **more: Any) -> Run:
 
 
 # recording, exit code; the reason, the tool rounds, a part of the final text or message, the tokens
-PLAYED: list[tuple[str, int, Reason | None, int, str, tuple[int, int, int]]] = [
+PLAYED: list[tuple[str, int, Reason | None, int, str, Sequence[int]]] = [
     ("text", 0, None, 0, "This is a plain answer.", (10115, 13, 0)),
     ("tool", 0, None, 1, "Done: tool after 1", (20385 - 5135, 20, 5135)),
     ("failing", 0, None, 1, "Done: run after 1", (20413 - 5146, 22, 5146)),

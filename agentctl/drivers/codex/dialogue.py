@@ -11,7 +11,7 @@ from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex.asks import OpenRequests
 from agentctl.drivers.codex.errors import Ending, early_end, message_of, reason_of, telling
-from agentctl.drivers.codex.items import as_dict, as_text, bounded, is_known, row_of, touched_by
+from agentctl.drivers.codex.items import as_dict, as_text, bounded, is_known, row_id, row_of, touched_by
 from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.rounds import Rounds
@@ -33,7 +33,7 @@ class CodexDialogue:
 
     def __init__(self, order: Order) -> None:
         self.order = order
-        self.threads, self.rounds, self.requests = Threads(), Rounds(), OpenRequests()
+        self.threads, self.rounds, self.requests = Threads(order.earlier_attempts), Rounds(), OpenRequests()
         self.turns = Turns(order, self.threads, self._outcome, self._told_end)
         self.touched: dict[str, None] = {}
         self.unknown: Counter[str] = Counter()
@@ -239,7 +239,8 @@ class CodexDialogue:
         actions: _Actions = []
         if self.unknown:
             told = ", ".join(f"{what} ({count})" for what, count in sorted(self.unknown.items()))
-            actions.append(Note(Row(RowType.NOTE, "unknown", text=f"not known: {told}", detail=dict(self.unknown))))
+            row = Row(RowType.NOTE, row_id("unknown", self.order.earlier_attempts), text=f"not known: {told}")
+            actions.append(Note(row._replace(detail=dict(self.unknown))))
         return [*actions, Finished(self._outcome(reason, message))]
 
     def _outcome(self, reason: Reason | None, message: str | None) -> Outcome:
@@ -261,7 +262,8 @@ class CodexDialogue:
 
     def _note(self, text: str, parent: str | None = None) -> Note:
         self._notes += 1
-        return Note(Row(RowType.NOTE, f"note:{self._notes}", parent=parent, text=bounded(text)))
+        name = row_id(f"note:{self._notes}", self.order.earlier_attempts)
+        return Note(Row(RowType.NOTE, name, parent=parent, text=bounded(text)))
 
 
 def _noted(rows: Iterable[Row]) -> _Actions:

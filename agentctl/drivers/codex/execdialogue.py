@@ -12,7 +12,17 @@ from agentctl.domain.activity import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex.errors import INTERRUPTED, Ending, early_end, message_of, reason_of, telling
 from agentctl.drivers.codex.execitems import item_of, plan_of
-from agentctl.drivers.codex.items import as_dict, as_number, as_text, bounded, is_known, is_tool, row_of, touched_by
+from agentctl.drivers.codex.items import (
+    as_dict,
+    as_number,
+    as_text,
+    bounded,
+    is_known,
+    is_tool,
+    row_id,
+    row_of,
+    touched_by,
+)
 from agentctl.drivers.codex.threads import Threads
 from agentctl.drivers.dialogue import Action, HangUp, Note, Outcome, Progress, Retrying, Say, SessionIs, Stop
 from agentctl.drivers.order import Order
@@ -126,7 +136,7 @@ class ExecDialogue:
         counts = (max(0, whole - cached), as_number(told.get("output_tokens")), cached)
         used = dict(zip(_SPENT, counts, strict=True))
         self.usage = {key: max(0, value - as_number(self._before.get(key))) for key, value in used.items()}
-        row = Row(RowType.USAGE, self._id(f"usage:{thread}"), detail=self.usage)
+        row = Row(RowType.USAGE, row_id(f"usage:{thread}", self.order.earlier_attempts), detail=self.usage)
         return [Note(row), SessionIs(thread, self.order.model, used)]
 
     def _turn_failed(self, event: Mapping[str, Any]) -> _Actions:
@@ -204,7 +214,8 @@ class ExecDialogue:
         if not self.unknown:
             return []
         told = ", ".join(f"{what} ({count})" for what, count in sorted(self.unknown.items()))
-        return [Note(Row(RowType.NOTE, self._id("unknown"), text=f"not known: {told}", detail=dict(self.unknown)))]
+        row = Row(RowType.NOTE, row_id("exec-unknown", self.order.earlier_attempts), text=f"not known: {told}")
+        return [Note(row._replace(detail=dict(self.unknown)))]
 
     def _progressed(self) -> _Actions:
         was_retrying, self.retried = self.retried is not None, None
@@ -212,8 +223,5 @@ class ExecDialogue:
 
     def _note(self, text: str) -> Note:
         self._notes += 1
-        return Note(Row(RowType.NOTE, self._id(f"note:{self._notes}"), text=bounded(text)))
-
-    def _id(self, name: str) -> str:
-        """Return the id of a row: the activity has the rows of every attempt."""
-        return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name
+        name = row_id(f"exec-note:{self._notes}", self.order.earlier_attempts)
+        return Note(Row(RowType.NOTE, name, text=bounded(text)))

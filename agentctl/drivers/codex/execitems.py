@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.drivers.codex.items import as_dict, as_list, as_text
+from agentctl.drivers.codex.items import as_dict, as_list, as_text, row_id
 
 _TYPES = {"collab_tool_call": "collabAgentToolCall"}
 
 
-def item_of(told: Mapping[str, Any], run: int) -> dict[str, Any]:
+def item_of(told: Mapping[str, Any], earlier: int) -> dict[str, Any]:
     """Return an item as the app-server would tell it.
 
-    `codex exec` counts its items anew in every run: `run` says how many there were before in the same activity.
+    Args:
+        earlier: How many runs there were before in the same activity: each counts its items anew.
     """
     item = {camel(key): value for key, value in told.items()}
-    kind, item_id = as_text(told.get("type")), as_text(told.get("id"))
+    kind = as_text(told.get("type"))
     item["type"] = _TYPES.get(kind) or camel(kind)
-    item["id"] = f"{run}:{item_id}" if run else item_id
+    item["id"] = row_id(as_text(told.get("id")), earlier)
     item["status"] = camel(as_text(told.get("status")))
     match kind:
         case "reasoning":

@@ -196,6 +196,15 @@ def _result(item: Mapping[str, Any]) -> str:
             return ""
 
 
+def row_id(name: str, earlier: int) -> str:
+    """Return the id of a row whose name every run gives anew: the activity has the rows of all of them.
+
+    >>> row_id("note:1", 0), row_id("note:1", 2)
+    ('note:1', 'note:1:2')
+    """
+    return f"{name}:{earlier}" if earlier else name
+
+
 def bounded(text: str) -> str:
     """Return a text as it stands in a row: cut where it is longer than anybody reads."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"

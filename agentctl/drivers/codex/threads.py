@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity import Phase, Row, RowType
-from agentctl.drivers.codex.items import as_dict, as_list, as_number, as_text
+from agentctl.drivers.codex.items import as_dict, as_list, as_number, as_text, row_id
 
 _LONGEST_NAME = 80
 #: How a sub-agent's turn, or what its parent is told of it, reads in the activity.
@@ -61,9 +61,10 @@ class Thread:
 
 
 class Threads:
-    """All threads of one run."""
+    """All threads of one run, before which there were `earlier` ones in the same activity."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: int = 0) -> None:
+        self._earlier = earlier
         #: The agent's own thread; all others are those of its sub-agents.
         self.root: str | None = None
         self._known: dict[str, Thread] = {}
@@ -96,7 +97,7 @@ class Threads:
         """Return the row of what a thread has used in this run."""
         thread = self.get(thread_id)
         parent = self.parent_of(thread_id)
-        return Row(RowType.USAGE, f"usage:{thread_id}", parent=parent, detail=thread.spent())
+        return Row(RowType.USAGE, row_id(f"usage:{thread_id}", self._earlier), parent=parent, detail=thread.spent())
 
     def turn_started(self, thread_id: str, turn: str) -> list[Row]:
         """A turn has begun."""

@@ -1,0 +1,49 @@
+"""What is said to an agent while it runs: messages, and the answer to "what next?"; one after the other, none lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.driving.idling import Idle
+from agentctl.operations.messaging import mark_read, next_message
+
+
+class Message(NamedTuple):
+    """Something that is said. Without text it only says that it is the last."""
+
+    text: str
+    #: Not in the agent's next turn, but in the one that runs.
+    is_now: bool = False
+    is_last: bool = False
+
+
+class Inbox:
+    """The messages to one run. What comes too late for it stays unread."""
+
+    def __init__(self, agent: AgentDir, idle: Idle) -> None:
+        self.agent, self.idle = agent, idle
+
+    def messages(self, is_open: Callable[[], bool], again: Callable[[], None]) -> Iterator[Message]:
+        """Yield what has been said by now; each counts as read when the next is asked for.
+
+        Args:
+            is_open: Tells whether the agent can still be told anything.
+            again: Called where the agent needs its slot for that, and a guest is in it.
+        """
+        while is_open():
+            message = next_message(self.agent)
+            if message is None and self.idle.answer() is None:
+                return
+            text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
+            # Who has no more to do needs no slot.
+            if (text.strip() or not is_last) and not self.idle.take_back():
+                again()
+                return
+            answer = self.idle.end("it goes on with a message")
+            if answer is not None:
+                yield Message(answer)
+            elif message is not None:
+                yield Message(text, bool(message.get("interrupt")), is_last)
+                mark_read(self.agent)
