@@ -117,13 +117,11 @@ def _settings(order: Order) -> list[str]:
         "model_reasoning_effort": order.effort,
     }
     for name, value in order.mcp_servers.items():
-        is_off = value == _SWITCHED_OFF
-        settings |= {f"mcp_servers.{name}.enabled": False} if is_off else _given(name, value)
+        if value == _SWITCHED_OFF:
+            settings[f"mcp_servers.{name}.enabled"] = False
+        else:
+            settings[f"mcp_servers.{name}"] = server(value, is_asked=False)
     return [f"{key}={toml(value)}" for key, value in settings.items() if value is not None]
-
-
-def _given(name: str, value: Any) -> dict[str, Any]:
-    return {f"mcp_servers.{name}": server(value, is_asked=False)}
 
 
 def toml(value: Any) -> str:
