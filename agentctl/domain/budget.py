@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agentctl.domain.limits import KEYS, Limits
 
 #: What a driver must tell of for a limit to hold: its unit -> the limit's field.
 REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}
+
+
+def unheld(limits: Limits, reports: Collection[str]) -> tuple[str, str] | None:
+    """Return the limit that cannot hold for a program that tells only of these units: its unit and its key.
+
+    >>> unheld(Limits(max_tokens=5), {"cost"}), unheld(Limits(max_tokens=5), {"tokens"})
+    (('tokens', 'maxTokens'), None)
+    """
+    fields = ((unit, field) for unit, field in REPORTED.items() if unit not in reports)
+    return next(((unit, KEYS[field]) for unit, field in fields if getattr(limits, field)), None)
 
 
 class Spent(NamedTuple):

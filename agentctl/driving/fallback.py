@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
+from agentctl.adapters.config import known_limits, root_of_tree
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.budget import unheld
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Driver, Fallback, Outcome
 from agentctl.drivers.order import Order
@@ -43,12 +45,23 @@ async def run_agent(agent: AgentDir, order: Order, driver: Driver, changes: Mapp
         return code
     why = str(host.unbegun.message)
     try:
+        _check_limits(agent, driver.fallback.driver)
         order = _ready(_with_messages(host), driver.fallback)
     except Refused as refusal:
         return _refused(agent, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     told = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
     when_there_is_room(lambda: write_whole(agent.fallback, to_json(told)))
     return await Host(agent, order, driver.fallback.driver, {**changes, "fallback": why}).run()
+
+
+def _check_limits(agent: AgentDir, way: Driver) -> None:
+    found = unheld(known_limits(root_of_tree(agent.task)), way.reports)
+    if found is not None:
+        unit, key = found
+        raise Refused(
+            f"`{way.name}` does not tell the {unit} that it uses while it works: {key} could not hold",
+            hint=f"take {key} out of the root task's config",
+        )
 
 
 def _with_messages(host: Host) -> Order:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.config import TaskConfig, root_of_tree
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.budget import REPORTED
-from agentctl.domain.limits import KEYS, Limits
+from agentctl.domain.budget import REPORTED, unheld
+from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller
@@ -45,12 +45,13 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
     from agentctl.drivers.registry import load  # Only for agents.
 
     for name in {str(item.spec.order["driver"]) for item in prepared if item.spec.order}:
-        for unit, field in REPORTED.items():
-            if getattr(limits, field) and unit not in load(name).reports:
-                raise Refused(
-                    f"the driver {name} does not tell the {unit} that its program uses: {KEYS[field]} could not hold",
-                    hint=f"take {KEYS[field]} out of the root task's config, or choose another --driver",
-                )
+        found = unheld(limits, load(name).reports)
+        if found is not None:
+            unit, key = found
+            raise Refused(
+                f"the driver {name} does not tell the {unit} that its program uses: {key} could not hold",
+                hint=f"take {key} out of the root task's config, or choose another --driver",
+            )
 
 
 def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
+from tests.life import set_config
 from tests.steps import Task, statuses
 from tests.support import WORKERS, Completed, run, wait_until
 
@@ -70,6 +71,22 @@ def test_what_the_other_way_cannot_keep_to_is_not_started(
     assert all(part in end["message"] for part in ("app-server` could not begin", cause, way_out)), end["message"]
     assert not Path("was-executed").exists()
     assert shown()["fallback"] is None
+
+
+def test_a_limit_that_could_not_hold_is_not_passed_by(task: Task) -> None:
+    set_config(task, maxTokens=1000)
+    codex("say hello", "--permissions", "allow")
+    end = ends()
+    assert (end["reason"], "maxTokens could not hold" in end["message"]) == ("not_started", True)
+    assert not Path("was-executed").exists()
+
+
+@pytest.mark.slow
+def test_an_older_protocol_is_no_beginning_either(task: Task) -> None:
+    codex("say hello", "--permissions", "allow", app_server="older")
+    assert ends()["result"]["finalMessage"] == "hello"
+    assert "unknown variant" in shown()["fallback"]["why"]
+    rebuilds_the_same(task)
 
 
 def test_one_that_may_only_read_is_asked_nothing_anyway(task: Task) -> None:

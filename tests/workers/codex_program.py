@@ -3,6 +3,7 @@
 APP_SERVER:
 (nothing)           ends at once, its last line without an end: there is no such subcommand
 waits FILE          ends like this when there is such a file
+older               does not know how to open a thread
 dies                opens a thread, and ends when it is told to begin a turn
 
 exec:
@@ -31,8 +32,8 @@ THREAD = "thread-1"
 def app_server() -> int:
     """Do not serve."""
     verb, _, file = os.environ.get("APP_SERVER", "").partition(" ")
-    if verb == "dies":
-        return open_and_die()
+    if verb in {"older", "dies"}:
+        return serve(knows_threads=verb == "dies")
     while verb == "waits" and not Path(file).exists():
         time.sleep(0.01)
     sys.stdout.write('{"method": "warning", "params": {"message": "last words"}}')
@@ -40,13 +41,16 @@ def app_server() -> int:
     return 2
 
 
-def open_and_die() -> int:
-    """Open a thread, and end when a turn is to begin."""
+def serve(*, knows_threads: bool) -> int:
+    """Open a thread where it is known how, and end when a turn is to begin."""
     for line in sys.stdin:
         message = json.loads(line)
         match message["method"]:
             case "initialize":
                 say(id=message["id"], result={})
+            case "thread/start" if not knows_threads:
+                error = {"code": -32600, "message": "Invalid request: unknown variant `thread/start`"}
+                say(id=message["id"], error=error)
             case "thread/start":
                 say(id=message["id"], result={"thread": {"id": THREAD}})
             case "turn/start":

@@ -36,7 +36,8 @@ _SWITCHED_OFF: dict[str, Any] = {"enabled": False}
 def fallback(driver: Driver) -> Fallback:
     """Return the way by `codex exec`, with what it has in common with the way by the app-server."""
     honours = frozenset({"model", "effort", "readOnly", "permissions", "resume", "mcpServers"})
-    way = driver._replace(name="codex exec", argv=argv, dialogue=ExecDialogue, honours=honours, fallback=None)
+    # It tells its tokens at the end alone: no limit can hold it in between.
+    way = driver._replace(name="codex exec", argv=argv, dialogue=ExecDialogue, honours=honours, reports=frozenset())
     return Fallback(way, ready)
 
 
