@@ -53,9 +53,7 @@ def _other(synonyms: Mapping[str, str], name: str, given: Mapping[str, Any], key
 
 def check(value: Any, schema: Schema, place: str) -> None:
     """Raise `UsageError` where a value is not as a schema wants it; `place` leads to it."""
-    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else list(schema.get("type", ()))
-    if kinds and not any(_is(value, kind) for kind in kinds):
-        raise UsageError(f"{place} must be {_a(kinds)}, not {_shown(value)}")
+    schema = _meant(value, schema, place)
     if "enum" in schema and value not in schema["enum"]:
         raise UsageError(f"{place} must be one of {', '.join(map(str, schema['enum']))}, not {_shown(value)}")
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -69,6 +67,15 @@ def check(value: Any, schema: Schema, place: str) -> None:
             raise UsageError(f"{place} is empty")
     elif isinstance(value, dict) and "properties" in schema:
         _check_object(value, schema, place)
+
+
+def _meant(value: Any, schema: Schema, place: str) -> Schema:
+    """Return the schema to which a value is held: of several branches the one for values of its kind."""
+    branches: list[Schema] = schema.get("anyOf") or [schema]
+    for branch in branches:
+        if "type" not in branch or _is(value, branch["type"]):
+            return branch
+    raise UsageError(f"{place} must be {_a([one['type'] for one in branches])}, not {_shown(value)}")
 
 
 def _check_object(value: Mapping[str, Any], schema: Schema, place: str) -> None:

@@ -91,6 +91,8 @@ class Tool:
     #: Other names of arguments -> their names here; other names of the tool.
     synonyms: Mapping[str, str] = field(default_factory=dict)
     other_names: tuple[str, ...] = ()
+    #: Arrays whose items it judges itself: one that cannot be meant must not fail the rest.
+    own_items: frozenset[str] = frozenset()
     #: It starts workers: not offered where no deeper ones are allowed.
     spawns: bool = False
     read_only: bool = False
@@ -106,6 +108,14 @@ class Tool:
             "additionalProperties": False,
         }
 
+    @property
+    def checked(self) -> dict[str, Any]:
+        """The schema to which arguments are held before it is called."""
+        whole = self.schema
+        for name in self.own_items:
+            whole["properties"][name].pop("items")
+        return whole
+
 
 def text(description: str, **more: Any) -> dict[str, Any]:
     """Return the schema of a text."""
@@ -116,6 +126,11 @@ def number(description: str, *, low: float, high: float, whole: bool = False) ->
     """Return the schema of a number."""
     kind = "integer" if whole else "number"
     return {"type": kind, "description": description, "minimum": low, "maximum": high}
+
+
+def either(description: str, *schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value of several kinds: as branches, since some providers take no list of types."""
+    return {"description": description, "anyOf": list(schemas)}
 
 
 def flag(description: str) -> dict[str, Any]:

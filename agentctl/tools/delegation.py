@@ -117,14 +117,14 @@ TASK_PARALLEL = Tool(
         "tasks": {
             "type": "array",
             "description": "{objective, subagent_type?, context?} of each.",
-            # An item that cannot be meant is a result of its own: it must not fail the rest.
-            "items": {},
+            "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,
         },
         **_TERMS,
     },
     required=("tasks",),
+    own_items=frozenset({"tasks"}),
     run=_task_parallel,
     finish=_results,
     spawns=True,

@@ -65,7 +65,7 @@ class Toolbox:
         """
         try:
             tool = self._named(name)
-            arguments = read_arguments(tool.name, tool.schema, tool.synonyms, given)
+            arguments = read_arguments(tool.name, tool.checked, tool.synonyms, given)
             return tool.run(self.source.place(create=tool.spawns), arguments, call)
         except WaitStopped as stop:
             return {**stop.to_json(), "error": stop.message}

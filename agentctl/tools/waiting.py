@@ -11,7 +11,7 @@ from typing import Any
 from agentctl.domain.states import Status
 from agentctl.errors import NotFound
 from agentctl.operations.gathering import Key, Seen, Sight, gather
-from agentctl.tools.definition import Arguments, Call, Target, Tool, number, text
+from agentctl.tools.definition import Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of, result_of, share_of
 from agentctl.tools.words import cut
@@ -117,11 +117,9 @@ WAIT = Tool(
         f" twice. An agent that is `blocked` waits with a `question`: answer it with send_input. {cut()}"
     ),
     properties={
-        "ids": {
-            "type": ["array", "string"],
-            "items": text("An id."),
-            "description": "The agents; without it all that you have started.",
-        },
+        "ids": either(
+            "The agents; without it all that you have started.", {"type": "array", "items": text("An id.")}, text("An id.")
+        ),
         "timeout_ms": number("How long to wait, in milliseconds.", low=0, high=LONGEST_MS),
         "cursor": text("The cursor of the last answer."),
     },

@@ -13,7 +13,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.operations.asking import Asked, close_question, leave, put_question
 from agentctl.operations.gathering import BrokenOff
 from agentctl.operations.reporting import report_message, report_progress, report_result
-from agentctl.tools.definition import Arguments, Call, Tool, number, text
+from agentctl.tools.definition import Arguments, Call, Tool, either, number, text
 from agentctl.tools.place import Place
 
 
@@ -91,11 +91,15 @@ ASK_USER = Tool(
         "options": {
             "type": "array",
             "description": "What can be chosen from: texts, or {id, label}.",
-            "items": {
-                "type": ["string", "object"],
-                "properties": {"id": text("What comes back.", minLength=1), "label": text("What is read.")},
-                "required": ["id"],
-            },
+            "items": either(
+                "A text, or {id, label}.",
+                text("What comes back, and is read.", minLength=1),
+                {
+                    "type": "object",
+                    "properties": {"id": text("What comes back.", minLength=1), "label": text("What is read.")},
+                    "required": ["id"],
+                },
+            ),
         },
         "kind": text("confirm: yes or no; input: any text.", enum=list(KINDS)),
         "default": text("The answer if nobody gives one in time."),
