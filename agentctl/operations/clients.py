@@ -18,10 +18,18 @@ GUIDANCE = Path(__file__).resolve().parent.parent / "guidance" / "delegating.md"
 _CALL_S, _START_S = 86_400, 60
 #: What Codex passes on to a server is next to nothing: the sub-agents need their homes, keys and proxies.
 _VARIABLES = (
-    "AGENTCTL_ROOT", "AGENTCTL_TASK", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
-    "OPENAI_API_KEY", "OPENAI_BASE_URL", "SSL_CERT_FILE", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+    "AGENTCTL_ROOT", "AGENTCTL_TASK", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CODEX_API_KEY", "CODEX_HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+    "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+    "SSL_CERT_FILE", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
 )  # fmt: skip
+#: What Gemini keeps from a server because of the name, unless the server's entry asks for it. One that is not set
+#: arrives empty, which the agent programs take for not set; so this is for keys alone, an empty path would be taken.
+_SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY")
+#: Codex asks its model one second after its start, with the tools of those servers that are up by then, unless it is to
+#: wait for one. Then it does not start without that one: so this is for the person's own files, which name a program that
+#: is there, and not for a project's, which others have too.
+_REQUIRED = ("# Codex waits for it, and does not start without it; to be rid of it, remove this block.", "required = true")
 #: Commands that change nothing: a model may use them without being asked.
 _HARMLESS = ("agents", "interact list", "list", "result", "show", "tasks", "tree", "wait", "wait-all", "wait-any")
 _DESCRIPTION = (
@@ -103,6 +111,7 @@ def _codex(places: _Places) -> list[Edit]:
         f"tool_timeout_sec = {_CALL_S}",
         "supports_parallel_tool_calls = true",
         'default_tools_approval_mode = "approve"',
+        *([] if places.project is not None else _REQUIRED),
     ]
     return [
         BlockEdit(
@@ -122,6 +131,7 @@ def _toml(text: str) -> str:
 def _gemini(places: _Places) -> list[Edit]:
     command = places.command("codex", 0)
     server: dict[str, Any] = {"command": command[0], "args": command[1:], "timeout": _CALL_S * 1000, "trust": True}
+    server["env"] = {name: f"${name}" for name in _SECRETS}
     settings = places.at(".gemini/settings.json", ".gemini/settings.json")
     return [
         JsonEdit(settings, members=((("mcpServers", SERVER), server),)),

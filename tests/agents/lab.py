@@ -33,7 +33,7 @@ enabled = false
 name = "stand-in"
 base_url = "{url}/v1"
 wire_api = "responses"
-env_key = "STANDIN_KEY"
+env_key = "OPENAI_API_KEY"
 request_max_retries = 1
 stream_max_retries = {retries}
 """
@@ -66,7 +66,7 @@ class Lab:
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
             "CODEX_HOME": str(home),
-            "STANDIN_KEY": KEY,
+            "OPENAI_API_KEY": KEY,
         }
 
     def configure(self, **limits: float) -> None:

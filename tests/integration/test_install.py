@@ -114,10 +114,26 @@ def test_codex_gets_the_time_limits_and_parallel_calls(home: Path) -> None:
     assert server["tool_timeout_sec"] >= 3600
     assert server["default_tools_approval_mode"] == "approve"
     assert "ANTHROPIC_API_KEY" in server["env_vars"]
+    assert server["required"] is True, "else its first question to the model may go out without these tools"
     assert tomllib.loads(text)["mcp_servers"]["other"] == {"command": "x"}
     notes = (home / ".codex/AGENTS.md").read_text(encoding="utf-8")
     assert notes.startswith(NOTES)
     assert "Delegating to sub-agents" in notes
+
+
+def test_codex_starts_in_a_project_for_those_too_who_lack_agentctl(home: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    run("install", "codex", "--yes", "--project", cwd=project)
+    text = (project / ".codex/config.toml").read_text(encoding="utf-8")
+    assert "required" not in tomllib.loads(text)["mcp_servers"]["agentctl"]
+
+
+def test_gemini_gives_the_server_the_keys_that_it_keeps_back_by_itself(home: Path) -> None:
+    install("gemini")
+    server = load(home / ".gemini/settings.json")["mcpServers"]["agentctl"]
+    assert server["env"]["ANTHROPIC_API_KEY"] == "$ANTHROPIC_API_KEY", "a reference: no file has the key itself"
+    assert "OPENAI_API_KEY" in server["env"]
 
 
 def test_what_a_person_changed_afterwards_stays_when_it_is_undone(home: Path) -> None:
