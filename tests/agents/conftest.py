@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         item.add_marker(pytest.mark.agents)
         item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        if isinstance(item, pytest.Function) and "program" in getattr(item, "fixturenames", ()):
             chosen = {name: str(value) for name, value in item.callspec.params.items()}
             behaviour = (item.function.__doc__ or item.originalname).split("\n")[0].rstrip(".").format(**chosen)
             item.user_properties += [("behaviour", behaviour), ("program", chosen["program"]), ("place", place)]

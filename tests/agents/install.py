@@ -1,4 +1,4 @@
-"""Gets the real agent programs, in the versions that were tested, into a cache folder of their own.
+"""Gets the real agent programs and the MCP inspector, in the versions that were tested, into a cache folder of their own.
 
 `AGENTCTL_AGENTS_CACHE`, else `agentctl-agents` in the user's cache. What is there is taken as it is: a folder gets
 its name, which has the version in it, only when its installation is whole.
@@ -48,6 +48,11 @@ AGENTS = (
     Package("claude", "@anthropic-ai/claude-code", "2.1.330", "node_modules/@anthropic-ai/claude-code-*/claude"),
     Package("codex", "@openai/codex", "0.169.0", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
 )
+#: The reference client of the Model Context Protocol; a program for Node.
+INSPECTOR = Package(
+    "inspector", "@modelcontextprotocol/inspector", "2.12.0",
+    "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+)  # fmt: skip
 
 
 def cache() -> Path:
@@ -63,22 +68,36 @@ def install() -> dict[str, Path]:
     Raises:
         Unavailable: npm or the network is missing; what was begun is removed.
     """
-    folder = cache()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
-        for left in folder.glob("*.tmp"):  # of an installation that was interrupted
-            shutil.rmtree(left)
+    with _alone() as folder:
         missing = [package for package in AGENTS if _find(folder, package) is None]
         environ = _environ_with_node(folder) if missing else {}
         return {package.program: _installed(folder, package, environ) for package in AGENTS}
 
 
+def install_inspector() -> list[str]:
+    """Return the command line of the MCP inspector, and install what is missing of it.
+
+    Raises:
+        Unavailable: npm or the network is missing.
+    """
+    with _alone() as folder:
+        environ = _environ_with_node(folder)
+        script = _installed(folder, INSPECTOR, environ)
+    node = shutil.which("node", path=environ["PATH"])
+    assert node is not None
+    return [node, str(script), "--cli"]
+
+
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone() -> Iterator[Path]:
     """Let one installation at a time into the cache; the others find what it has brought."""
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        for left in folder.glob("*.tmp"):  # of an installation that was interrupted
+            shutil.rmtree(left)
+        yield folder
 
 
 def _find(folder: Path, package: Package) -> Path | None:
@@ -141,12 +160,14 @@ def main() -> int:
     """Install, and say where: `python -m tests.agents.install`."""
     try:
         found = install()
+        inspector = install_inspector()
     except Unavailable as error:
-        names = " and ".join(f"{package.program} {package.version}" for package in AGENTS)
+        names = " and ".join(f"{package.program} {package.version}" for package in (*AGENTS, INSPECTOR))
         print(f"skipped: everything about {names}: {error}")
         return os.EX_UNAVAILABLE
     for package in AGENTS:
         print(f"{package.program} {package.version}: {found[package.program]}")
+    print(f"{INSPECTOR.program} {INSPECTOR.version}: {' '.join(inspector)}")
     return 0
 
 
