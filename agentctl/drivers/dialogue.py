@@ -172,6 +172,8 @@ class Driver(NamedTuple):
     dialogue: Callable[[Order], Dialogue]
     #: What its program tells that it uses up: tokens cost
     reports: frozenset[str] = frozenset()
+    #: Its agents can ask the user by a tool of the program's own.
+    asks: bool = False
     #: The variables of the environment that decide which account it uses.
     account: Sequence[str] = ()
     #: Another way to run the program, for when the conversation cannot even be opened.

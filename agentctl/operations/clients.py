@@ -27,9 +27,12 @@ _VARIABLES = (
 #: arrives empty, which the agent programs take for not set; so this is for keys alone, an empty path would be taken.
 _SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY")
 #: Codex asks its model one second after its start, with the tools of those servers that are up by then, unless it is to
-#: wait for one. Then it does not start without that one: so this is for the person's own files, which name a program that
-#: is there, and not for a project's, which others have too.
-_REQUIRED = ("# Codex waits for it, and does not start without it; to be rid of it, remove this block.", "required = true")
+#: wait for one. Then it does not start without that one: so this is for the person's own files, which name a program
+#: that is there, and not for a project's, which others have too.
+_REQUIRED = (
+    "# Codex waits for it, and does not start without it; to be rid of it, remove this block.",
+    "required = true",
+)
 #: Commands that change nothing: a model may use them without being asked.
 _HARMLESS = ("agents", "interact list", "list", "result", "show", "tasks", "tree", "wait", "wait-all", "wait-any")
 _DESCRIPTION = (

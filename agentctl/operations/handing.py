@@ -26,12 +26,12 @@ _START_S = 120
 
 
 def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
-    """Return an order with our server in it, where the agent may use one and may start anything.
+    """Return an order with our server in it, where the agent may use one and gains by it.
 
     An agent that may only read gets none: those that it would start may write. The variables go to the server by name,
     since some programs give a server next to nothing of their own: a sub-agent needs its keys.
     """
-    if not _may(task, order, driver) or find_spec("mcp") is None:
+    if not (_may(order, driver) and _gains(task, order, driver)) or find_spec("mcp") is None:
         return order
     command = server_command(_DIALECTS.get(driver.name, "codex"), call_s=0)
     server: dict[str, Any] = {
@@ -55,11 +55,24 @@ def server_command(dialect: str, *, call_s: float) -> list[str]:
     return [sys.executable, "-P", "-m", "agentctl", "mcp", f"--tools={dialect}", f"--call-seconds={call_s:g}"]
 
 
-def _may(task: TaskDir, order: Order, driver: Driver) -> bool:
-    if "mcpServers" not in driver.honours or order.read_only:
-        return False
-    if order.tools is not None and not any(name.startswith(_PREFIX.rstrip("_")) for name in order.tools):
-        return False
+def _may(order: Order, driver: Driver) -> bool:
+    return "mcpServers" in driver.honours and not order.read_only and (order.tools is None or _names_ours(order))
+
+
+def _names_ours(order: Order) -> bool:
+    return any(name.startswith(_PREFIX.rstrip("_")) for name in order.tools or ())
+
+
+def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
+    """Tell whether a server is worth its memory and its part of the agent's start.
+
+    Where nothing may be started it is there for asking, which most programs can do by themselves; and for whoever
+    names its tools in the definition.
+    """
+    return _names_ours(order) or not driver.asks or _may_start(task)
+
+
+def _may_start(task: TaskDir) -> bool:
     caller = true_caller()
     try:
         return depth_in(task, caller) < depth_limit(task, caller)

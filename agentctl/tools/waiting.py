@@ -118,7 +118,9 @@ WAIT = Tool(
     ),
     properties={
         "ids": either(
-            "The agents; without it all that you have started.", {"type": "array", "items": text("An id.")}, text("An id.")
+            "The agents; without it all that you have started.",
+            {"type": "array", "items": text("An id.")},
+            text("An id."),
         ),
         "timeout_ms": number("How long to wait, in milliseconds.", low=0, high=LONGEST_MS),
         "cursor": text("The cursor of the last answer."),

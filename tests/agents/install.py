@@ -1,4 +1,4 @@
-"""Gets the real agent programs and the MCP inspector, in the versions that were tested, into a cache folder of their own.
+"""Gets the real agent programs and the MCP inspector, in the versions that were tested, into a cache of their own.
 
 `AGENTCTL_AGENTS_CACHE`, else `agentctl-agents` in the user's cache. What is there is taken as it is: a folder gets
 its name, which has the version in it, only when its installation is whole.

@@ -132,12 +132,20 @@ def _endless(request: Request, argument: str) -> Reply:
     return Reply(calls=(_shell(request, f"echo round {len(request.results) + 1}"),))
 
 
-def _answered(request: Request, argument: str) -> Reply:
+def _answered(question: Callable[[Request], Call]) -> Callable[[Request, str], Reply]:
     """The question; then the answer that arrived."""
-    if not request.results:
-        return Reply(calls=(_question(request),))
-    chosen = [colour for colour in COLOURS if re.search(rf'"{colour}"', request.results[-1])]
-    return Reply(text=f"The answer was: {', '.join(chosen) or 'none'}.")
+
+    def play(request: Request, argument: str) -> Reply:
+        if not request.results:
+            return Reply(calls=(question(request),))
+        chosen = [colour for colour in COLOURS if re.search(rf'"{colour}\\?"', request.results[-1])]
+        return Reply(text=f"The answer was: {', '.join(chosen) or 'none'}.")
+
+    return play
+
+
+def _question_by_us(request: Request) -> Call:
+    return Call(_ours(request, "ask_user"), {"question": QUESTION, "options": list(COLOURS)})
 
 
 def _subagent(request: Request, argument: str) -> Reply:
@@ -220,7 +228,8 @@ _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "pause": _tools_once("pause", lambda request, seconds: (_shell(request, _pausing(float(seconds))),)),
     "slowtool": _tools_once("slowtool", lambda request, _: (_shell(request, _pausing(FOR_EVER_S)),)),
     "write": _tools_once("write", lambda request, _: _writes(request)),
-    "question": _answered,
+    "question": _answered(_question),
+    "askus": _answered(_question_by_us),
     "endless": _endless,
     "subagent": _subagent,
     "background": _background,

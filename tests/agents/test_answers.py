@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.agents.lab import KEY, MODELS, Lab, option
 from tests.agents.scenarios import COLOURS, QUESTION, done
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
@@ -52,6 +54,16 @@ def test_question(lab: Lab) -> None:
     assert set(options) == set(COLOURS)
     lab.respond(agent, options["blue"])
     assert lab.completed(agent) == "The answer was: blue."
+
+
+@pytest.mark.parametrize("agent", ["general", "explore"])
+def test_question_at_the_limit(lab: Lab, agent: str) -> None:
+    """A question of an agent ({agent}) that may start no other."""
+    lab.configure(maxDepth=0)
+    worker = lab.spawn("question", agent=agent)
+    lab.respond(worker, next(one["id"] for one in lab.question(worker)["options"] if "blue" in one["label"]))
+    assert lab.completed(worker) == "The answer was: blue."
+    assert not [tool for tool in lab.standin.requests[-1].tools if "agentctl" in tool], "it needs no server of ours"
 
 
 def test_sub_agent(lab: Lab) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 
 from tests.agents.lab import KEY, PATIENCE_S, Lab
+from tests.agents.scenarios import COLOURS
 from tests.support import environment, run, wait_until
 
 
@@ -26,6 +27,14 @@ def test_child_that_asks(lab: Lab) -> None:
     assert asked["tool"] in {"Bash", "shell"}, asked
     lab.respond(child, asked["options"][0]["id"])
     assert "Done: ask after 1 tool results." in lab.completed(agent)
+
+
+def test_question_by_our_tool(lab: Lab) -> None:
+    """A question by our own tool, answered from another process."""
+    agent = lab.spawn("askus")
+    assert [one["id"] for one in lab.question(agent)["options"]] == list(COLOURS)
+    lab.respond(agent, "blue")
+    assert lab.completed(agent) == "The answer was: blue."
 
 
 #: A run by hand: it may use what `install` has allowed it, and whatever else it wants is refused.

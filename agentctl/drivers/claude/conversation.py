@@ -297,6 +297,7 @@ DRIVER = Driver(
     environ=environ_of,
     dialogue=ClaudeDialogue,
     reports=frozenset({"tokens", "cost"}),
+    asks=True,
     account=(
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",

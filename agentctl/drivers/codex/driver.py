@@ -65,6 +65,7 @@ _APP_SERVER = Driver(
     environ=environ,
     dialogue=CodexDialogue,
     reports=frozenset({"tokens"}),
+    asks=True,
     account=("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
 )
 #: For a Codex whose app-server does not begin, there is another way.
