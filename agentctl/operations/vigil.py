@@ -22,7 +22,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import heal, tickets_for
 from agentctl.supervision.dispatch import Lender, dispatch
@@ -63,7 +63,23 @@ class Vigil:
         return self.view
 
     def _look(self, workers: list[WorkerView]) -> None:
-        """Judge workers, write down what is proven, and read that again."""
+        """Judge workers, write down what is proven, and read that again.
+
+        Raises:
+            NotFound: Somebody has removed the task.
+        """
+        try:
+            self._judge(workers)
+        except FileNotFoundError as error:
+            for task in (self.task, self.root):
+                if not task.exists:
+                    raise NotFound(
+                        f"the task {task.id} has been removed: {task.path} is not there any more",
+                        hint="whatever still ran in it is being cancelled",
+                    ) from error
+            raise
+
+    def _judge(self, workers: list[WorkerView]) -> None:
         queued = queued_instances(self.task)
         for worker in workers:
             agent = self.task.agent(worker.instance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -127,3 +128,22 @@ def test_the_queue_goes_on_under_a_wait_though_all_shims_die(root: Path, tmp_pat
     kill(new.shim_of("a"), new.shim_of("b"), row("a")["pid"], row("b")["pid"])
     ends = {end["agentInstance"]: end["status"] for end in json.loads(waiter.communicate(timeout=30)[0])}
     assert ends == {"a": "failed", "b": "failed", **dict.fromkeys("cdef", "completed")}
+
+
+@pytest.mark.parametrize("command", ["wait", *alike("wait-all", "wait-any")])
+def test_a_wait_in_a_task_that_is_removed_says_so(root: Path, tmp_path: Path, command: str) -> None:
+    task = new_task(grace=0)
+    spawn_batch([held(tmp_path / "never", "a")])
+    waiter = start(command, *(["a"] if command == "wait" else []), "--timeout-seconds", "30")
+    wait_until(lambda: sleeps_on(waiter.pid, task.path / "events.jsonl"), what="the wait to watch")
+    shutil.rmtree(task.path)
+    _, err = waiter.communicate(timeout=30)
+    assert waiter.returncode == 3, err
+    assert f"the task {task.path.name} has been removed" in err
+
+
+def sleeps_on(pid: int, file: Path) -> bool:
+    """Whether a process watches a file (proc(5), inotify)."""
+    inode = f"ino:{file.stat().st_ino:x} "
+    infos = Path(f"/proc/{pid}/fdinfo")
+    return any(inode in info.read_text(encoding="ascii") for info in infos.iterdir())
