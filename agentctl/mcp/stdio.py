@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -12,9 +13,14 @@ from agentctl.tools.registry import Toolbox
 
 
 def serve(toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
-    """Serve until standard input ends. Whatever was started goes on."""
+    """Serve until standard input ends, or an interrupt. Whatever was started goes on."""
     logging.basicConfig(level=logging.ERROR)
-    anyio.run(_serve, toolbox, call_s, progress_s)
+    # Standard input is read in a thread that only its end wakes: an exception would wait for that in vain.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(_serve, toolbox, call_s, progress_s)
+    except* BrokenPipeError:
+        pass  # The client reads no more: it is gone.
 
 
 async def _serve(toolbox: Toolbox, call_s: float | None, progress_s: float) -> None:

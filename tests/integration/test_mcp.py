@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -114,6 +115,39 @@ def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up
         assert answer["results"]["held-1"]["output"] == "at last"
 
     talk(to)
+
+
+def greeted(*options: str) -> subprocess.Popen[str]:
+    """Start a server, and greet it: it serves."""
+    server = start("mcp", *options, stdin=subprocess.PIPE)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}) + "\n")
+    server.stdin.flush()
+    assert "agentctl" in server.stdout.readline()
+    return server
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_server_though_its_client_says_nothing(task: Task) -> None:
+    server = greeted()
+    server.send_signal(signal.SIGINT)
+    wait_until(lambda: server.poll() is not None, what="the server to leave")
+    assert server.stderr is not None
+    assert server.stderr.read() == ""
+
+
+@pytest.mark.slow
+def test_a_client_that_no_longer_reads_is_no_bug_of_ours(task: Task) -> None:
+    server = greeted()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    assert server.stderr is not None
+    server.stdout.close()
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}) + "\n")
+    server.stdin.close()
+    wait_until(lambda: server.poll() is not None, what="the server to leave")
+    assert (server.returncode, server.stderr.read()) == (0, "")
 
 
 def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: Path) -> None:
