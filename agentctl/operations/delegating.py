@@ -222,7 +222,7 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
         **known,
         status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
         result=_answer(agent, max_bytes),
-        error=None if ended == Status.COMPLETED else _error(agent, decision),
+        error=None if ended == Status.COMPLETED else error_of(agent, decision),
         duration=decision.get("durationSeconds") or 0.0,
         started_at=decision.get("startedAt"),
         completed_at=decision.get("endedAt"),
@@ -240,7 +240,7 @@ def _answer(agent: AgentDir, max_bytes: int) -> str | None:
     return f"{mark}\n{text}" if found["source"] == "stdout" else f"{text}\n{mark}"
 
 
-def _error(agent: AgentDir, decision: Mapping[str, Any]) -> str:
+def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:
     """Return why it is no success: the decision's words, else what the program itself said at its end."""
     if decision.get("status") == Status.CANCELLED:
         return f"cancelled by {decision.get('by', 'agentctl')}"

@@ -22,6 +22,7 @@ from agentctl.operations.configuring import personal_defaults, read_config, usab
 from agentctl.operations.locating import current_task, who
 
 _ROOT_LOCK_LIMIT_S = 20
+_LONGEST_TITLE = 4000
 #: Keys of `config` that are no limits; each is checked when the task is read.
 _OTHER_KEYS = frozenset({"permissions", "childrenAtEnd"})
 _LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing takes its default\n".encode()
@@ -47,6 +48,11 @@ def create_task(
         limits_from({key: value for key, value in config.items() if key not in _OTHER_KEYS})
     except BadLimit as error:
         raise UsageError(str(error)) from error
+    if len(title) > _LONGEST_TITLE:
+        raise UsageError(
+            f"the title has {len(title)} characters, and may have {_LONGEST_TITLE}",
+            hint="it is shown wherever the task is; what is to be done, at length, is the intent of a sub-task",
+        )
     task = _make_folder(root, task_id, title)
     try:
         _fill(task, title, config, above or {})

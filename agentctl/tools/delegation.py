@@ -24,7 +24,7 @@ from agentctl.tools.arguments import check
 from agentctl.tools.definition import Arguments, Call, Pending, Target, Tool, number, text
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import share_of
-from agentctl.tools.words import agent_types, limits
+from agentctl.tools.words import agent_types, limits, short
 
 #: The longest name of a tool that models' providers take, with what a client puts before it.
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
@@ -90,7 +90,10 @@ def _results(place: Place, pending: Pending) -> Any:
 
 
 def _one(place: Place, row: Any, max_bytes: int) -> Any:
-    return result_of(place.task.agent(row), max_bytes=max_bytes).to_json() if isinstance(row, str) else row
+    """Return a result; of its objective only as much as the caller needs to know its own words again."""
+    told = result_of(place.task.agent(row), max_bytes=max_bytes).to_json() if isinstance(row, str) else row
+    bounded = {key: short(told[key]) for key in ("objective", "error") if told.get(key)}
+    return {**told, **bounded}
 
 
 TASK = Tool(

@@ -13,6 +13,7 @@ from agentctl.tools.definition import Call, Pending, Tool
 from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
 from agentctl.tools.waiting import WAIT
+from agentctl.tools.words import short
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
@@ -134,10 +135,10 @@ def _may(tool: Tool, situation: Situation) -> bool:
 
 
 def told(error: Exception) -> dict[str, Any]:
-    """Return an error as a result."""
+    """Return an error as a result: short, for it may quote what a model has sent at any length."""
     if isinstance(error, AgentctlError):
-        return {"error": error.message} | ({"hint": error.hint} if error.hint else {})
-    return {"error": str(error)}
+        return {"error": short(error.message)} | ({"hint": short(error.hint)} if error.hint else {})
+    return {"error": short(str(error))}
 
 
 def is_error(answer: Any) -> bool:

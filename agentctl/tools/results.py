@@ -7,9 +7,11 @@ from typing import Any
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Status
+from agentctl.operations.delegating import error_of
 from agentctl.operations.results import read_result, text_of
 from agentctl.supervision.questions import open_questions
 from agentctl.tools.definition import RESULT_BYTES
+from agentctl.tools.words import short
 
 #: All results of one answer together hold at most so many bytes, and none is cut below the least.
 _TOGETHER, _LEAST = 40_000, 500
@@ -26,14 +28,15 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
     has_more = agent.worktree.exists()
     found = read_result(agent.task, agent.instance, max_bytes=max_bytes) if has_more else text_of(agent, max_bytes)
-    reason = read_quietly(agent.exit).get("reason")
+    decision = read_quietly(agent.exit)
+    reason = decision.get("reason")
     told: dict[str, Any] = {
         "output": found["text"],
         "success": status == Status.COMPLETED,
         "turnsUsed": found.get("turnsUsed", 0),
     }
     if reason:
-        told["reason"] = reason
+        told |= {"reason": reason, "error": short(error_of(agent, decision))}
     if found["truncated"]:
         told |= {"truncated": True, "size": found["size"], "sha256": found["sha256"], "path": str(found["path"])}
     if found["files"]:

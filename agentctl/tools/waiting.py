@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from agentctl.domain.states import Status
-from agentctl.errors import NotFound
+from agentctl.errors import NotFound, UsageError
 from agentctl.operations.gathering import Key, Seen, Sight, gather
 from agentctl.tools.definition import Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.place import Place
@@ -70,7 +70,7 @@ def _targets(place: Place, ids: list[str] | str | None) -> tuple[list[Target], l
     for name in dict.fromkeys([ids] if isinstance(ids, str) else ids):
         try:
             targets.append(place.target(name))
-        except NotFound:
+        except (NotFound, UsageError):  # What cannot be a name is nobody's.
             unknown.append(name)
     return targets, unknown
 

@@ -6,6 +6,7 @@ from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.place import Situation
 
 _LONGEST = 200
+_LONGEST_QUOTE = 1000
 
 
 def limits(situation: Situation) -> str:
@@ -23,6 +24,11 @@ def bounds(situation: Situation) -> str:
 def cut() -> str:
     """Return what becomes of a long result."""
     return f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the whole is in the file at `path`."
+
+
+def short(text: str) -> str:
+    """Return the beginning of what is only to be recognised."""
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def agent_types(situation: Situation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 def calls(*made: tuple[str, dict[str, Any]], dialect: str = "all", limit_s: float = 30) -> Answers:
     """Make calls from a person's session, one after the other; return the answers."""
-    process = start_argv(worker("calls_tools", dialect, json.dumps([(*call, limit_s) for call in made])))
-    out, err = process.communicate(timeout=50)
+    process = start_argv(worker("calls_tools", dialect, "-"), stdin=subprocess.PIPE)
+    out, err = process.communicate(json.dumps([(*call, limit_s) for call in made]), timeout=50)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()][1:]
 
@@ -44,7 +45,7 @@ def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
     started, first, again, both = calls(
         ("spawn_agent", {"agent_type": "echo", "message": "hello", "id": "e1"}),
         ("wait", {"ids": ["e1", "nobody"]}),
-        ("wait_agent", {"targets": ["e1"], "timeout": 1000}),
+        ("wait_agent", {"targets": ["e1"], "timeout": 20000}),
         ("spawn_agent", {"subagent_type": "echo", "prompt": "there", "run_in_background": False}),
     )
     assert started["id"] == "e1"
@@ -53,6 +54,30 @@ def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
     assert again["status"] == {"e1": "completed"}
     assert again["results"]["e1"] == {"output": "said: hello", "success": True, "turnsUsed": 0}
     assert (both["status"], both["output"]) == ("completed", "said: there")
+
+
+def test_an_answer_is_bounded_whatever_a_model_sends(task: Task) -> None:
+    """What it sent wrongly, and at length, must not fill its context once more."""
+    long = "x" * 60_000
+    unknown, typed, started, _, ended, delegated, titled = calls(
+        ("spawn_agent", {"instruction": "x", "agent_type": long}),
+        ("send_input", {"id": "a", long: long}),
+        ("spawn_agent", {"agent_type": "echo", "instruction": long + long + long, "id": "e1"}),
+        ("wait", {"ids": ["e1"]}),
+        ("wait", {"ids": ["e1", "../no name"]}),
+        ("task", {"objective": long, "subagent_type": "echo"}),
+        ("create_subtask_echo", {"title": long}),
+    )
+    assert started["id"] == "e1"
+    for answer in (unknown, typed, ended, delegated, titled):
+        assert len(json.dumps(answer)) < 6000
+    assert unknown["error"].startswith("Unknown agent type: xxx")
+    assert ended["status"]["../no name"] == "not_found", "one name that is none fails no other"
+    assert ended["results"]["e1"]["reason"] == "not_started"
+    assert "promptOnStdin" in ended["results"]["e1"]["error"], "why, and what to do"
+    assert delegated["objective"].startswith("xxx")
+    assert "title" in titled["error"]
+    assert "intent" in titled["hint"]
 
 
 @pytest.mark.slow
