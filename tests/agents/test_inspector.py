@@ -20,16 +20,21 @@ TOOL_ERROR = 5
 Inspect = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(scope="session")
+def inspector() -> list[str]:
+    """Its command line, found before a test has a home of its own; the tests are skipped where it cannot be had."""
+    try:
+        return install_inspector()
+    except Unavailable as error:
+        pytest.skip(f"no MCP inspector: {error}")
+
+
 @pytest.fixture
-def inspect(root: Path) -> Inspect:
+def inspect(inspector: list[str], root: Path) -> Inspect:
     """Make a task with an agent that is a line of shell; return what runs the inspector on a server for it.
 
     A server gets next to nothing of the inspector's environment: the root is named.
     """
-    try:
-        inspector = install_inspector()
-    except Unavailable as error:
-        pytest.skip(f"no MCP inspector: {error}")
     new_task(cap=2, grace=1)
     file = root / "agents" / "echo.md"
     file.parent.mkdir()
