@@ -6,6 +6,7 @@ take no lock.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
@@ -52,8 +53,8 @@ def append(
 
 
 def flush(path: AnyPath) -> None:
-    """Make all that stands in a log survive a power cut."""
-    with storage_errors(path, "flush"):
+    """Make all that stands in a log survive a power cut; one that was removed has nothing to lose."""
+    with storage_errors(path, "flush"), contextlib.suppress(FileNotFoundError):
         _flush(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 

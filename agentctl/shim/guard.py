@@ -7,7 +7,6 @@ are looked at (`cancel.json`, `pause.json`, `interactions/`), so that a wake may
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -26,6 +25,7 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.cooling import Cooling
 from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import cooldown, environment, failpoints, kinship
 from agentctl.supervision.control import name_holder
@@ -45,33 +45,6 @@ _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 _AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.MODEL_ERROR})
 
 Answer = Callable[[dict[str, Any]], None]
-
-
-class Wakeups:
-    """Signals as bytes on a descriptor: SIGCHLD wakes, SIGTERM and SIGHUP also say to take no new work."""
-
-    def __init__(self) -> None:
-        self.is_told_to_end = False
-        self.fd, write = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(write, False)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-
-    def _note(self, number: int, _frame: object) -> None:
-        if number != signal.SIGCHLD:
-            self.is_told_to_end = True
-
-    def drain(self, *fds: int) -> None:
-        """Empty the descriptor, and others that only wake."""
-        for fd in (self.fd, *fds):
-            try:
-                while os.read(fd, 4096):
-                    pass
-            except BlockingIOError:
-                pass
 
 
 class Post(NamedTuple):

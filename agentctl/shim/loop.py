@@ -17,8 +17,9 @@ from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.shim.guard import Guard, Post, Wakeups
+from agentctl.shim.guard import Guard, Post
 from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.wakeups import Wakeups
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, receive
 from agentctl.supervision.places import Place

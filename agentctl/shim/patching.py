@@ -19,7 +19,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentctl.shim.guard import Wakeups
+    from agentctl.shim.wakeups import Wakeups
 
 #: The end of a worker waits so long for its patch; where that is not enough, a later command makes it.
 _LIMIT_S = 20.0

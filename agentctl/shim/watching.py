@@ -28,7 +28,7 @@ from agentctl.supervision.spec import WorkerSpec
 from agentctl.supervision.tree import below_me, without_shim
 
 if TYPE_CHECKING:
-    from agentctl.shim.guard import Wakeups
+    from agentctl.shim.wakeups import Wakeups
 
 #: How often output is measured and the files are looked at without being told.
 _TICK_S = 1.0
