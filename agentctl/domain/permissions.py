@@ -93,6 +93,11 @@ def decide(rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str
     return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
 
 
+def denies(rules: Sequence[Mapping[str, str]]) -> bool:
+    """Tell whether there is anything that rules deny."""
+    return any(rule["answer"] == "deny" for rule in rules)
+
+
 class _Touched:
     """What one call of a tool is about: its commands, its paths, its other telling arguments, and all as JSON."""
 

@@ -31,6 +31,8 @@ class Order(NamedTuple):
     max_budget_usd: float | None = None
     #: Rules {tool, pattern, answer}, the first that matches decides; what none matches is asked.
     permissions: list[dict[str, str]] = []  # noqa: RUF012 - never changed
+    #: Rules of the agents above it, of which none may be broken: what one of them denies is denied.
+    denied_above: list[list[dict[str, str]]] = []  # noqa: RUF012 - never changed
     #: The vendor's session: to be made under this id, where the program lets one choose.
     session: str | None = None
     #: The vendor's session to continue.

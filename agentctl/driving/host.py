@@ -252,7 +252,7 @@ class Host:
         """Answer a permission by the policy; whatever the policy leaves open is a person's to answer."""
         if self.is_interrupted:
             return
-        decided = decided_by(self.order.permissions, ask)
+        decided = decided_by(self.order, ask)
         if decided is not None:
             self._do([decided])
             return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.order import Order
 from agentctl.driving.room import when_there_is_room
 from agentctl.operations.asking import Asked, close_question, leave, put_question
 
@@ -26,9 +27,11 @@ class Decided(NamedTuple):
     policy: Mapping[str, Any]
 
 
-def decided_by(rules: Sequence[Mapping[str, str]], ask: Ask) -> Decided | None:
+def decided_by(order: Order, ask: Ask) -> Decided | None:
     """Return the policy's answer to a permission; None for what it leaves to a person."""
-    answer = "ask" if ask.tool is None else decide(rules, ask.tool, ask.arguments or {})
+    answer = "ask" if ask.tool is None else decide(order.permissions, ask.tool, ask.arguments or {})
+    if ask.tool is not None and any(decide(rules, ask.tool, ask.arguments) == "deny" for rules in order.denied_above):
+        answer = "deny"
     if answer == "ask":
         return None
     policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}

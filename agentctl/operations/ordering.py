@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import COMMAND, choose, load, program_of
@@ -18,6 +19,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
 from agentctl.operations.handing import with_identity, with_server
+from agentctl.operations.inheriting import denied_above
 from agentctl.operations.policies import policy_of
 from agentctl.operations.requests import AgentWork
 from agentctl.operations.schemas import ask_for, read_schema
@@ -25,7 +27,7 @@ from agentctl.operations.schemas import ask_for, read_schema
 #: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
 _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
-    "permissions": "permissions", "resume": "resume", "keep": "keep",
+    "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
 _PREFERENCES = {"model": "model", "effort": "effort"}
 _PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
@@ -57,8 +59,9 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         NotFound: There is no such agent or driver.
         Refused: The definition is not trusted, its program is not installed, or cannot honour a restriction.
     """
+    denied = denied_above()
     if work.order is not None:
-        return Ordered(order_from(work.order))
+        return _again(order_from(work.order), denied)
     if not work.prompt.strip():
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
     spec = find_agent_spec(task.root, work.agent)
@@ -70,7 +73,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
         max_turns=_least(work.max_turns, spec.max_turns),
         max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
-        permissions=policy_of(task, work, spec), keep=work.keep, session=str(uuid.uuid4()),
+        permissions=policy_of(task, work, spec), denied_above=denied, keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
         account=_account(driver, environ), output_schema=read_schema(work.output_schema),
@@ -80,6 +83,13 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     warnings = _check_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
+
+
+def _again(order: Order, denied: list[Rules]) -> Ordered:
+    """Return an order that was carried out before, under the rules of who wants it again too."""
+    more = [rules for rules in denied if rules not in order.denied_above]
+    order = order._replace(denied_above=[*order.denied_above, *more])
+    return Ordered(order, warnings=_check_honoured(load(order.driver), order) if more else ())
 
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:

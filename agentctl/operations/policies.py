@@ -6,16 +6,13 @@ import json
 import os
 
 from agentctl.adapters import origin
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.permissions import Rules, parse_policy
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.configuring import usable_config
-from agentctl.operations.locating import caller
+from agentctl.operations.inheriting import refuse_allowing
 from agentctl.operations.requests import AgentWork
-
-Rules = list[dict[str, str]]
 
 _FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
 
@@ -30,7 +27,7 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
             what it may not do itself.
     """
     wished = _parsed(work.permissions)
-    _check_worker(wished)
+    refuse_allowing(wished)
     rules = list(usable_config(task).permissions)
     if _allowing(rules) and not origin.is_own(task, os.environ):
         raise Refused(
@@ -49,21 +46,6 @@ def _parsed(wished: str | Rules | None) -> Rules:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"--permissions is no JSON: {error}", hint=_FORM) from error
     return parse_policy(wished, "--permissions")
-
-
-def _check_worker(wished: Rules) -> None:
-    """Refuse what an agent would allow its child beyond its own rules."""
-    me = caller()
-    order = read_quietly(me.agent.spec).get("order") if me is not None else None
-    if me is None or not isinstance(order, dict):
-        return
-    own = order.get("permissions") or []
-    beyond = [rule for rule in _allowing(wished) if rule not in own]
-    if beyond:
-        raise Refused(
-            f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond[0])}",
-            hint="leave --permissions out: the child asks",
-        )
 
 
 def _allowing(rules: Rules) -> Rules:

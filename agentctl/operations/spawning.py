@@ -111,6 +111,10 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
             return [reused[index] for index in sorted(reused)]
         must_queue = queue or any(item.spec.after for item in prepared)
         limits = limits_of_tree(root, task, config)
+        if parent is not None:
+            from agentctl.operations.inheriting import refuse_freer  # Most starts are a person's.
+
+            refuse_freer(parent, prepared)
         refuse_unreported(limits, prepared)
         refuse_broken(root, limits, prepared)
         if not must_queue:

@@ -61,7 +61,7 @@ def _approval_policy(order: Order) -> str:
     passed on: a yes could let a command out of the sandbox, and nothing in the request tells whether it would. So its
     `deny` leaves it what Codex knows to be harmless, and there is nothing to `ask`.
     """
-    answers = {rule.get("answer") for rule in order.permissions}
+    answers = {rule.get("answer") for rule in order.permissions} | ({"deny"} if order.denied_above else set())
     if order.read_only:
         return "untrusted" if "deny" in answers else "never"
     return "untrusted" if answers - {"allow"} else "on-request"
