@@ -15,6 +15,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import number_in, read_quietly
 from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
@@ -24,7 +25,7 @@ from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.judging import queued_instances
-from agentctl.supervision.kinship import cancelled_with
+from agentctl.supervision.kinship import cancelled_with, task_name
 from agentctl.supervision.requesting import Answer, Request, request_end
 from agentctl.supervision.spec import grace_of
 
@@ -42,7 +43,7 @@ class Cancelled:
     status: str
     survivors: list[dict[str, Any]] = field(default_factory=list)
     note: str | None = None
-    #: Its task, where it may be another one than was asked about.
+    #: Its task, where it may be another one than was asked about; of one in another root the path.
     task_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -85,18 +86,19 @@ def cancel_workers(
     _run_queue(task)
     names = [_key(agent) for agent in named]
     done = {
-        key: replace(answer or ends[key], task_id=key[0] if recursive or key[0] != task.id else None)
-        for key, (_, answer) in asked.items()
+        key: replace(answer or ends[key], task_id=task_name(agent.task, task) or (task.id if recursive else None))
+        for key, (agent, answer) in asked.items()
     }
     below = [key for key, (_, answer) in asked.items() if key not in names and (answer is None or answer.cancelled)]
     return [done[key] for key in [*names, *below]]
 
 
-_Key = tuple[str, str]
+_Key = tuple[FilePath, str]
 
 
 def _key(agent: AgentDir) -> _Key:
-    return agent.task.id, agent.instance
+    """A task of another root may have the same name."""
+    return agent.task.path, agent.instance
 
 
 def _all_living(task: TaskDir, *, recursive: bool) -> list[AgentDir]:
@@ -183,7 +185,7 @@ def _await_ends(agents: Sequence[AgentDir]) -> dict[_Key, Cancelled]:
     done: dict[_Key, Cancelled] = {}
     for task in {str(agent.task.path): agent.task for agent in agents}.values():
         names = [agent.instance for agent in agents if agent.task.path == task.path]
-        done |= {(task.id, name): end for name, end in _await_in(task, names, deadline).items()}
+        done |= {(task.path, name): end for name, end in _await_in(task, names, deadline).items()}
     return done
 
 

@@ -7,18 +7,20 @@ Of all that is said and shown the deepest counts: a lie can only make a start de
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentctl.adapters import processes
-from agentctl.adapters.config import cached
+from agentctl.adapters.config import cached, root_of_tree
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller, caller
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
-from agentctl.supervision.kinship import barred_by
+from agentctl.supervision.kinship import barred_by, enlist
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tree import guarded_by
 
@@ -123,3 +125,24 @@ def refuse_if_barred(parent: AgentDir) -> None:
     above = barred_by(parent)
     if above is not None:
         raise Refused(f"{above.instance}, which is above {parent.instance}, is being cancelled: nothing new is started")
+
+
+@contextlib.contextmanager
+def queues_locked(root: TaskDir, parent: Caller | None) -> Iterator[None]:
+    """Hold the lock of a tree's queue, and that of the parent's tree, behind which a cancel looks for its children.
+
+    The order is the same for all: two workers may start something in each other's tree.
+    """
+    trees = [root] if parent is None else [root, root_of_tree(parent.task)]
+    with contextlib.ExitStack() as held:
+        for lock in sorted({os.path.realpath(tree.queue_lock) for tree in trees}):
+            held.enter_context(locked(lock))
+        yield
+
+
+def enlist_all(parent: Caller | None, children: Sequence[AgentDir]) -> None:
+    """Put the names of children down in their parent's folder, unless it is barred by now (under both locks)."""
+    if parent is not None:
+        refuse_if_barred(parent.agent)
+        for child in children:
+            enlist(parent.agent, child)

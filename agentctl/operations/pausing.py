@@ -14,7 +14,7 @@ from agentctl.operations.locating import find_agent, who
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.control import poke
 from agentctl.supervision.judging import Condition, judge
-from agentctl.supervision.kinship import descendants
+from agentctl.supervision.kinship import descendants, task_name
 
 _ANSWER_LIMIT_S = 15.0
 
@@ -41,7 +41,7 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     deadline = monotonic() + _ANSWER_LIMIT_S
     for place in {str(one.task.path): one.task for one in agents}.values():
         _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
-    names = [one.instance if one.task.path == task.path else f"{one.task.id}/{one.instance}" for one in below]
+    names = ["/".join(filter(None, (task_name(one.task, task), one.instance))) for one in below]
     return {"agentInstance": instance, "paused": paused, "withIt": names}
 
 

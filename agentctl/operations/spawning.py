@@ -27,7 +27,7 @@ from agentctl.operations.budgeting import (
     refuse_unreported,
 )
 from agentctl.operations.configuring import read_config
-from agentctl.operations.lineage import depth_in, refuse_if_barred, true_caller
+from agentctl.operations.lineage import depth_in, enlist_all, queues_locked, true_caller
 from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, who
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
@@ -45,7 +45,6 @@ from agentctl.supervision.dispatch import (
     give_orders,
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
-from agentctl.supervision.kinship import enlist, parent_of
 from agentctl.supervision.launching import start_ahead, trim_spares
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
@@ -119,7 +118,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         refuse_broken(root, limits, prepared)
         if not must_queue:
             refuse_cooling(prepared)
-        done = _admit(root, task, prepared, limits, queue=must_queue)
+        done = _admit(root, parent, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)
         raise
@@ -129,20 +128,23 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
-def _admit(root: TaskDir, task: TaskDir, prepared: list[Prepared], limits: Limits, *, queue: bool) -> Dispatched:
+def _admit(
+    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock."""
+    task = prepared[0].agent.task
     blobs = {(task.id, item.agent.instance): environment.pack(item.environ) for item in prepared}
     make_durable([item.agent.spec for item in prepared], task.agents)
     if queue:
         _keep_environments(prepared, blobs)
     before = Dispatched()
     try:
-        with locked(root.queue_lock):
+        with queues_locked(root, parent):
             if not queue:
                 before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
                 check_free(root, len(prepared))
             admit(root, limits, prepared)
-            _enlist(prepared)
+            enlist_all(parent, [item.agent for item in prepared])
             _line_up(root, task, prepared)
             done = _start(root, blobs)
     finally:
@@ -162,15 +164,6 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
                 hint=f'agentctl subtask {agent} "TITLE" makes another one',
             )
-
-
-def _enlist(prepared: list[Prepared]) -> None:
-    """Put the names of children down in their parent's folder, under the lock behind which a cancel looks for them."""
-    parent = parent_of(prepared[0].agent) if prepared[0].spec.parent else None
-    if parent is not None:
-        refuse_if_barred(parent)  # Again: it may have been cancelled since.
-        for item in prepared:
-            enlist(parent, item.agent)
 
 
 def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:

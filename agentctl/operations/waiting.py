@@ -212,7 +212,7 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
     instance = me.instance
     if recursive:
         agent = me.agent
-        return lambda one, _view: {below.instance for below in descendants(agent) if below.task.id == one.id}
+        return lambda one, _view: {below.instance for below in descendants(agent) if below.task.path == one.path}
     return lambda _task, view: set(view.descendants(instance))
 
 

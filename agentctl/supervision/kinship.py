@@ -1,7 +1,7 @@
-"""Who started whom, over all tasks: a worker's spec names its parent, the parent's folder its children.
+"""Who started whom, over all tasks and roots: a worker's spec names its parent, the parent's folder its children.
 
-The name of a child is put down under the queue's lock before anybody is told of the child, so whoever has had that lock
-since a worker was barred from starting more sees all that it started.
+The name of a child is put down under the queue's lock of its parent's tree before anybody is told of the child, so
+whoever has had that lock since a worker was barred from starting more sees all that it started.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters import config
-from agentctl.adapters.files import make_folder, read_quietly, storage_errors
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
@@ -32,11 +32,11 @@ def _parent_in(task: TaskDir, parent: object, parent_task: object) -> AgentDir |
     return task.sibling(parent_task).agent(parent) if is_name(parent_task) else None
 
 
-def task_name(parent: TaskDir, child: TaskDir) -> str | None:
-    """Return how a child's spec names the task of its parent: None for the same one."""
-    if parent.path == child.path:
+def task_name(task: TaskDir, seen_from: TaskDir) -> str | None:
+    """Return how a task is named in another one: by its id, in another root by its path; None where it is the same."""
+    if task.path == seen_from.path:
         return None
-    return parent.id if parent.path.parent == child.path.parent else str(parent.path)
+    return task.id if task.path.parent == seen_from.path.parent else str(task.path)
 
 
 def ancestors(agent: AgentDir) -> Iterator[AgentDir]:
@@ -50,30 +50,45 @@ def ancestors(agent: AgentDir) -> Iterator[AgentDir]:
 
 
 def enlist(parent: AgentDir, child: AgentDir) -> None:
-    """Put the name of a child down in its parent's folder; one of another root is not followed from there."""
-    if parent.task.path.parent != child.task.path.parent:
-        return
+    """Put the name of a child down in its parent's folder."""
     make_folder(parent.children)
-    name = f"{child.task.id}.{child.instance}"
-    with storage_errors(parent.children, "write to"):
-        os.close(os.open(parent.children / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    name, content = f"{child.task.id}.{child.instance}", b""
+    if parent.task.path.parent != child.task.path.parent:
+        folder = os.stat(child.path)  # Of two roots' children of the same name each has a file.
+        name, content = f"{name}.{folder.st_dev}-{folder.st_ino}", to_json({"path": str(child.path)})
+    write_whole(parent.children / name, content, durable=False)
 
 
 def children_of(parent: AgentDir) -> list[AgentDir]:
-    """Return the workers that one has started, in any task of its root; a name whose spec says otherwise is none."""
+    """Return the workers that one has started, in whichever root; a name whose spec says otherwise is none."""
     try:
         names = os.listdir(parent.children)
     except FileNotFoundError:
         return []
-    found = []
-    for name in sorted(names):
-        task_id, _, instance = name.partition(".")
-        if is_name(task_id) and is_name(instance):
-            child = parent.task.sibling(task_id).agent(instance)
-            above = parent_of(child)
-            if above is not None and above.path == parent.path:
-                found.append(child)
-    return found
+    named = (_child(parent, name) for name in sorted(names))
+    return [child for child in named if child is not None and _is_above(parent, child)]
+
+
+def _child(parent: AgentDir, name: str) -> AgentDir | None:
+    task_id, _, rest = name.partition(".")
+    instance, _, elsewhere = rest.partition(".")
+    if not is_name(task_id) or not is_name(instance):
+        return None
+    if not elsewhere:
+        return parent.task.sibling(task_id).agent(instance)
+    path = read_quietly(parent.children / name).get("path")
+    return AgentDir(path) if isinstance(path, str) and os.path.isabs(path) else None
+
+
+def _is_above(parent: AgentDir, child: AgentDir) -> bool:
+    """Tell whether a worker's spec names this one as its parent; a path may lead there over another link."""
+    above = parent_of(child)
+    if above is None or above.path == parent.path:
+        return above is not None
+    try:
+        return os.path.samefile(above.path, parent.path)
+    except OSError:
+        return False
 
 
 def descendants(agent: AgentDir) -> list[AgentDir]:

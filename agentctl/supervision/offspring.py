@@ -71,14 +71,16 @@ class Offspring:
                 request_end(child, request)
 
     def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
-        """Do what the task says about those that outlive their parent; return them, as `task/instance`.
+        """Do what the task says about those that outlive their parent; return them, as `task/instance`,
+        with the path of a task in another root.
 
         Args:
             rest: Sleeps for so long, or until woken.
             tell: Appends an event about the parent.
         """
         living = self.living()
-        names = [f"{child.task.id}/{child.instance}" for child in living]
+        here = self.agent.task
+        names = [f"{kinship.task_name(child.task, here) or here.id}/{child.instance}" for child in living]
         if not living or self.policy is ChildrenAtEnd.LEAVE:
             return names
         from agentctl.supervision.standby import Standby  # Only now: it brings the dispatch along.

@@ -126,15 +126,18 @@ class Place:
         return self.task.sibling(key.task_id).agent(key.instance)
 
     def below(self) -> list[AgentDir]:
-        """Return the workers that the caller has started, and those below them; a person's are all of the task."""
+        """Return the workers that the caller has started, and those below them; a person's are all of the task.
+
+        Those in another root have no name here.
+        """
         if self.me is not None:
-            return descendants(self.me.agent)
+            return [one for one in descendants(self.me.agent) if one.task.path.parent == self.task.path.parent]
         return [one.agent(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
 
     def children(self) -> list[AgentDir]:
         """Return the workers that the caller itself may wait for without naming them."""
         if self.me is not None:
-            return [one for one in descendants(self.me.agent) if _parent_of(one) == self.me.instance]
+            return [one for one in self.below() if _parent_of(one) == self.me.instance]
         return [self.task.agent(name) for name, one in read_task(self.task)[0].workers.items() if not one.parent]
 
 
