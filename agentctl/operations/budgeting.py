@@ -63,7 +63,11 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     # A command uses no model: what is used up of tokens and money does not concern it.
     of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
     fields = ["max_workers", "max_wall_seconds", *of_models]
-    why = Ledger(root).update().account().excess(limits, fields, more_workers=len(prepared))
+    account = Ledger(root).update().account()
+    # The last one may get what is left: as if they were asked for one by one.
+    asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
+    account = account._replace(reserved_usd=account.reserved_usd + asked)
+    why = account.excess(limits, fields, more_workers=len(prepared))
     if why is not None:
         raise Refused(
             f"the tree of {root.id} is at its limit: {why}",

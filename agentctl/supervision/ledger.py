@@ -41,13 +41,14 @@ class Ledger:
         return config is not None and config.root_task_id == self.root.id
 
     def agents(self) -> list[AgentDir]:
-        """Return the workers of the tree that are agents."""
-        return [
-            self.root.sibling(task_id).agent(worker.instance)
+        """Return the workers of the tree that are agents, in the order in which they were accepted."""
+        found = [
+            (worker.queued_at or "", self.root.sibling(task_id).agent(worker.instance))
             for task_id, view in self.facts.views.items()
             for worker in view.workers.values()
             if worker.driver is not None
         ]
+        return [agent for _, agent in sorted(found, key=lambda one: one[0])]
 
     def spent_by(self, agent: AgentDir) -> Spent:
         """Return what an agent has used up."""
@@ -75,9 +76,16 @@ class Ledger:
         return max(0.0, own - (self.spent_by(agent).cost_usd or 0)) if own else 0.0
 
     def reserved_by_others(self, agent: AgentDir) -> float:
-        """Return what the other live agents may still use up of budgets of their own."""
-        others = [other for other in self.agents() if other.path != agent.path and not other.has_ended]
-        return sum(map(self._reserved, others))
+        """Return what the other live agents may still use up of budgets of their own.
+
+        Two may have asked for more than there is. Who was accepted later then gets the rest: so of another that has a
+        budget of its own only those before it count, or each would have to leave it all to the other.
+        """
+        agents = self.agents()
+        paths = [other.path for other in agents]
+        if own_budget(agent) and agent.path in paths:
+            del agents[paths.index(agent.path) :]
+        return sum(self._reserved(other) for other in agents if other.path != agent.path and not other.has_ended)
 
 
 def read_spent(agent: AgentDir) -> Spent:

@@ -84,6 +84,36 @@ def test_a_worker_that_spawns_from_many_processes_gets_never_one_more(task: Task
     assert (task.agent("loop") / "stdout.log").read_text(encoding="ascii") == "8\n"
 
 
+@pytest.mark.slow
+def test_many_processes_together_reserve_no_more_money_than_there_is(task: Task) -> None:
+    set_config(task, maxCostUsd=5, maxDepth=2, maxConcurrentAgents=4)
+    attack = worker("spawns_in_a_loop", 20, "--agent", "general", "--max-budget-usd", "1", "hang")
+    run("spawn", "--name", "loop", "--", *attack)
+    wait_until(lambda: task.agent("loop").joinpath("stdout.log").read_text(encoding="ascii"), 60, what="all refusals")
+    told = run("usage", "--json").json
+    run("cancel", "--all")
+    assert len(task.order("agent.queued")) == 1 + 5
+    assert (told["reservedUsd"], told["left"]["maxCostUsd"]) == (5, 0)
+    assert task.events("agent.failed") == []
+
+
+@pytest.mark.slow
+def test_a_batch_reserves_no_more_money_than_one_by_one_could(task: Task) -> None:
+    set_config(task, maxCostUsd=2)
+    budgets = {"first": 1.5, "second": 1, "third": 1}
+    rows = [
+        {"name": name, "agent": "general", "prompt": "argv", "maxBudgetUsd": most} for name, most in budgets.items()
+    ]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    refused = run("spawn", "--batch", "-", stdin="".join(lines), check=False)
+    assert refused.code == 1
+    assert "maxCostUsd is 2: 0 are used up, 2.5 are reserved" in refused.err
+    run("spawn", "--batch", "-", stdin="".join(lines[:2]))
+    handed = [json.loads(read_result(task, name)["finalMessage"]) for name in ("first", "second")]
+    assert "--max-budget-usd=1.5" in handed[0]  # Who was accepted first has what it asked for, the other one the rest.
+    assert "--max-budget-usd=0.5" in handed[1] or "--max-budget-usd=1" in handed[1]
+
+
 def test_a_spawn_that_is_killed_on_its_way_takes_nothing_away(task: Task) -> None:
     set_config(task, maxWorkers=1)
     run("spawn", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.after-ticket"}, check=False)
