@@ -28,8 +28,8 @@ _START_S = 120
 def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
     """Return an order with our server in it, where the agent may use one and gains by it.
 
-    An agent that may only read gets none: those that it would start may write. The variables go to the server by name,
-    since some programs give a server next to nothing of their own: a sub-agent needs its keys.
+    An agent that may only read gets no server at all. The variables go to this one by name, since some programs give a
+    server next to nothing of their own: a sub-agent needs its keys.
     """
     if not (_may(order, driver) and _gains(task, order, driver)) or find_spec("mcp") is None:
         return order
