@@ -41,7 +41,7 @@ def true_caller() -> Caller | None:
 
 
 def _shown() -> Iterator[AgentDir]:
-    """Yield the workers that the processes above this one belong to, nearest first."""
+    """Yield the workers that this process may belong to: what marks it and those above it, up to the first shim."""
     if not processes.LINUX:
         return
     pid, seen = os.getpid(), set[int]()
@@ -50,9 +50,12 @@ def _shown() -> Iterator[AgentDir]:
         guarded = guarded_by(pid)
         if guarded is not None:
             yield guarded
+            return  # What is above a shim only launched it: any shim does that, for whoever is next in the queue.
         marked = _marked(pid)  # For one whose shim was killed.
         if marked is not None:
             yield marked
+            if read_quietly(marked.worker).get("pid") == pid:
+                return  # The worker's first process: above it there is its shim, or whoever took it from that.
         stat = processes.read_stat(pid)
         pid = stat.ppid if stat else 0
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.life import set_config
+from tests.life import leader_of, set_config
 from tests.shells import AGENTCTL, below, define_shells, nested, subtask_line
-from tests.steps import Task, new_task, row, spawn, statuses
+from tests.steps import Task, kill, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
 #: The short way through it is tested beside it; all of this takes long.
@@ -122,11 +123,31 @@ def test_a_loop_of_spawns_from_twenty_processes_gets_no_deeper(root: Path, tmp_p
     )
     spawn(["sh", str(attack), "20"], name="top")
     wait_until(lambda: set(statuses().values()), 55, accept=lambda found: found <= {"completed", "failed"})
-    told = run("list", "--json").json
-    assert max(one["depth"] for one in told) == 2
-    assert len(told) == 1 + 20 + 20
-    refused = sum((file.read_text()).count("Maximum subagent depth") for file in task.path.glob("agents/*/stderr.log"))
-    assert refused == 20
+    said = [line for file in task.path.glob("agents/*/stderr.log") for line in file.read_text().splitlines()]
+    errors = [line for line in said if not line.startswith("hint:")]
+    assert [line for line in errors if "Maximum subagent depth" not in line] == []
+    depths = Counter(one["depth"] for one in run("list", "--json").json)
+    assert (depths, len(errors)) == ({0: 1, 1: 20, 2: 20}, 20)
+
+
+def test_a_worker_is_no_child_of_whom_the_shim_guards_that_launched_its_own(root: Path, tmp_path: Path) -> None:
+    """A shim that is done takes the next in the queue itself, and launches a shim for each further slot."""
+    task = new_task(cap=2)
+    set_config(task, maxConcurrentAgents=2, maxDepth=2, childrenAtEnd="leave")
+    waits = {name: f"while ! [ -e {tmp_path / name} ]; do sleep 0.02; done" for name in ("first", "second")}
+    top = f"{AGENTCTL} spawn --queue --name deep -- sh -c {shlex.quote(waits['second'])}; {waits['first']}"
+    spawn(["sh", "-c", waits["second"]], name="killed")
+    spawn(["sh", "-c", top], name="top")
+    task.has("agent.queued", "deep")
+    asks = f"{AGENTCTL} spawn --queue --name child -- true"
+    spawn(["sh", "-c", f"{asks}; {waits['second']}"], "--queue", name="other")
+    kill(task.shim_of("killed"), leader_of(task, "killed").pid)  # Nobody sees its slot before top ends.
+    (tmp_path / "first").touch()
+    task.has("agent.queued", "child")
+    (tmp_path / "second").touch()
+    task.ended("top", "deep", "other", "child")
+    told = {one["agentInstance"]: (one["parent"], one["depth"]) for one in run("list", "--json").json}
+    assert (told["deep"], told["child"]) == (("top", 1), ("other", 1))
 
 
 # -- questions and looking ---------------------------------------------------------------------------------------------
