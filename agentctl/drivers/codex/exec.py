@@ -52,7 +52,7 @@ def ready(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
     for field, key in _CANNOT.items():
         if getattr(order, field):
             raise Refused(f"`codex exec` cannot honour {key}", hint=_NEWER)
-    answers = _answers(order.permissions)
+    answers = _answers(order.permissions) | ({"deny"} if order.denied_above else set())
     is_told = len(answers) == 1 and "ask" not in answers
     if not is_told and not (order.read_only and "deny" not in answers):
         raise Refused(
