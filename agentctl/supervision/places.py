@@ -46,9 +46,14 @@ class Place(NamedTuple):
         os.close(self.fd)
 
 
-def names_worker(data: bytes, task_id: str, instance: str) -> bool:
-    """Tell whether the file of a place names this worker, by how `Place.occupy` begins it: no JSON is parsed."""
-    return data.startswith(f'{{"taskId": "{task_id}", "instance": "{instance}",'.encode())
+def head_for(task_id: str, instance: str) -> bytes:
+    """Return how the file of a place begins that names this worker, as `Place.occupy` writes it."""
+    return f'{{"taskId": "{task_id}", "instance": "{instance}"'.encode()
+
+
+def head_of(data: bytes) -> bytes:
+    """Return the beginning of a place's file that `head_for` tells: no JSON is parsed."""
+    return data[: data.find(b', "shim"')]
 
 
 def read_occupant(path: FilePath) -> Occupant | None:

@@ -14,7 +14,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import version_of
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.places import Occupant, Place, names_worker
+from agentctl.supervision.places import Occupant, Place, head_for, head_of
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 
 #: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
@@ -55,8 +55,9 @@ class Succession:
             return None
         if some_wait(names) or not all(map(str.isdigit, slots)):
             return None  # A dependency may be met now; a guest gets a free slot before the queue does.
+        taken = {head_of(data) for data in occupants}
         for ticket in filter(None, map(parse_ticket, names)):
-            if any(names_worker(data, ticket.task_id, ticket.instance) for data in occupants):
+            if head_for(ticket.task_id, ticket.instance) in taken:
                 continue  # Its shim is on the way.
             agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
             is_plain = agent.path.exists() and not agent.worker.exists()
