@@ -19,9 +19,10 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post
 from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.twins import await_place
 from agentctl.shim.wakeups import Wakeups
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, receive
+from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, channel_at, receive_order
 from agentctl.supervision.places import Place
 from agentctl.supervision.succession import Succession
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names
@@ -38,13 +39,16 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 def main() -> None:
     """Guard the ordered worker, then those that wait; exit when there is none or the place is gone."""
     _become_alone()
-    received = receive(ORDER_FD)
-    if received is None:
+    given = await_place(channel_at(ORDER_FD))
+    order = receive_order(given[0]) if given else None
+    if given is None or order is None:
         return
-    place, head, blob = received
+    given[0].close()
+    _adopt_orphans()
+    head, blob = order
     failpoints.arm(head["failpoint"])
     try:
-        _Shim(Place(place), head, blob).run()
+        _Shim(Place(given[1]), head, blob).run()
     except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
         import traceback  # Only now: it brings the tokenizer and more along.
 
@@ -54,16 +58,20 @@ def main() -> None:
 
 
 def _become_alone() -> None:
-    """Drop what was inherited: descriptors of strangers, the working folder; adopt all orphans below from now on."""
+    """Drop what was inherited: descriptors of strangers, the working folder."""
     os.closerange(ANSWER_FD + 1, 1 << 16)
     for fd in (ORDER_FD, ANSWER_FD):
         os.set_inheritable(fd, False)
     os.chdir("/")
     os.umask(0o077)
     if processes.LINUX:
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        libc.prctl(_PR_SET_NAME, b"agentctl-shim", 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, b"agentctl-shim", 0, 0, 0)
+
+
+def _adopt_orphans() -> None:
+    """Be who adopts all orphans below from now on; no twin of this shim is below it."""
+    if processes.LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class _Shim:

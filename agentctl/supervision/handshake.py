@@ -1,16 +1,19 @@
 """How a launcher and a shim talk: the descriptors of a shim, and both sides of the order.
 
-3 is a socket by which the place comes (a byte, with the descriptor beside it), then the order (one line of JSON, then
-the worker's environment, end of file); 4 takes the answer (one line: started, or the error). End of file before a
-whole order means that the launcher died or has no work, and nothing is started.
+3 is a socket by which descriptors come, each message of them with one byte: two for a twin of the shim, its own 3 and
+4, as often as one is wanted; then one, the place. Behind it comes the order (one line of JSON, then the worker's
+environment, end of file). 4 takes the answer (one line: started, or the error). End of file before a whole order means
+that the launcher died or has no work, and nothing is started.
 """
 
 from __future__ import annotations
 
 import _socket
 import array
+import contextlib
 import json
 import os
+from collections.abc import Sequence
 
 from agentctl.lean import Any
 
@@ -18,10 +21,12 @@ ORDER_FD, ANSWER_FD = 3, 4
 
 #: `socket` itself costs a shim 5 ms and 1 MB: what it adds is not wanted here.
 Channel = _socket.socket
-_HERE = b"p"
-_FD = array.array("i")
+_HERE = b"h"
+_MOST_FDS = 2
 # Linux sets it with the receipt, so that no fork in between inherits the place.
 _RECEIVE_FLAGS = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+#: A shim gets ready in 40 ms; one that somebody has stopped must not keep its launcher.
+_TWIN_LIMIT_S = 5.0
 
 
 def channel() -> tuple[Channel, Channel]:
@@ -30,13 +35,18 @@ def channel() -> tuple[Channel, Channel]:
     return ours, theirs
 
 
-def send_place(to: Channel, fd: int) -> None:
-    """Give a place away: its lock is held by what is under way, and free again if nobody receives it (unix(7)).
+def channel_at(fd: int) -> Channel:
+    """Return the channel that a descriptor is an end of."""
+    return _socket.socket(fileno=fd)
+
+
+def send_fds(to: Channel, *fds: int) -> None:
+    """Give descriptors away; a lock of theirs is held by what is under way, and free if nobody receives it (unix(7)).
 
     Raises:
         OSError: The shim is gone.
     """
-    to.sendmsg([_HERE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]).tobytes())])
+    to.sendmsg([_HERE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds).tobytes())])
 
 
 def send_order(to: Channel, head: dict[str, Any], blob: bytes) -> None:
@@ -49,27 +59,44 @@ def send_order(to: Channel, head: dict[str, Any], blob: bytes) -> None:
     to.shutdown(_socket.SHUT_WR)  # Whoever else has this end by a fork keeps no shim waiting.
 
 
-def receive(fd: int) -> tuple[int, dict[str, Any], bytes] | None:
-    """Return the place, the order and the environment; None where the launcher was gone before it was done."""
-    source = _socket.socket(fileno=fd)
+def twin_at(source: Channel) -> int:
+    """Return the pid of the twin at the other end.
+
+    Raises:
+        OSError: It is gone, or says nothing.
+    """
+    source.settimeout(_TWIN_LIMIT_S)
+    told = source.recv(32)
+    source.settimeout(None)
+    if not told.endswith(b"\n"):
+        raise ConnectionResetError("a shim was gone before it was there")
+    return int(told)
+
+
+def tell_pid(to: Channel) -> None:
+    """Tell the launcher who is here."""
+    with contextlib.suppress(OSError):  # It is gone: the end of file comes next.
+        to.sendall(b"%d\n" % os.getpid())
+
+
+def receive_fds(source: Channel) -> Sequence[int]:
+    """Return the descriptors of the next message; none where the launcher is gone."""
+    with contextlib.suppress(ConnectionError):
+        _, rights, _, _ = source.recvmsg(len(_HERE), _socket.CMSG_SPACE(_MOST_FDS * 4), _RECEIVE_FLAGS)
+        for level, kind, data in rights:
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                fds = array.array("i", data)
+                for fd in fds:
+                    os.set_inheritable(fd, False)
+                return fds
+    return ()
+
+
+def receive_order(source: Channel) -> tuple[dict[str, Any], bytes] | None:
+    """Return the order and the environment; None where the launcher was gone before it was done."""
     try:
-        place = _receive_place(source)
-        if place is None:
-            return None
         data = b"".join(iter(lambda: source.recv(1 << 16), b""))
     except ConnectionError:
         return None
-    finally:
-        source.close()
     head, mark, blob = data.partition(b"\n")
-    return (place, json.loads(head), blob) if mark else None
-
-
-def _receive_place(source: Channel) -> int | None:
-    _, rights, _, _ = source.recvmsg(len(_HERE), _socket.CMSG_SPACE(_FD.itemsize), _RECEIVE_FLAGS)
-    for level, kind, data in rights:
-        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-            place = array.array("i", data)[0]
-            os.set_inheritable(place, False)
-            return place
-    return None
+    return (json.loads(head), blob) if mark else None

@@ -18,7 +18,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
-from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_order, send_place
+from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.tickets import Ticket
 from agentctl.supervision.tree import SHIM_SCRIPT
@@ -30,7 +30,8 @@ _SPARE_FD = 10
 class Shim(NamedTuple):
     """A shim that was started and has no place yet."""
 
-    identity: processes.Identity
+    #: None of a twin, which another one has forked and which tells its pid itself.
+    identity: processes.Identity | None
     orders: Channel
     answer_fd: int
 
@@ -55,7 +56,7 @@ def start_ahead(root: TaskDir, count: int) -> None:
     ready = _spares.setdefault(root.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
         while len(ready) < count:
-            ready.append(_start(root))
+            ready.append(_twin_of(ready[0]) if ready and ready[0].identity else _start(root))
 
 
 def keep_spares(root: TaskDir, count: int) -> None:
@@ -102,14 +103,31 @@ def _settled(root: TaskDir, ticket: Ticket, place: Place) -> Shim:
         spare = _take_spare(root)
         shim = spare or _start(root)
         try:
-            place.occupy(Occupant(ticket.task_id, ticket.instance, shim.identity))
-            send_place(shim.orders, place.fd)
+            identity = shim.identity or _identity_of(twin_at(shim.orders))
+            place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
+            send_fds(shim.orders, place.fd)
         except OSError:
             _dismiss(shim)
             if spare is None:
                 raise
         else:
             return shim
+
+
+def _twin_of(shim: Shim) -> Shim:
+    """Return a twin of a shim that waits for a place; it is forked as soon as that one is ready."""
+    ours, theirs = channel()
+    answer_read, answer_write = os.pipe()
+    try:
+        send_fds(shim.orders, theirs.fileno(), answer_write)
+    except BaseException:
+        ours.close()
+        os.close(answer_read)
+        raise
+    finally:
+        theirs.close()
+        os.close(answer_write)
+    return Shim(None, ours, answer_read)
 
 
 def _start(root: TaskDir) -> Shim:
@@ -146,11 +164,12 @@ def _identity_of(pid: int) -> processes.Identity:
 
 
 def _dismiss(shim: Shim) -> None:
-    """End a shim that has nothing to guard."""
+    """End a shim that has nothing to guard: at the end of its channel, and at once if it is a child of this process."""
     shim.orders.close()
     os.close(shim.answer_fd)
-    processes.send(shim.identity, signal.SIGKILL)
-    _collect(shim.identity, 0)
+    if shim.identity is not None:
+        processes.send(shim.identity, signal.SIGKILL)
+        _collect(shim.identity, 0)
 
 
 def _reap() -> None:

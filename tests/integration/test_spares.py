@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import agentctl
 from agentctl.adapters.config import root_of_tree
 from agentctl.supervision.launching import keep_spares
 from tests.life import state_of
-from tests.steps import new_task, spawn_batch
+from tests.steps import Task, held, new_task, spawn_batch
 from tests.support import run, start_argv, wait_until
 
 
@@ -39,18 +40,17 @@ def test_a_batch_leaves_no_shim_that_it_started_ahead(root: Path) -> None:
     task.ended("a", "b")
     refused = run("spawn", "--batch", "-", stdin='{"argv": ["true"]}\n{"argv": ["no-such-program"]}\n', check=False)
     assert refused.code == 2, refused
-    wait_until(
-        lambda: [p.pid for p in psutil.process_iter() if _names(p, task.path)],
-        accept=lambda left: not left,
-        what="the shims to end",
-    )
+    wait_until(lambda: shims_of(task), accept=lambda left: not left, what="the shims to end")
 
 
-def _names(process: psutil.Process, folder: Path) -> bool:
-    try:
-        return str(folder) in process.cmdline()
-    except psutil.Error:
-        return False
+def shims_of(task: Task) -> list[int]:
+    """Return the shims of a task, whoever started them."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(task.path) in process.cmdline():
+                found.append(process.pid)
+    return found
 
 
 def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:
@@ -82,11 +82,10 @@ def test_a_program_that_is_killed_takes_its_spare_shim_along(root: Path, tmp_pat
     program = start_argv([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
-    spares = psutil.Process(program.pid).children()
-    assert len(spares) == 2
+    wait_until(lambda: shims_of(task), accept=lambda ready: len(ready) == 2, what="two shims")
     program.kill()
     program.wait()
-    wait_until(lambda: [p for p in psutil.process_iter() if _names(p, task.path)], accept=lambda left: not left)
+    wait_until(lambda: shims_of(task), accept=lambda left: not left, what="the shims to end")
 
 
 def test_a_program_that_starts_many_workers_collects_their_shims(root: Path) -> None:
@@ -102,9 +101,33 @@ def test_a_program_that_starts_many_workers_collects_their_shims(root: Path) -> 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_spares_are_kept_in_the_number_that_was_asked_for(root: Path, count: int) -> None:
-    tree = root_of_tree(agentctl.Task.find(new_task().path.name).folder)
+    task = new_task()
+    tree = root_of_tree(agentctl.Task.find(task.path.name).folder)
     keep_spares(tree, 2)
     keep_spares(tree, count)
-    assert len(shims_of_mine()) == count
+    wait_until(lambda: shims_of(task), accept=lambda ready: len(ready) == count, what="as many shims")
     keep_spares(tree, 0)
-    assert shims_of_mine() == []
+    wait_until(lambda: shims_of(task), accept=lambda left: not left, what="the shims to end")
+
+
+def test_a_twin_serves_and_is_no_child_of_the_shim_that_forked_it(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    spawn_batch([held(tmp_path / name, name) for name in "abc"])
+    shims = {task.shim_of(name) for name in "abc"}
+    assert len(shims) == 3
+    assert not [one for one in shims if psutil.Process(one).ppid() in shims]
+    for name in "cab":
+        (tmp_path / name).touch()
+    task.ended("a", "b", "c")
+
+
+def test_twins_of_a_shim_that_was_killed_are_replaced(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=3)
+    tree = root_of_tree(agentctl.Task.find(task.path.name).folder)
+    keep_spares(tree, 3)
+    for pid in wait_until(lambda: shims_of(task), accept=lambda ready: len(ready) == 3, what="three shims"):
+        os.kill(pid, signal.SIGKILL)
+    started = agentctl.Task.find(task.path.name).spawn_many([{"argv": ["true"]} for _ in range(3)])
+    assert [one.status for one in started] == ["running"] * 3
+    keep_spares(tree, 0)
+    task.ended(*[one.agent_instance for one in started])
