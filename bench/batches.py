@@ -53,7 +53,5 @@ def _measure_own(ground: Ground, below: Path) -> list[float]:
     waited = ground.agentctl(task, "wait-all", "--json")
     ends = json.loads(waited.out)
     assert len(ends) == JOBS, f"{len(ends)} of {JOBS} workers ended"
-    # Removed with everything else: ext4 steps over every inode that was freed a moment ago (fs/ext4/ialloc.c,
-    # recently_deleted), so the next round would pay for the end of this one.
-    ground.settle(task)
+    ground.drop(task)
     return [spawned.ms + waited.ms, spawned.ms]

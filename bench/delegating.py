@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -51,6 +50,4 @@ def _measure(ground: Ground, how: str, count: int, seconds: float) -> float:
     folder = ground.folder()
     own = {"AGENTCTL_ROOT": str(folder / ".agentctl"), "PYTHONPATH": str(REPOSITORY)}
     argv = [sys.executable, str(_PROGRAM), how, str(count), str(_CAP), str(seconds)]
-    ms = float(ground.timed(argv, cwd=folder, env=own).out)
-    shutil.rmtree(folder)
-    return ms
+    return float(ground.timed(argv, cwd=folder, env=own).out)

@@ -110,14 +110,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
             return [reused[index] for index in sorted(reused)]
         must_queue = queue or any(item.spec.after for item in prepared)
         limits = limits_of_tree(root, task, config)
-        if parent is not None:
-            from agentctl.operations.inheriting import refuse_freer  # Most starts are a person's.
-
-            refuse_freer(parent, prepared)
-        refuse_unreported(limits, prepared)
-        refuse_broken(root, limits, prepared)
-        if not must_queue:
-            refuse_cooling(prepared)
+        _check_prepared(root, parent, prepared, limits, queue=must_queue)
         done = _admit(root, parent, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)
@@ -126,6 +119,20 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         trim_spares(root)
     fresh = iter(_outcomes(task, root, prepared, done))
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+
+
+def _check_prepared(
+    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+) -> None:
+    """Refuse what the parent, the tree's limits or an account do not let start now."""
+    if parent is not None:
+        from agentctl.operations.inheriting import refuse_freer  # Most starts are a person's.
+
+        refuse_freer(parent, prepared)
+    refuse_unreported(limits, prepared)
+    refuse_broken(root, limits, prepared)
+    if not queue:
+        refuse_cooling(prepared)
 
 
 def _admit(

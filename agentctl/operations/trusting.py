@@ -11,6 +11,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.errors import NotFound, Refused
 from agentctl.operations.agents import Agent, all_agents
 from agentctl.operations.lineage import true_caller
+from agentctl.operations.locating import caller
 
 
 def list_trust(root: Root | None) -> tuple[list[dict[str, Any]], list[str]]:
@@ -51,7 +52,7 @@ def revoke_files(files: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _refuse_workers() -> None:
-    found = true_caller()
+    found = true_caller() or caller()  # Also one that was lost: its environment is what tells of it.
     if found is not None:
         raise Refused(f"{found.instance} is a worker: whom to trust is for a person to say", hint="ask for it")
 
