@@ -16,7 +16,10 @@ def measure_batch(ground: Ground, rounds: Rounds) -> Found:
     """Measure on disk, and in memory where there is any."""
     found = Found(
         missing=[f"4: {rival.name}: not found" for rival in (PARALLEL, *OTHERS) if not rival.is_installed],
-        notes=[f"4: medians of {rounds.batches} rounds (--full: 15); the task and daemons are there before"],
+        notes=[
+            f"4: medians of {rounds.batches} rounds (--full: 15); the task and daemons are there before",
+            "4: ext4 steps over what was deleted in the last minutes: after `make test` it takes twice as long",
+        ],
     )
     rivals = [rival for rival in (PARALLEL, *OTHERS) if rival.is_installed]
     places = {"on disk": ground.disk}
