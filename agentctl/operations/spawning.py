@@ -39,13 +39,12 @@ from agentctl.supervision.dispatch import (
     answers,
     carry_out,
     check_free,
-    count_free,
     dispatch,
     dispatch_locked,
     give_orders,
+    shims_ahead,
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
-from agentctl.supervision.launching import start_ahead, trim_spares
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     forget_environment,
@@ -58,8 +57,6 @@ from agentctl.supervision.tickets import (
 )
 
 _COMMAND_SHOWN = 200
-#: So many shims of a batch get ready while its workers are put on disk.
-_MOST_AHEAD = 16
 
 
 def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> TaskDir:
@@ -97,26 +94,23 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     prepared: list[Prepared] = []
     around = Surroundings(task)
     try:
-        if len(requests) > 1:
-            start_ahead(root, count_free(root, min(len(requests), _MOST_AHEAD)))
-        for index, request in enumerate(requests):
-            with told_by_line(request):
-                found = prepare(task, request, config.limits, parent, depth, around)
-            if isinstance(found, Prepared):
-                prepared.append(found)
-            else:
-                reused[index] = found
-        if not prepared:
-            return [reused[index] for index in sorted(reused)]
-        must_queue = queue or any(item.spec.after for item in prepared)
-        limits = limits_of_tree(root, task, config)
-        _check_prepared(root, parent, prepared, limits, queue=must_queue)
-        done = _admit(root, parent, prepared, limits, queue=must_queue)
+        with shims_ahead(root, len(requests)):
+            for index, request in enumerate(requests):
+                with told_by_line(request):
+                    found = prepare(task, request, config.limits, parent, depth, around)
+                if isinstance(found, Prepared):
+                    prepared.append(found)
+                else:
+                    reused[index] = found
+            if not prepared:
+                return [reused[index] for index in sorted(reused)]
+            must_queue = queue or any(item.spec.after for item in prepared)
+            limits = limits_of_tree(root, task, config)
+            _check_prepared(root, parent, prepared, limits, queue=must_queue)
+            done = _admit(root, parent, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)
         raise
-    finally:
-        trim_spares(root)
     fresh = iter(_outcomes(task, root, prepared, done))
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 

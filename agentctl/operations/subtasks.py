@@ -27,6 +27,7 @@ from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
 from agentctl.operations.subtaskends import SubtaskEnd, answer_of
 from agentctl.operations.waiting import wait_all
+from agentctl.supervision.dispatch import shims_ahead
 from agentctl.supervision.kinship import leaves_children
 from agentctl.supervision.spec import read_spec
 
@@ -108,6 +109,13 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     _check_depth(parent, caller)
     agent = find_agent_spec(parent.root, request.agent).name
     artifacts = find_artifacts(parent.root, request.artifacts)
+    with shims_ahead(root_of_tree(parent), 1):
+        return _begin(parent, request, agent, artifacts, caller)
+
+
+def _begin(
+    parent: TaskDir, request: SubtaskRequest, agent: str, artifacts: Sequence[str], caller: Caller | None
+) -> Subtask:
     child = _make_task(parent, request, agent, caller)
     try:
         _tell_parent(parent, child, request.title, agent, caller)

@@ -5,8 +5,9 @@ It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `sh
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from agentctl.adapters import processes
@@ -15,13 +16,21 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import NoFreeSlot
+from agentctl.errors import AgentctlError, NoFreeSlot
 from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.idleplaces import count_idle, idle_place
 from agentctl.supervision.kinship import ancestors
-from agentctl.supervision.launching import Launch, await_answer, hand_over, launch, replace_spares
+from agentctl.supervision.launching import (
+    Launch,
+    await_answer,
+    hand_over,
+    launch,
+    replace_spares,
+    start_ahead,
+    trim_spares,
+)
 from agentctl.supervision.places import Occupant, Place
 from agentctl.supervision.slots import (
     describe_taken,
@@ -33,6 +42,9 @@ from agentctl.supervision.slots import (
     survey,
 )
 from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, forget_environment, read_queue
+
+#: So many shims get ready ahead of a batch: each takes three descriptors.
+_MOST_AHEAD = 16
 
 Blobs = Mapping[tuple[str, str], bytes]
 
@@ -143,8 +155,18 @@ def _give_place(root: TaskDir, ticket: Ticket, place: Place, shim: processes.Ide
         done.launches.append(launch(root, ticket, place))
 
 
-def count_free(root: TaskDir, wanted: int) -> int:
-    """Return how many slots are free now, up to `wanted`."""
+@contextlib.contextmanager
+def shims_ahead(root: TaskDir, wanted: int) -> Iterator[None]:
+    """Let shims get ready, as many as are wanted and slots are free, while the workers for them are put on disk."""
+    with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
+        start_ahead(root, _count_free(root, min(wanted, _MOST_AHEAD)))
+    try:
+        yield
+    finally:
+        trim_spares(root)
+
+
+def _count_free(root: TaskDir, wanted: int) -> int:
     with locked(root.queue_lock):
         found = survey(root, known_limits(root).max_concurrent_agents, wanted)
         try:
