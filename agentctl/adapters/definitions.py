@@ -11,7 +11,6 @@ import json
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -208,6 +207,8 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def _read_codex(path: Path, data: bytes) -> AgentSpec:
+    import tomllib  # 5 ms, for who has such files.
+
     text = _text(path, data)
     try:
         return codex_spec(tomllib.loads(text), path.stem, "", str(path))

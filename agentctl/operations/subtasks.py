@@ -107,15 +107,13 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
         raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
     caller = _caller_in(parent)
     _check_depth(parent, caller)
+    with shims_ahead(root_of_tree(parent), 1):
+        return _begin(parent, request, caller)
+
+
+def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> Subtask:
     agent = find_agent_spec(parent.root, request.agent).name
     artifacts = find_artifacts(parent.root, request.artifacts)
-    with shims_ahead(root_of_tree(parent), 1):
-        return _begin(parent, request, agent, artifacts, caller)
-
-
-def _begin(
-    parent: TaskDir, request: SubtaskRequest, agent: str, artifacts: Sequence[str], caller: Caller | None
-) -> Subtask:
     child = _make_task(parent, request, agent, caller)
     try:
         _tell_parent(parent, child, request.title, agent, caller)

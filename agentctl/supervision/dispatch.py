@@ -167,7 +167,7 @@ def shims_ahead(root: TaskDir, wanted: int) -> Iterator[None]:
 
 
 def _count_free(root: TaskDir, wanted: int) -> int:
-    with locked(root.queue_lock):
+    with locked(root.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
         found = survey(root, known_limits(root).max_concurrent_agents, wanted)
         try:
             return len(found.free)
