@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,8 +13,10 @@ from agentctl.cli.render import note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.operations.locating import find_task
-from agentctl.operations.subtaskends import SUCCESS, SubtaskEnd, refusal
 from agentctl.operations.subtasks import Subtask, SubtaskRequest, await_subtask, begin_subtask, end_with_caller
+
+if TYPE_CHECKING:
+    from agentctl.operations.subtaskends import SubtaskEnd
 
 app = module()
 
@@ -78,6 +80,8 @@ def subtask(
         begun = begin_subtask(find_task(task, root=root, force=force), request)
     except AgentctlError as error:
         if json:
+            from agentctl.operations.subtaskends import refusal
+
             out_json(refusal(error).to_json())
         raise
     return _tell_begun(begun, json=json) if no_wait else _stay(begun, wait_seconds, json=json)
@@ -113,6 +117,8 @@ def _answer(end: SubtaskEnd, *, json: bool) -> int:
         _tell(end)
     if end.status is None:
         return ExitCode.TIMED_OUT
+    from agentctl.operations.subtaskends import SUCCESS
+
     return ExitCode.DONE if end.status == SUCCESS else ExitCode.UNSUCCESSFUL
 
 

@@ -72,8 +72,12 @@ def gather(
     """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     others = [] if broken is None else [broken]
-    is_deep = any(key.task_id != task.id for key in keys)
-    with Vigils(task, recursive=is_deep) as vigils, contextlib.closing(Loan(vigils.top)) as loan:
+    # Only those: a task that has had a thousand sub-tasks is not looked at whole for one.
+    below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
+    with (
+        Vigils(task, others=[one for one in below if one.exists]) as vigils,
+        contextlib.closing(Loan(vigils.top)) as loan,
+    ):
         stop = Stop(vigils.watch)
         while True:
             seen = _look(vigils, keys)

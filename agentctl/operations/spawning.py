@@ -45,6 +45,7 @@ from agentctl.supervision.dispatch import (
     shims_ahead,
 )
 from agentctl.supervision.endings import Ending, decide, is_over, publish
+from agentctl.supervision.launching import replace_spares
 from agentctl.supervision.tickets import (
     NO_ENVIRONMENT,
     forget_environment,
@@ -112,6 +113,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         _take_back(task, prepared)
         raise
     fresh = iter(_outcomes(task, root, prepared, done))
+    replace_spares(root)  # The workers are at work by now, and nobody waits for it.
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 

@@ -55,6 +55,11 @@ def refusal(error: AgentctlError) -> SubtaskEnd:
     return SubtaskEnd(task_id=None, agent_id=None, status=ERROR, failure_reason=error.message)
 
 
+def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
+    """Return the answer of a sub-task that a call does not wait for any longer."""
+    return SubtaskEnd(task_id=task_id, agent_id=agent_id, status=None, stopped=why)
+
+
 def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
     decision, declared = read_quietly(worker.exit), read_quietly(worker.result)

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
@@ -18,29 +18,18 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.operations.agents import find_agent_spec
-from agentctl.operations.cancelling import cancel_workers
 from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_limit, refuse_if_barred, true_caller
 from agentctl.operations.locating import Caller
 from agentctl.operations.references import find_artifacts
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
-from agentctl.operations.subtaskends import SubtaskEnd, answer_of
-from agentctl.operations.waiting import wait_all
 from agentctl.supervision.dispatch import shims_ahead
 from agentctl.supervision.kinship import leaves_children
 from agentctl.supervision.spec import read_spec
 
-__all__ = [
-    "Subtask",
-    "SubtaskEnd",
-    "SubtaskRequest",
-    "await_subtask",
-    "begin_subtask",
-    "end_of",
-    "find_subtask",
-    "run_subtask",
-]
+if TYPE_CHECKING:
+    from agentctl.operations.subtaskends import SubtaskEnd
 
 USER = "user"
 #: Limits of each worker: a sub-task takes them over. Those of the whole tree are its root's alone.
@@ -231,14 +220,18 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEn
     Args:
         wait_s: After so long the answer is that it still runs.
     """
+    # The child is at work while these are loaded.
+    from agentctl.operations.subtaskends import still_running
+    from agentctl.operations.waiting import wait_all
+
     instance = subtask.spawned.agent_instance
     try:
         wait_all(subtask.task, [instance], timeout_s=wait_s)
     except WaitTimedOut:
-        return _still(subtask, "timeout")
+        return still_running(subtask.task.id, subtask.agent_id, "timeout")
     except WaitStopped as stop:
         end = end_with_caller(subtask) if stop.stopped == "cancelled" else None
-        return end or _still(subtask, stop.stopped)
+        return end or still_running(subtask.task.id, subtask.agent_id, stop.stopped)
     return end_of(subtask)
 
 
@@ -247,14 +240,14 @@ def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     caller = true_caller()
     if caller is None or not caller.agent.cancel.exists() or leaves_children(caller.agent):
         return None
+    from agentctl.operations.cancelling import cancel_workers
+
     cancel_workers(subtask.task, [subtask.spawned.agent_instance])
     return end_of(subtask) if subtask.worker.has_ended else None
 
 
 def end_of(subtask: Subtask) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
+    from agentctl.operations.subtaskends import answer_of
+
     return answer_of(subtask.worker, subtask.agent_id)
-
-
-def _still(subtask: Subtask, why: str) -> SubtaskEnd:
-    return SubtaskEnd(task_id=subtask.task.id, agent_id=subtask.agent_id, status=None, stopped=why)

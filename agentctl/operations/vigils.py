@@ -17,12 +17,13 @@ class Vigils:
 
     Args:
         recursive: Watch the sub-tasks too, and theirs.
+        others: Some tasks of the same tree that are watched too, whatever else there is.
     """
 
-    def __init__(self, task: TaskDir, *, recursive: bool = False) -> None:
+    def __init__(self, task: TaskDir, *, recursive: bool = False, others: Iterable[TaskDir] = ()) -> None:
         self.watch = Watch()
         self.top = Vigil(task, self.watch)
-        self._all = {task.id: self.top}
+        self._all = {task.id: self.top} | {other.id: Vigil(other, self.watch) for other in others}
         self._is_recursive = recursive
 
     def update(self) -> list[tuple[Vigil, TaskView]]:
@@ -30,7 +31,7 @@ class Vigils:
         return [(vigil, vigil.view) for vigil in self._updated()]
 
     def _updated(self) -> Iterator[Vigil]:
-        found = [self.top]
+        found = [self.top] if self._is_recursive else list(self._all.values())
         for vigil in found:
             view = vigil.update()
             yield vigil

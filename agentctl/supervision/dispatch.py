@@ -86,6 +86,7 @@ def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folde
         os.close(launched.answer_fd)
     for ticket in done.removed:
         mark_stale(root.sibling(ticket.task_id))
+    replace_spares(root)
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
@@ -95,7 +96,6 @@ def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, fol
         for launched in done.launches:
             key = (launched.ticket.task_id, launched.ticket.instance)
             hand_over(launched, root, (given or {}).get(key), str(folder))
-        replace_spares(root)
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
