@@ -53,6 +53,7 @@ def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: T
     assert ends("b")["result"]["finalMessage"] == "allowed"
 
 
+@pytest.mark.slow
 def test_a_task_that_came_with_a_clone_allows_nothing(task: Task) -> None:
     """Whoever committed it has another key than this person."""
     (task.path / "origin").write_text("0" * 64, encoding="ascii")

@@ -14,6 +14,7 @@ from tests.steps import new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, environment, run, start, wait_until, worker
 
 
+@pytest.mark.slow
 def test_every_ending_is_told_by_its_name(root: Path) -> None:
     task = new_task(grace=0.1)
     ways = {
@@ -47,6 +48,7 @@ def test_every_ending_is_told_by_its_name(root: Path) -> None:
     assert statuses()["good"] == "completed"
 
 
+@pytest.mark.slow
 def test_too_much_output_stops_the_worker_and_keeps_the_log(root: Path) -> None:
     task = new_task()
     set_config(task, maxOutputBytes=300_000, graceSeconds=0.2)

@@ -59,6 +59,7 @@ def test_a_stranger_gets_no_lent_slot_whatever_its_priority(root: Path, tmp_path
     assert started(task) == ["top", "one", "two", "stranger"]
 
 
+@pytest.mark.slow
 def test_the_loan_ends_with_a_killed_wait(root: Path, tmp_path: Path) -> None:
     """The one stated exception: the guest that is at work goes on beside its lender. Nobody new joins them."""
     task = new_task(cap=1)
@@ -145,6 +146,7 @@ def test_a_wait_with_a_time_limit_takes_the_slot_back(root: Path, tmp_path: Path
     task.ended("top", "two")
 
 
+@pytest.mark.slow
 def test_a_grandchild_is_a_guest_of_the_guest(root: Path, tmp_path: Path) -> None:
     """At a cap of one, three levels deep: cancelling the middle one gives its place back to the top's child."""
     task = new_task(cap=1, depth=2)

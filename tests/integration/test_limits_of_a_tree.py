@@ -207,7 +207,7 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
         "agentctl new Other --id other >/dev/null; agentctl spawn --task other -- true; agentctl spawn --root x -- true"
     )
     run("spawn", "--name", "a", "--shell", f"PATH={Path(sys.executable).parent}:$PATH; {line}")
-    run("wait", "a", check=False)
+    run("wait", "a", "--task", "t1", check=False)  # What `new` made is the current one.
     said = (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
     assert "is held to the limits of t1" in said
     assert run("list", "--task", "other", "--json").json == []

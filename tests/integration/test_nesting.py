@@ -44,6 +44,7 @@ def test_no_depth_at_all_can_be_asked_for(root: Path) -> None:
     assert statuses() == {"a": "failed"}
 
 
+@pytest.mark.slow
 def test_five_levels_finish_at_a_cap_of_one(root: Path) -> None:
     task = new_task(cap=1, depth=5)
     spawn(worker("nests", 5, 1), name="top")
@@ -67,6 +68,7 @@ def test_two_parents_that_wait_at_a_cap_of_two_both_finish(root: Path, tmp_path:
     assert most_at_once(notes) <= 2, "each parent lends its slot to one child at a time"
 
 
+@pytest.mark.slow
 def test_children_in_turn_at_a_cap_of_one_never_overlap(root: Path, tmp_path: Path) -> None:
     new_task(cap=1)
     notes = tmp_path / "notes"

@@ -14,6 +14,7 @@ from tests.steps import new_task, row, spawn
 from tests.support import run, wait_until, worker
 
 
+@pytest.mark.slow
 def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_path: Path) -> None:
     """Also those of the tree that have left the group, the session and their parent."""
     task = new_task()

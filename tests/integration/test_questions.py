@@ -224,6 +224,7 @@ def test_a_worker_killed_while_it_asks_asks_no_more(root: Path) -> None:
     assert respond("a", "yes", check=False).code == 1
 
 
+@pytest.mark.slow
 def test_the_time_limit_stands_still_while_a_worker_is_blocked(root: Path) -> None:
     task = new_task()
     limit_s = 4.0  # a busy machine needs time to ask within it

@@ -98,6 +98,7 @@ def test_a_shim_killed_between_two_workers_harms_neither(root: Path, tmp_path: P
     assert len(task.events("agent.started", of="b")) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_whose_environment_is_gone_waits_for_resume_queue(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn_batch([held(tmp_path / "gate", "a")])

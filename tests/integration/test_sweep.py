@@ -159,6 +159,7 @@ def frozen(pid: int) -> Iterator[None]:
 
 @pytest.mark.skipif(os.geteuid() != 0 or not FREEZER.is_dir(), reason="needs root and the freezer of cgroup v1")
 @pytest.mark.parametrize("supervised", [True, *alike(False)])
+@pytest.mark.slow
 def test_survivors_of_sigkill_are_listed_and_keep_the_slot(root: Path, supervised: bool) -> None:
     task = new_task(cap=1, grace=0.1)
     spawn(worker("ignores_term", "--int"), name="a")

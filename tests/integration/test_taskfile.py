@@ -162,6 +162,7 @@ def test_a_file_cut_at_any_byte_is_refused_or_says_what_the_whole_one_says(tmp_p
             assert cut >= len(head) + len(roster.MARKER)
 
 
+@pytest.mark.slow
 def test_while_it_is_half_saved_spawn_refuses_and_everything_else_goes_on(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     file = task.path / "task.yaml"
