@@ -171,20 +171,21 @@ def wait_all(
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_change is not None:
                 on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])
-            if all(worker.is_terminal for worker in workers):
+            left_alive = [worker.instance for worker in workers if not worker.is_terminal]
+            if not left_alive:
                 take_back(vigil, lender)
                 return [_waited(worker, worker.status) for worker in workers]
             stop.check()
             vigil.run_queue(lender)
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
-                waiting = first_of([worker.instance for worker in workers if not worker.is_terminal])
                 raise WaitTimedOut(
-                    f"still at work after {timeout_s:g} s: {waiting}", hint="nobody was stopped; wait again"
+                    f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
+                    hint="nobody was stopped; wait again",
                 )
             vigil.sleep(left)
-            # Of many workers several end within this: one look serves them all.
-            time.sleep(min(len(workers) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
+            # Of many workers several end within this: one look serves them all. The last one is told at once.
+            time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
 
 
 # -- who is meant ------------------------------------------------------------------------------------------------------
