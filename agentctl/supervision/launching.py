@@ -56,7 +56,8 @@ def start_ahead(root: TaskDir, count: int) -> None:
     ready = _spares.setdefault(root.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
         while len(ready) < count:
-            ready.append(_twin_of(ready[0]) if ready and ready[0].identity else _start(root))
+            first = next(iter(ready[:1]), None)  # Another thread may take it meanwhile.
+            ready.append(_twin_of(first) if first is not None and first.identity else _start(root))
 
 
 def keep_spares(root: TaskDir, count: int) -> None:
