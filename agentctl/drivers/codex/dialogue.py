@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.rounds import Rounds
 from agentctl.drivers.codex.threads import Threads
 from agentctl.drivers.codex.turns import Turns, unbegun
-from agentctl.drivers.codex.wire import refuse
+from agentctl.drivers.codex.wire import object_in, refuse
 from agentctl.drivers.dialogue import Action, Finished, Note, Outcome, Progress, Retrying, Stop
 from agentctl.drivers.order import Order
 
@@ -95,11 +94,8 @@ class CodexDialogue:
 
     def received(self, line: bytes) -> Sequence[Action]:
         """Take a message: a notification, a request, or the response to a call."""
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict):
+        message = object_in(line)
+        if message is None:
             self.unknown["line that is no JSON object"] += 1
             return []
         self.unknown.update(f"field {name}" for name in message.keys() - _ENVELOPE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from agentctl.drivers.codex.items import (
     touched_by,
 )
 from agentctl.drivers.codex.threads import Threads
+from agentctl.drivers.codex.wire import object_in
 from agentctl.drivers.dialogue import Action, HangUp, Note, Outcome, Progress, Retrying, Say, SessionIs, Stop
 from agentctl.drivers.order import Order
 
@@ -99,11 +99,8 @@ class ExecDialogue:
 
     def received(self, line: bytes) -> Sequence[Action]:
         """Take an event."""
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            event = None
-        if not isinstance(event, dict):
+        event = object_in(line)
+        if event is None:
             self.unknown["line that is no JSON object"] += 1
             return []
         kind = as_text(event.get("type"))

@@ -65,3 +65,12 @@ def refuse(request_id: Any, method: str) -> Say:
 def line(message: Mapping[str, Any]) -> bytes:
     """Return a message as a line."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def object_in(data: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a line of the program's output is; None where it is none."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
