@@ -112,9 +112,10 @@ class NestStorm:
         return found
 
     def _is_ours(self, process: psutil.Process) -> bool:
-        """Tell whether a pid that a file named is still of this test: a shim's environment is empty."""
-        line = process.cmdline()
-        return str(self.task.path) in line if "-S" in line else process.environ().get("HOME") == os.environ["HOME"]
+        """Tell whether a pid that a file named is still of this test: by its home, a shim without one by its task."""
+        tasks = str(self.task.path.parent)
+        home = process.environ().get("HOME")
+        return home == os.environ["HOME"] or any(part.startswith(tasks) for part in process.cmdline())
 
 
 def rage(storm: NestStorm, kills: int) -> None:
