@@ -7,7 +7,6 @@ Order of taking: task < queue < slot < instance < log.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -15,7 +14,6 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
 
 from agentctl.adapters.files import storage_errors
 from agentctl.errors import LockTimeout
@@ -26,24 +24,50 @@ _LONGEST_PAUSE_S = 0.02
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
-@contextlib.contextmanager
-def locked(path: str | os.PathLike[str], *, limit_s: float = LOCK_LIMIT_S) -> Iterator[int]:
-    """Hold the lock of a file (made where it is missing) or of a folder; yields its descriptor.
+#: Whether SIGTSTP stops this process, unless it is blocked.
+_can_be_stopped = True
+
+
+def no_stop_comes() -> None:
+    """Say that this process has a handler for SIGTSTP, for good: no lock has to keep it away."""
+    global _can_be_stopped  # noqa: PLW0603 - it is true of the whole process
+    _can_be_stopped = False
+
+
+class locked:  # noqa: N801 - it is used as a function
+    """Hold the lock of a file (made where it is missing) or of a folder; gives its descriptor.
 
     SIGTSTP waits outside: a Ctrl-Z in here would freeze every shim that needs the lock.
 
     Raises:
         LockTimeout: Not to be had within `limit_s`; the message names the holder.
     """
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))
-    try:
-        fd = _acquire(path, limit_s)
+
+    __slots__ = ("_fd", "_limit_s", "_mask", "_path")
+
+    def __init__(self, path: str | os.PathLike[str], *, limit_s: float = LOCK_LIMIT_S) -> None:
+        self._path, self._limit_s = path, limit_s
+
+    def __enter__(self) -> int:
+        """Take it."""
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,)) if _can_be_stopped else None
         try:
-            yield fd
+            self._fd = _acquire(self._path, self._limit_s)
+        except BaseException:
+            self._unmask()
+            raise
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of it."""
+        try:
+            os.close(self._fd)
         finally:
-            os.close(fd)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+            self._unmask()
+
+    def _unmask(self) -> None:
+        if self._mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
 def _acquire(path: str | os.PathLike[str], limit_s: float) -> int:

@@ -12,7 +12,7 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 
@@ -272,46 +272,6 @@ def all_pids() -> list[int]:
     if LINUX:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [int(pid) for pid in _ask("ps", "-A", "-o", "pid=").split()]
-
-
-@cache
-def _has_children_files() -> bool:
-    """Tell whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
-    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the children of a process, zombies too; [] where it is gone."""
-    if not _has_children_files():
-        return child_table().get(pid, [])
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
-    return found
-
-
-def child_table() -> dict[int, list[int]]:
-    """Return parent -> children of all processes, by one pass over them."""
-    table: dict[int, list[int]] = {}
-    for pid in all_pids():
-        stat = read_stat(pid)
-        if stat is not None:
-            table.setdefault(stat.ppid, []).append(pid)
-    return table
-
-
-def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
-    """Yield `roots` and all below them, parents before children; what is in `skip` is left out with all below it."""
-    shunned = set(skip)
-    waiting = list(roots)
-    table = None if _has_children_files() else child_table()
-    for pid in waiting:
-        if pid not in shunned:
-            shunned.add(pid)
-            yield pid
-            waiting += children_of(pid) if table is None else table.get(pid, [])
 
 
 def environment_of(pid: int) -> dict[bytes, bytes]:

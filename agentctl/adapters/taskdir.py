@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cached_property
 
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
+from agentctl.lean import TYPE_CHECKING
 
 ROOT_NAME = ".agentctl"
 
@@ -24,6 +24,25 @@ class _Entry:
     def __get__(self, folder: _Folder, owner: type[_Folder]) -> FilePath:
         path = folder.__dict__[self._name] = folder.path / self._file_name
         return path
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as _once
+else:
+
+    class _once:  # noqa: N801 - it is used as a decorator
+        """What is found out when it is asked for, and then kept: `cached_property` without its lock."""
+
+        def __init__(self, make):
+            self._make = make
+            self.__doc__ = make.__doc__
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, folder, owner):
+            value = folder.__dict__[self._name] = self._make(folder)
+            return value
 
 
 class _Folder:
@@ -86,7 +105,7 @@ class TaskDir(_Folder):
     #: Tells that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
 
-    @cached_property
+    @_once
     def id(self) -> str:
         """The task's id."""
         return self.path.name
@@ -155,7 +174,7 @@ class AgentDir(_Folder):
     children = _Entry("children")
     patch = _Entry("changes.patch")
 
-    @cached_property
+    @_once
     def instance(self) -> str:
         """The worker's name."""
         return self.path.name
@@ -165,7 +184,7 @@ class AgentDir(_Folder):
         """What guards its end, its questions and its inbox: the folder is its own lock."""
         return self.path / ""  # With the slash: where somebody removed it, to lock it must not make a file of its name.
 
-    @cached_property
+    @_once
     def task(self) -> TaskDir:
         """The task that this worker belongs to."""
         return TaskDir(self.path.parent.parent)
@@ -194,7 +213,7 @@ class AgentDir(_Folder):
     def question_ids(self) -> list[str]:
         """Return the ids of all its questions, oldest first."""
         try:
-            names = os.listdir(self.interactions)
+            names = os.listdir(self.interactions) if self.interactions.exists() else []
         except FileNotFoundError:
             return []
         return sorted(

@@ -256,7 +256,7 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
                 raise
             spawned = _spawned(item, Status.FAILED, message=error.message)  # The others of the batch have begun.
         found.append(spawned)
-        rows[instance] = Row(item.spec.agent, *_row_of(item.agent, spawned))
+        rows[instance] = _row_of(item, spawned)
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
         update(task, rows)
     return found
@@ -264,14 +264,18 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
 
 def _waits(item: Prepared) -> Spawned:
     """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
-    decision = read_quietly(item.agent.exit)
+    decision = _decision_of(item.agent)
     return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
 
 
-def _row_of(agent: AgentDir, spawned: Spawned) -> tuple[Status, str | None]:
+def _row_of(item: Prepared, spawned: Spawned) -> Row:
     """Return what the roster says of a worker that may have ended meanwhile."""
-    decision = read_quietly(agent.exit)
-    return Status(decision.get("status", spawned.status)), decision.get("reason")
+    decision = _decision_of(item.agent)
+    return Row(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
+
+
+def _decision_of(agent: AgentDir) -> dict[str, Any]:
+    return read_quietly(agent.exit) if agent.has_ended else {}
 
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
@@ -301,7 +305,7 @@ def _not_begun(root: TaskDir, item: Prepared, why: str) -> Spawned:
     """
     if item.environment == NO_ENVIRONMENT and _withdraw(root, item, why):
         raise Refused(f"{item.agent.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
-    return _spawned(item, _row_of(item.agent, _spawned(item, Status.QUEUED))[0], message=why)
+    return _spawned(item, _decision_of(item.agent).get("status", Status.QUEUED), message=why)
 
 
 def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 from collections.abc import Mapping
 
 from agentctl.adapters.taskdir import AgentDir
@@ -14,8 +13,6 @@ from agentctl.supervision.spec import WorkerSpec
 
 _READY = b"r"
 _OPEN = b"o"
-#: What Python ignores; handlers of ours go with the exec.
-_IGNORED = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
 
 
 class Unborn(NamedTuple):
@@ -112,10 +109,6 @@ def _live(
         os.setsid()
         for target, fd in enumerate(outputs):
             os.dup2(fd, target)
-        signal.set_wakeup_fd(-1)
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(spec.umask)
         os.chdir(spec.cwd)
         os.write(report, _READY)

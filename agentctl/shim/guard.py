@@ -15,7 +15,6 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
@@ -161,8 +160,7 @@ class Guard:
         return self.offspring.outlast(partial(self._rest, control), self._event)
 
     def _rest(self, control: int, seconds: float) -> None:
-        wait_readable([self.wakeups.fd, control], seconds)
-        self.wakeups.drain(control)
+        self.wakeups.rest(seconds, control)
         self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
@@ -275,8 +273,7 @@ class Guard:
             left = until - monotonic()
             if left <= 0:
                 return True
-            wait_readable([self.wakeups.fd, control], left)
-            self.wakeups.drain(control)
+            self.wakeups.rest(left, control)
         return False
 
     def _put_aside(self, ending: Ending, pause: float) -> None:
@@ -308,8 +305,7 @@ class Guard:
                 if not self.agent.task.path.exists():
                     break  # The task was removed; there is nobody to tell.
                 self.answer({"error": str(error)})
-                wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
-                self.wakeups.drain()
+                self.wakeups.rest(_STORAGE_RETRY_S)
         if not self.has_left_queue:
             remove_ticket(self.root, self.ticket)
         if self.spec.parent:

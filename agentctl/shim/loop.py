@@ -13,7 +13,6 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
@@ -129,8 +128,7 @@ class _Shim:
                 self.place.vacate(self.me)
                 done = Dispatched() if self.was_refused else self._dispatch(takes_more)
             if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.
-                wait_readable([self.wakeups.fd], _STORAGE_RETRY_S)
-                self.wakeups.drain()
+                self.wakeups.rest(_STORAGE_RETRY_S)
                 with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
                     done = self._dispatch(takes_more)
         except (AgentctlError, OSError):

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.lean import TYPE_CHECKING
 
@@ -45,8 +44,7 @@ def record(agent: AgentDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) ->
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 return
-            wait_readable([wakeups.fd], min(left, _TICK_S))
-            wakeups.drain()
+            wakeups.rest(min(left, _TICK_S))
 
 
 def main(folder: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel_at, receive_fds, tell_pid
@@ -13,10 +14,19 @@ def await_place(source: Channel) -> tuple[Channel, int] | None:
     Returns in each twin, too, with what that was given. None where there is no work.
     """
     while len(fds := receive_fds(source)) == 2:
+        _load()
         source = _fork(source, *fds)
         for fd in fds:
             os.close(fd)
     return (source, fds[0]) if fds else None
+
+
+def _load() -> None:
+    """Load what a shim else loads while its worker runs: once, and not in each of its twins."""
+    from agentctl.shim import watching  # noqa: F401
+    from agentctl.supervision import dispatch  # noqa: F401
+
+    gc.freeze()
 
 
 def _fork(source: Channel, orders: int, answers: int) -> Channel:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from collections.abc import Sequence
+
+from agentctl.adapters import locks
+from agentctl.adapters.processes import wait_readable
+
+#: What must not end or stop a shim. Handled and not ignored: a worker would inherit that over its exec.
+_DISREGARDED = (signal.SIGINT, signal.SIGTSTP, signal.SIGPIPE, signal.SIGXFSZ)
+_MOST_BYTES = 4096
 
 
 class Wakeups:
@@ -14,20 +23,31 @@ class Wakeups:
         self.fd, write = os.pipe()
         os.set_blocking(self.fd, False)
         os.set_blocking(write, False)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGCHLD, *_DISREGARDED):
+            signal.signal(number, _wake)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note_end)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        locks.no_stop_comes()
 
-    def _note(self, number: int, _frame: object) -> None:
-        if number != signal.SIGCHLD:
-            self.is_told_to_end = True
+    def _note_end(self, _number: int, _frame: object) -> None:
+        self.is_told_to_end = True
 
-    def drain(self, *fds: int) -> None:
-        """Empty the descriptor, and others that only wake."""
-        for fd in (self.fd, *fds):
-            try:
-                while os.read(fd, 4096):
-                    pass
-            except BlockingIOError:
-                pass
+    def rest(self, seconds: float, control: int | None = None, watched: Sequence[int] = ()) -> list[int]:
+        """Sleep for so long, or until woken; return the descriptors that woke.
+
+        Args:
+            control: A FIFO whose bytes only wake: they are taken out.
+            watched: Others that wake.
+        """
+        emptied = [self.fd] if control is None else [self.fd, control]
+        readable = wait_readable([*emptied, *watched], seconds)
+        for fd in emptied:
+            if fd in readable:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(fd, _MOST_BYTES)
+        return readable
+
+
+def _wake(_number: int, _frame: object) -> None:
+    """Do nothing but interrupt a sleep."""

@@ -7,10 +7,9 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 
-from agentctl.adapters import processes
+from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import number_in
-from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
@@ -158,7 +157,8 @@ class Attempt:
 
     def _look_at_questions(self) -> None:
         """Blocked while an open question has a live asker; the end of the asker wakes, and lets the clock run."""
-        waiting = questions.waiting_askers(self.agent)
+        asked = questions.open_questions(self.agent)
+        waiting = questions.waiting_askers(self.agent, asked)
         for fd, question in list(self.askers.items()):
             if question not in waiting:
                 os.close(fd)
@@ -168,7 +168,7 @@ class Attempt:
             if asker is not None:
                 self.askers[asker] = question
         # By who asked, not by what was seen: an asker may be gone before this looks for the first time.
-        abandoned = questions.abandoned(self.agent, waiting)
+        abandoned = questions.abandoned(self.agent, asked, waiting)
         if not waiting and abandoned - self.abandoned:
             self._tell(ev.RESUMED, {"reason": "asker_gone"})
         self.abandoned |= abandoned
@@ -266,8 +266,7 @@ class Attempt:
         self.limit.stand_still(now, self.is_paused or self.is_blocked)
         due = [self.next_tick, self._next_look(now)]
         due += [at for at in (self.debt.due(), self.limit.due() if self.step is None else None) if at is not None]
-        readable = wait_readable([self.wakeups.fd, self.control, *self.askers], max(0.0, min(due) - now))
-        self.wakeups.drain(self.control)
+        readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.askers))
         now = monotonic()
         if now >= self.next_tick:
             self._look_at_limits()
@@ -293,7 +292,7 @@ class Attempt:
 
     def _is_childless(self) -> bool:
         """Tell whether its leader, a zombie, is the last of its tree: all that it left became children of this shim."""
-        return processes.LINUX and processes.children_of(os.getpid()) == [self.pid]
+        return processes.LINUX and descent.own_children() == [self.pid]
 
     def _outcome(self) -> Outcome:
         assert self.leader is not None

@@ -68,7 +68,8 @@ class Ending(NamedTuple):
 
 def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
     """Make the one decision about a worker's end, and return it; None where it has been made before."""
-    agent.path.mkdir(exist_ok=True)  # Somebody may have removed the folder under a running worker.
+    if not agent.path.exists():  # Somebody may have removed the folder under a running worker.
+        agent.path.mkdir(exist_ok=True)
     decision = ending.to_json()
     with locked(agent.lock):
         return decision if create_whole(agent.exit, to_json(decision)) else None

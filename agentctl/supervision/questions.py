@@ -16,16 +16,17 @@ def open_questions(agent: AgentDir) -> list[str]:
     return [question for question in agent.question_ids() if not agent.answer(question).exists()]
 
 
-def waiting_askers(agent: AgentDir) -> list[str]:
-    """Return the open questions whose asker lives and waits."""
-    return [question for question in open_questions(agent) if is_alive_held(agent.asker_lock(question))]
+def waiting_askers(agent: AgentDir, asked: Collection[str] | None = None) -> list[str]:
+    """Return the open questions, of those in `asked` or of all, whose asker lives and waits."""
+    asked = open_questions(agent) if asked is None else asked
+    return [question for question in asked if is_alive_held(agent.asker_lock(question))]
 
 
-def abandoned(agent: AgentDir, waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
-    """Return the open questions that nobody waits for any more, each with its last asker."""
+def abandoned(agent: AgentDir, asked: Collection[str], waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
+    """Return what was asked and nobody waits for any more, each with its last asker."""
     return {
         (question, processes.identity_from(read_quietly(agent.question(question)).get("asker")))
-        for question in open_questions(agent)
+        for question in asked
         if question not in waiting
     }
 

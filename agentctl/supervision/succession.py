@@ -19,6 +19,8 @@ from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticke
 
 #: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
 _WHOLE_LOOK_EVERY_S = 1.0
+#: So many slots' files are kept open; a name and an identity have a few hundred bytes.
+_MOST_FILES, _MOST_BYTES = 64, 4096
 
 
 class Succession:
@@ -29,6 +31,8 @@ class Succession:
         self._until = 0.0
         #: The limits are those of the last look.
         self._config: tuple[int, int] | None = None
+        #: The files of the slots, open, by their inodes: a file that is open keeps its number.
+        self._files: dict[int, int] = {}
 
     def looked(self) -> None:
         """Note that `dispatch_locked` has just looked at everything."""
@@ -48,14 +52,9 @@ class Succession:
 
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
-        try:
-            slots = os.listdir(self._root.slots)
-            occupants = [(self._root.slots / name).read_bytes() for name in slots]
-        except OSError:
-            return None
-        if some_wait(names) or not all(map(str.isdigit, slots)):
+        taken = self._taken()
+        if taken is None or some_wait(names):
             return None  # A dependency may be met now; a guest gets a free slot before the queue does.
-        taken = {head_of(data) for data in occupants}
         for ticket in filter(None, map(parse_ticket, names)):
             if head_for(ticket.task_id, ticket.instance) in taken:
                 continue  # Its shim is on the way.
@@ -63,3 +62,24 @@ class Succession:
             is_plain = agent.path.exists() and not agent.worker.exists()
             return ticket if is_plain and (self._folder / ticket.environment).exists() else None
         return None
+
+    def _taken(self) -> set[bytes] | None:
+        """Return how the files of the slots begin; None where there is a place that is no slot."""
+        try:
+            with os.scandir(self._root.slots) as entries:
+                slots = {entry.inode(): entry.name for entry in entries}
+            if not all(map(str.isdigit, slots.values())):
+                return None
+            for inode in self._files.keys() - slots:
+                os.close(self._files.pop(inode))
+            return {head_of(self._content(inode, name)) for inode, name in slots.items()}
+        except OSError:
+            return None
+
+    def _content(self, inode: int, name: str) -> bytes:
+        path = self._root.slots / name
+        if inode not in self._files:
+            if len(self._files) >= _MOST_FILES:
+                return path.read_bytes()
+            self._files[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(self._files[inode], _MOST_BYTES, 0)

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 
-from agentctl.adapters import processes
+from agentctl.adapters import descent, processes
 from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
@@ -193,11 +193,11 @@ def below_me(cookie: str) -> Tree:
     tree: Tree
 
     def look() -> Iterable[int]:
-        roots = processes.children_of(os.getpid())
+        roots = descent.children_of(os.getpid())
         foreign = [pid for pid in roots if tree.is_foreign(pid)]
-        seen = list(processes.walk(roots, skip=foreign))
+        seen = list(descent.walk(roots, skip=foreign))
         hidden = [pid for pid in seen if pid not in roots and tree.is_foreign(pid)]
-        return processes.walk(roots, skip=[*foreign, *hidden]) if hidden else seen
+        return descent.walk(roots, skip=[*foreign, *hidden]) if hidden else seen
 
     tree = Tree(cookie, look)
     return tree
@@ -212,8 +212,8 @@ def without_shim(leader: Identity, cookie: str) -> Tree:
             return []
         owns_session = _owns_session(leader)
         roots = [pid for pid in processes.all_pids() if _belongs(pid, leader, cookie, owns_session)]
-        foreign = [pid for pid in processes.walk(roots) if tree.is_foreign(pid)]
-        return processes.walk(roots, skip=[*foreign, os.getpid()])  # A worker may have asked for its own end.
+        foreign = [pid for pid in descent.walk(roots) if tree.is_foreign(pid)]
+        return descent.walk(roots, skip=[*foreign, os.getpid()])  # A worker may have asked for its own end.
 
     tree = Tree(cookie, look)
     return tree

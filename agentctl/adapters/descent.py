@@ -1,0 +1,57 @@
+"""Who descends from whom: the children of a process, and all below it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from agentctl.adapters import processes
+from agentctl.adapters.paths import read_bytes
+
+
+@cache
+def _has_children_files() -> bool:
+    """Tell whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, zombies too; [] where it is gone."""
+    if not _has_children_files():
+        return child_table().get(pid, [])
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, read_bytes(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+def own_children() -> list[int]:
+    """Return the children of this process, which has no other thread (proc_tid_children(5))."""
+    if not _has_children_files():
+        return child_table().get(os.getpid(), [])
+    return [int(pid) for pid in read_bytes("/proc/thread-self/children").split()]
+
+
+def child_table() -> dict[int, list[int]]:
+    """Return parent -> children of all processes, by one pass over them."""
+    table: dict[int, list[int]] = {}
+    for pid in processes.all_pids():
+        stat = processes.read_stat(pid)
+        if stat is not None:
+            table.setdefault(stat.ppid, []).append(pid)
+    return table
+
+
+def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
+    """Yield `roots` and all below them, parents before children; what is in `skip` is left out with all below it."""
+    shunned = set(skip)
+    waiting = list(roots)
+    table = None if _has_children_files() else child_table()
+    for pid in waiting:
+        if pid not in shunned:
+            shunned.add(pid)
+            yield pid
+            waiting += children_of(pid) if table is None else table.get(pid, [])
