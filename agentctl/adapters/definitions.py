@@ -6,19 +6,19 @@ not keep the others from working.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import agentctl
-from agentctl.domain.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
+from agentctl.adapters.known import KnownFiles
+from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
 
@@ -91,15 +91,16 @@ def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def read_all(places: Sequence[Source]) -> Found:
+def read_all(places: Sequence[Source], known: KnownFiles) -> Found:
     """Read every definition of these folders."""
     found = Found([], [])
     for place in places:
         for path in _files(place, found.warnings):
             try:
-                found.definitions.append(_read(path, place))
+                found.definitions.append(_read(path, place, known))
             except UsageError as error:
                 found.warnings.append(f"{error.message}; the file is left out")
+    known.save()
     return found
 
 
@@ -117,19 +118,25 @@ def _files(place: Source, warnings: list[str]) -> Iterator[Path]:
     yield from (place.folder / name for name in names[:_MOST_FILES])
 
 
-def _read(path: Path, place: Source) -> Definition:
+def _read(path: Path, place: Source, known: KnownFiles) -> Definition:
     data = _content(path, place.within)
-    return Definition(_understood(path, place.form, data), place.origin, digest_of(data))
+    with contextlib.suppress(KeyError, TypeError):  # What is kept is no definition, whoever wrote that.
+        return _definition(place, known.said(place.form, path, data) or {})
+    says = _understood(path, place.form, data)
+    known.keep(place.form, path, data, says)
+    return _definition(place, says)
 
 
-@lru_cache(maxsize=64)  # A program that starts a hundred agents has 3 ms less to do for each.
-def _understood(path: Path, form: str, data: bytes) -> AgentSpec:
-    return {"own": _read_own, "claude": _read_claude, "codex": _read_codex}[form](path, data)
+def _definition(place: Source, says: Mapping[str, Any]) -> Definition:
+    return Definition(AgentSpec(**says["spec"]), place.origin, str(says["sha256"]))
 
 
-def digest_of(data: bytes) -> str:
-    """Return what a content is known by."""
-    return hashlib.sha256(data).hexdigest()
+def _understood(path: Path, form: str, data: bytes) -> dict[str, Any]:
+    """Return what a definition says, as it can be kept."""
+    import hashlib  # 5 ms, with OpenSSL.
+
+    spec = {"own": _read_own, "claude": _read_claude, "codex": _read_codex}[form](path, data)
+    return {"spec": {name: getattr(spec, name) for name in FIELDS}, "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _content(path: Path, within: Path | None) -> bytes:
@@ -176,7 +183,7 @@ def _split(path: Path, data: bytes) -> tuple[str, str]:
 
 
 def _read_own(path: Path, data: bytes) -> AgentSpec:
-    from agentctl.adapters.taskfile import parse
+    from agentctl.adapters.yamldoc import parse
 
     front, prompt = _split(path, data)
     document = parse(path, front.encode())
@@ -187,7 +194,7 @@ def _read_own(path: Path, data: bytes) -> AgentSpec:
 
 
 def _read_claude(path: Path, data: bytes) -> AgentSpec:
-    from agentctl.adapters.taskfile import parse
+    from agentctl.adapters.yamldoc import parse
 
     front, prompt = _split(path, data)
     try:

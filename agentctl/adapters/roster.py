@@ -37,15 +37,15 @@ class Row(NamedTuple):
         reason = "cancelled" if self.status is Status.CANCELLED else self.reason
         tail = f", reason: {reason}" if reason and _PLAIN.fullmatch(reason) else ""
         state = ROSTER_STATE[self.status]
-        return f"  - {{instance: {_scalar(instance)}, agent: {_scalar(self.agent)}, state: {state}{tail}}}\n".encode()
+        return f"  - {{instance: {scalar(instance)}, agent: {scalar(self.agent)}, state: {state}{tail}}}\n".encode()
 
 
 _CHILDREN = re.compile(rb"^childTaskIds: \[([^\]]+)\]$", re.MULTILINE)
 _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z_][a-z0-9_-]*", re.ASCII | re.IGNORECASE)
 
 
-def _scalar(name: str) -> str:
-    """Quote a name that YAML would read as something else: 1, true, 2026-11-21."""
+def scalar(name: str) -> str:
+    """Return a name as YAML; quoted where it would be read as something else: 1, true, 2026-11-21."""
     return name if _PLAIN.fullmatch(name) else f'"{name}"'
 
 
@@ -172,7 +172,7 @@ def _children_line(head: bytes, subtasks: Iterable[str]) -> bytes:
     """Return the line that lists the sub-tasks: those that stand there already, and new ones."""
     found = _CHILDREN.search(head)
     known = found[1].decode("ascii", "replace").split(", ") if found else []
-    names = dict.fromkeys([*known, *map(_scalar, subtasks)])
+    names = dict.fromkeys([*known, *map(scalar, subtasks)])
     return f"childTaskIds: [{', '.join(names)}]\n".encode() if names else b""
 
 

@@ -102,6 +102,8 @@ class TaskDir(_Folder):
     report_data = _Entry("report.json")
     #: Of the root task: a lock for each rate-limited account that one of its shims waits for.
     cooling = _Entry("cooling")
+    #: Of the root task: when agents failed last.
+    failures = _Entry("failures")
     #: Tells that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
 

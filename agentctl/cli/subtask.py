@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentctl.adapters.config import root_of_tree
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
@@ -13,10 +14,11 @@ from agentctl.cli.render import note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.operations.locating import find_task
-from agentctl.operations.subtasks import Subtask, SubtaskRequest, await_subtask, begin_subtask, end_with_caller
+from agentctl.supervision.dispatch import shims_ahead
 
 if TYPE_CHECKING:
     from agentctl.operations.subtaskends import SubtaskEnd
+    from agentctl.operations.subtasks import Subtask
 
 app = module()
 
@@ -71,13 +73,18 @@ def subtask(
     7 for Error and Cancel; 4 where it runs on. Ctrl-C leaves the sub-task running.
     """
     wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
-    request = SubtaskRequest(
-        agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
-        wishes={name: value for name, value in wishes.items() if value is not None}, cwd=cwd,
-        timeout_seconds=timeout_seconds, worktree=worktree,
-    )  # fmt: skip
     try:
-        begun = begin_subtask(find_task(task, root=root, force=force), request)
+        parent = find_task(task, root=root, force=force)
+        with shims_ahead(root_of_tree(parent), 1):
+            # One gets ready while these are loaded.
+            from agentctl.operations.subtasks import SubtaskRequest, begin_subtask
+
+            request = SubtaskRequest(
+                agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
+                wishes={name: value for name, value in wishes.items() if value is not None}, cwd=cwd,
+                timeout_seconds=timeout_seconds, worktree=worktree,
+            )  # fmt: skip
+            begun = begin_subtask(parent, request)
     except AgentctlError as error:
         if json:
             from agentctl.operations.subtaskends import refusal
@@ -97,6 +104,8 @@ def _tell_begun(begun: Subtask, *, json: bool) -> int:
 
 
 def _stay(begun: Subtask, wait_s: float | None, *, json: bool) -> int:
+    from agentctl.operations.subtasks import await_subtask, end_with_caller
+
     try:
         with in_foreground(wait_s) as limit_s:
             return _answer(await_subtask(begun, wait_s=limit_s), json=json)

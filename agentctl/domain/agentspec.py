@@ -55,6 +55,10 @@ class AgentSpec:
         return {camel: getattr(self, name) for name, camel in _NAMES.items()}
 
 
+#: The names of what an `AgentSpec` holds, all of it as JSON has it.
+FIELDS = tuple(AgentSpec.__dataclass_fields__)
+
+
 def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
     """Return what a definition of ours says; `name` is the file's, for one that has no name of its own.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
+from agentctl.lean import NamedTuple
 
 #: What speaks against the program, the account or the model, whatever the work was.
 COUNTED = frozenset(

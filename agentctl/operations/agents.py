@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentctl.adapters.definitions import Definition, Origin, read_all, sources
+from agentctl.adapters.known import known_files
 from agentctl.adapters.taskdir import ROOT_NAME, Root
 from agentctl.adapters.trust import Trusted, is_trusted, read_trusted, trust_file
 from agentctl.domain.agentspec import AgentSpec
@@ -49,7 +50,7 @@ class Agent(NamedTuple):
 
 def all_agents(root: Root | None) -> tuple[list[Agent], list[str]]:
     """Return every definition, those that win first and those that they hide, and what was left out."""
-    found = read_all(sources(Path(root.path) if root else None, project_of(root), os.environ))
+    found = read_all(sources(Path(root.path) if root else None, project_of(root), os.environ), known_files(os.environ))
     trusted = read_trusted(trust_file(os.environ))
     own: dict[str, AgentSpec] = {}
     for definition in found.definitions:

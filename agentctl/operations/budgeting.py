@@ -18,6 +18,7 @@ from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller
+from agentctl.supervision.failures import has_failed
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
@@ -88,8 +89,9 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
 
 def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent that failed too often in a row."""
-    agents = sorted({item.spec.agent for item in prepared if item.spec.order})
-    if not agents or not limits.breaker_failures:
+    named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
+    agents = [agent for agent in sorted(named) if has_failed(root, agent, limits.breaker_cooldown_seconds)]
+    if not agents:
         return
     from agentctl.domain.breaker import breakers
     from agentctl.supervision.ledger import Ledger

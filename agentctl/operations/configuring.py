@@ -7,11 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters import config, roster
+from agentctl.adapters import config, roster, taskfile
 from agentctl.adapters.config import TaskConfig
+from agentctl.adapters.document import Document
+from agentctl.adapters.known import known_files
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import DEEPEST, Limits
-from agentctl.errors import AgentctlError, NotFound
+from agentctl.errors import AgentctlError, NotFound, UsageError
 
 
 def read_config(task: TaskDir) -> TaskConfig:
@@ -29,9 +31,17 @@ def read_config(task: TaskDir) -> TaskConfig:
 
 
 def _parse(task: TaskDir, head: bytes) -> TaskConfig:
-    from agentctl.adapters import taskfile  # Only here: a hot path that finds the cache good loads no YAML.
+    from agentctl.adapters.yamldoc import parse  # Only here: a hot path that finds the cache good loads no YAML.
 
-    document = taskfile.parse(Path(task.task_file), head)
+    return _understood(task, head, parse(Path(task.task_file), head))
+
+
+def keep_config(task: TaskDir, head: bytes, value: dict[str, Any]) -> None:
+    """Keep what the head of a task says that was just written: `value`, which need not be parsed out of it."""
+    _understood(task, head, Document(Path(task.task_file), value, {}))
+
+
+def _understood(task: TaskDir, head: bytes, document: Document) -> TaskConfig:
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
     # What a sub-task does not say of depth, the tasks above it do.
     base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
@@ -61,25 +71,41 @@ def usable_config(task: TaskDir) -> TaskConfig:
 
 def personal_defaults() -> dict[str, Any]:
     """Return the limits in a person's ~/.config/agentctl/config.yaml; a new task gets them in its own file."""
-    from agentctl.adapters import taskfile
-
-    document = taskfile.read_defaults(personal_file())
+    document = _personal()
     taskfile.read_limits(document)
     return dict(document.value.get("config") or {})
 
 
 def driver_order() -> list[str]:
     """Return the order in which a person wants the drivers tried: `driverOrder` in their config.yaml."""
-    from agentctl.adapters import taskfile
+    return _order_in(_personal())
+
+
+def _order_in(document: Document) -> list[str]:
     from agentctl.drivers.registry import AGENT_DRIVERS
 
-    document = taskfile.read_defaults(personal_file())
     order = document.value.get(taskfile.DRIVER_ORDER, list(AGENT_DRIVERS))
     if not isinstance(order, list) or not order or not set(map(str, order)) <= set(AGENT_DRIVERS):
         raise document.error(
             (taskfile.DRIVER_ORDER,), f"{taskfile.DRIVER_ORDER} must be a list of {', '.join(AGENT_DRIVERS)}"
         )
     return [str(name) for name in order]
+
+
+def _personal() -> Document:
+    """Return a person's config.yaml; an empty one where there is none."""
+    path, known = personal_file(), known_files(os.environ)
+    data = taskfile.read_personal(path)
+    says = {} if data is None else known.said("config", path, data)
+    if data is None or says is not None:
+        return Document(path, says or {}, {})
+    document = taskfile.parse_personal(path, data)
+    with contextlib.suppress(UsageError):  # It stays unknown: who needs what is wrong there is told the line.
+        taskfile.read_limits(document)
+        _order_in(document)
+        known.keep("config", path, data, document.value)
+        known.save()
+    return document
 
 
 def personal_file() -> Path:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_free
 from agentctl.errors import UsageError
 from agentctl.operations.requests import SpawnRequest, check_program
 from agentctl.supervision import environment
@@ -55,21 +56,12 @@ class Surroundings:
 
     def first_free(self, base: str) -> int:
         """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
-        self._free[base] = self._free[base] + 1 if base in self._free else self._look_for_free(base)
+        known = self._free.get(base)
+        if known is not None:
+            self._free[base] = known + 1
+        else:
+            self._free[base] = first_free(lambda number: self._task.agent(f"{base}-{number}").path.exists())
         return self._free[base]
-
-    def _look_for_free(self, base: str) -> int:
-        def is_taken(number: int) -> bool:
-            return self._task.agent(f"{base}-{number}").path.exists()
-
-        high = 1
-        while is_taken(high):
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if is_taken(middle) else (low, middle)
-        return high
 
 
 def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:

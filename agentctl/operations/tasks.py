@@ -12,13 +12,14 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
 from agentctl.adapters.origin import mark_own
 from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskhead import head_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
-from agentctl.domain.names import check_name, slug
+from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
 from agentctl.errors import LockTimeout, NotFound, UsageError
-from agentctl.operations.configuring import personal_defaults, read_config, usable_config
+from agentctl.operations.configuring import keep_config, personal_defaults, usable_config
 from agentctl.operations.locating import current_task, who
 
 _ROOT_LOCK_LIMIT_S = 20
@@ -65,13 +66,12 @@ def create_task(
 
 
 def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
-    from agentctl.adapters.taskfile import dump  # YAML is needed by few commands.
-
     for folder in task.folders():
         make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
-    write_whole(task.task_file, roster.initial(dump(head) + _LIMITS_COMMENT))
-    read_config(task)
+    text = head_of(head) + _LIMITS_COMMENT
+    write_whole(task.task_file, roster.initial(text))
+    keep_config(task, text, head)
     mark_own(task, os.environ)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title, **above})
     eventlog.append(task.events, [event])
@@ -82,9 +82,13 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
     """Take a name by mkdir, so that of two that race each gets one."""
     make_folder(root.tasks)
     base = check_name(task_id, "the task id") if task_id is not None else slug(title)
+
+    def numbered(number: int) -> TaskDir:
+        return root.task(base if number == 1 else f"{base}-{number}")
+
     number = 1
     while True:
-        task = root.task(base if number == 1 else f"{base}-{number}")
+        task = numbered(number)
         try:
             with storage_errors(task.path, "make the folder"):
                 task.path.mkdir()
@@ -92,7 +96,7 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
         except FileExistsError:
             if task_id is not None:
                 raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
-            number += 1
+            number = max(number + 1, first_free(lambda other: numbered(other).path.exists()))
 
 
 def use_task(root: Root, task_id: str) -> TaskDir:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
+from agentctl.adapters.document import Document
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskfile import Document, parse, read_limits
+from agentctl.adapters.taskfile import read_limits
+from agentctl.adapters.yamldoc import parse
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused, StorageError, UsageError
 from agentctl.operations.batch import request_from

@@ -99,6 +99,8 @@ def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since
     """
     decision = decision or read_decision(agent)
     status = Status(decision["status"])
+    if status is Status.FAILED:
+        _note_failure(agent, decision.get("reason"))
     payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
     if payload.get("attempt") == 1:
         del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
@@ -110,6 +112,14 @@ def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since
         now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
     )
     eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since), durable=False)
+
+
+def _note_failure(agent: AgentDir, reason: str | None) -> None:
+    from agentctl.domain.breaker import COUNTED  # Most workers do not fail.
+    from agentctl.supervision.failures import note_failure
+
+    if reason in COUNTED:
+        note_failure(agent)
 
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:

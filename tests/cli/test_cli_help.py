@@ -37,7 +37,7 @@ SLOW = {
     "pydantic",
     "rich",
     "agentctl.cli.tables",
-    "agentctl.adapters.taskfile",
+    "agentctl.adapters.yamldoc",
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shells import define_shells
 from tests.steps import held, new_task, spawn, spawn_batch
 from tests.support import REPOSITORY, alike, is_alive, run, start_argv, wait_until, worker
 from tests.terminal import on_a_terminal
@@ -38,6 +39,19 @@ def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(root: Path, t
         assert sorted(loaded & (SLOW | {"rich"})) == [], args
 
 
+def test_work_for_an_agent_loads_no_yaml_once_its_files_are_known(root: Path) -> None:
+    new_task()
+    define_shells()
+    own = Path(os.environ["HOME"], ".config", "agentctl", "config.yaml")
+    own.write_text("driverOrder: [codex, claude]\nconfig: {maxDepth: 3}\n", encoding="utf-8")
+    work = ("subtask", "shell", "Say it", "--intent", "echo hello")
+    assert "yaml" in loaded_by(*work)
+    loaded = loaded_by(*work)
+    assert sorted(loaded & SLOW) == []
+    own.write_text("driverOrder: [claude]\n", encoding="utf-8")
+    assert "yaml" in loaded_by(*work)
+
+
 @pytest.mark.parametrize("args", [("list",), *alike((("tasks",),))])
 def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tuple[str, ...]) -> None:
     new_task()
@@ -62,7 +76,7 @@ def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
         | {"typing", "subprocess", "inspect", "pathlib", "tempfile", "random", "hashlib", "socket", "ssl", "threading"}
     )
     assert not {name for name in loaded if name.startswith(("agentctl.cli", "agentctl.operations"))}
-    assert "agentctl.adapters.taskfile" not in loaded
+    assert "agentctl.adapters.yamldoc" not in loaded
     assert len(loaded) < 160
 
 

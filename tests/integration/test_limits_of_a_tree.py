@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.agent_steps import agent_world, plays
 from tests.life import read, set_config
+from tests.shells import define_shells
 from tests.steps import Task, statuses
 from tests.support import Completed, run, wait_until, worker
 
@@ -273,3 +275,26 @@ def test_a_breaker_closes_by_itself(task: Task) -> None:
     ends("a")
     wait_until(lambda: agent("say yes", "b", check=False), accept=lambda done: done.code == 0, what="the breaker")
     assert ends("b")["status"] == "completed"
+
+
+_WATCHED = (
+    "import sys; sys.addaudithook(lambda what, about: what == 'open' and print('OPENED', about[0], file=sys.stderr));"
+    "from agentctl.cli.app import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def logs_read_by(*args: str) -> set[str]:
+    """The tasks whose logs a command opens."""
+    done = subprocess.run([sys.executable, "-c", _WATCHED, *args], capture_output=True, text=True, check=True)
+    opened = [Path(line.partition(" ")[2]) for line in done.stderr.splitlines() if line.startswith("OPENED ")]
+    return {path.parent.name for path in opened if path.name == "events.jsonl"}
+
+
+def test_a_start_reads_the_logs_of_the_tree_only_after_a_failure(task: Task) -> None:
+    define_shells()
+    for title in ("one", "two", "three"):
+        run("subtask", "shell", title, "--intent", "echo done")
+    work = ("subtask", "shell", "more", "--intent", "echo done")
+    assert logs_read_by(*work) == {task.path.name, "more"}
+    run("subtask", "shell", "bad", "--intent", "exit 3", check=False)
+    assert logs_read_by(*work) >= {"one", "two", "three", "bad"}

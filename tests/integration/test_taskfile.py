@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters import roster, taskfile
+from agentctl.adapters import roster, taskfile, yamldoc
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.errors import UsageError
@@ -59,7 +59,7 @@ MISTAKES = [
 
 def limits_of(text: str | bytes, path: str = "/t/task.yaml") -> Limits:
     data = text if isinstance(text, bytes) else text.encode()
-    return taskfile.read_limits(taskfile.parse(Path(path), data))
+    return taskfile.read_limits(yamldoc.parse(Path(path), data))
 
 
 @pytest.mark.parametrize(("text", "line", "problem"), MISTAKES, ids=[text[:40] for text, _, _ in MISTAKES])

@@ -10,6 +10,7 @@ import pytest
 import agentctl
 from agentctl.adapters import trust
 from agentctl.adapters.definitions import Found, Origin, Source, read_all, sources
+from agentctl.adapters.known import known_files
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Damaged, NotFound, Refused
 from agentctl.operations.agents import find_agent_spec, list_agent_specs
@@ -54,7 +55,7 @@ def toml(name: str = "a", *lines: str) -> str:
 
 
 def read(folder: Path, form: str = "own", within: Path | None = None) -> Found:
-    return read_all([Source(folder, Origin.PROJECT, form, within)])
+    return read_all([Source(folder, Origin.PROJECT, form, within)], known_files(os.environ))
 
 
 # -- which file wins -----------------------------------------------------------------------------------------

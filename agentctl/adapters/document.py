@@ -1,0 +1,23 @@
+"""A mapping that a person wrote, which still knows its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentctl.errors import UsageError
+
+
+class Document:
+    """A parsed mapping that still knows on which line each of its keys stands."""
+
+    def __init__(self, path: Path, value: dict[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
+        self.path = path
+        self.value = value
+        self._lines = lines
+
+    def error(self, keys: tuple[str, ...], problem: str) -> UsageError:
+        """Return an error that names file, line and key."""
+        line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), 1)
+        return UsageError(f"{self.path}:{line}: {problem}", hint="mend that line; nothing was changed")
