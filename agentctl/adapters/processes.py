@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import select
 import signal
@@ -14,7 +15,7 @@ import struct
 import sys
 from collections.abc import Iterable
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 
 from agentctl.lean import Any, NamedTuple
 
@@ -40,6 +41,12 @@ class Identity(NamedTuple):
             "pid": self.pid,
             "start": self.start,
         }
+
+
+@lru_cache(maxsize=2)
+def text_of(identity: Identity | None) -> bytes:
+    """Return an identity as the JSON that files have, `null` for none: a shim writes itself down for each worker."""
+    return json.dumps(identity.to_json() if identity else None).encode()
 
 
 class Life(Enum):

@@ -112,7 +112,7 @@ class TaskDir(_Folder):
         """The task's id."""
         return self.path.name
 
-    @property
+    @_once
     def root(self) -> Root:
         """The root that this task lies in."""
         return Root(self.path.parent.parent)
@@ -123,12 +123,12 @@ class TaskDir(_Folder):
         return self.task_file.exists()
 
     def sibling(self, task_id: str) -> TaskDir:
-        """Return the directory of another task of the same root."""
-        return TaskDir(self.path.parent / task_id)
+        """Return the directory of a task of the same root."""
+        return self if task_id == self.id else TaskDir(self.path.parent / task_id)
 
     def agent(self, instance: str) -> AgentDir:
         """Return the directory of a worker, which need not exist."""
-        return AgentDir(self.agents / instance)
+        return AgentDir(self.agents / instance, self)
 
     def instances(self) -> list[str]:
         """Return the names of all agent folders."""
@@ -176,6 +176,11 @@ class AgentDir(_Folder):
     children = _Entry("children")
     patch = _Entry("changes.patch")
 
+    def __init__(self, path: str | os.PathLike[str], task: TaskDir | None = None) -> None:
+        super().__init__(path)
+        #: The task that this worker belongs to.
+        self.task = task or TaskDir(self.path.parent.parent)
+
     @_once
     def instance(self) -> str:
         """The worker's name."""
@@ -185,11 +190,6 @@ class AgentDir(_Folder):
     def lock(self) -> FilePath:
         """What guards its end, its questions and its inbox: the folder is its own lock."""
         return self.path / ""  # With the slash: where somebody removed it, to lock it must not make a file of its name.
-
-    @_once
-    def task(self) -> TaskDir:
-        """The task that this worker belongs to."""
-        return TaskDir(self.path.parent.parent)
 
     @property
     def has_ended(self) -> bool:

@@ -6,8 +6,8 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
@@ -36,8 +36,7 @@ USER = "user"
 _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeilingSeconds", "stallSeconds")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubtaskRequest:
+class SubtaskRequest(NamedTuple):
     """A piece of work for one agent; what is None is the definition's or the task's to say."""
 
     agent: str
@@ -48,14 +47,13 @@ class SubtaskRequest:
     priority: int = 0
     task_id: str | None = None
     #: Of `AgentWork`: driver, model, permissions, max_turns, ...
-    wishes: Mapping[str, Any] = field(default_factory=dict)
+    wishes: Mapping[str, Any] = MappingProxyType({})
     cwd: str | None = None
     timeout_seconds: float | None = None
     worktree: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Subtask:
+class Subtask(NamedTuple):
     """A sub-task whose worker is accepted."""
 
     task: TaskDir

@@ -220,7 +220,7 @@ class Guard:
         failpoints.reached("shim.after-identity")
         if number == 1:
             self.since = log_size(self.agent)
-            self._event(ev.STARTED, {"pid": unborn.pid, "shimPid": os.getpid()})
+            self._event(ev.STARTED, {"pid": unborn.pid, "shimPid": os.getpid()}, started_at)
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         failpoints.reached("shim.after-started")
         # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
@@ -229,20 +229,19 @@ class Guard:
             self.has_left_queue = True
         failpoints.reached("shim.after-ticket")
 
-    def _event(self, kind: str, payload: Mapping[str, Any]) -> None:
-        event = ev.make_event(now_iso(), kind, self.agent.task.id, "agentctl", dict(payload), self.agent.instance)
+    def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> None:
+        event = ev.make_event(at or now_iso(), kind, self.agent.task.id, "agentctl", dict(payload), self.agent.instance)
         eventlog.append(self.agent.task.events, [event])
 
     def _environ(self) -> dict[bytes, bytes]:
         task = self.agent.task
-        own = {
-            "AGENTCTL_ROOT": str(task.root.path),
-            "AGENTCTL_TASK": task.id,
-            "AGENTCTL_INSTANCE": self.agent.instance,
-            AGENT_DIR: str(self.agent.path),
-            COOKIE: self.cookie,
-        }
-        return environment.unpack(self.blob or b"") | {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
+        environ = environment.unpack(self.blob or b"")
+        environ[b"AGENTCTL_ROOT"] = os.fsencode(task.root.path)
+        environ[b"AGENTCTL_TASK"] = task.id.encode()
+        environ[b"AGENTCTL_INSTANCE"] = self.agent.instance.encode()
+        environ[AGENT_DIR.encode()] = os.fsencode(self.agent.path)
+        environ[COOKIE.encode()] = self.cookie.encode()
+        return environ
 
     def _unstarted(self, problem: str, attempt: int) -> Ending:
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)

@@ -7,7 +7,7 @@ import os
 import signal
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly, to_json, write_in_place
+from agentctl.adapters.files import read_quietly, write_in_place
 from agentctl.adapters.taskdir import AgentDir
 
 
@@ -30,7 +30,7 @@ def poke(agent: AgentDir) -> bool:
 
 def name_holder(lock: int, me: processes.Identity | None) -> None:
     """Write who guards into the shim.json that it holds: in place, since the lock is on the file."""
-    write_in_place(lock, to_json(me.to_json() if me else {}))
+    write_in_place(lock, processes.text_of(me) + b"\n" if me else b"{}\n")
 
 
 def wake_stopped(agent: AgentDir) -> None:

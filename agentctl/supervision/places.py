@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json, to_json, write_in_place
+from agentctl.adapters.files import read_json, write_in_place
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.errors import Damaged
@@ -28,8 +28,8 @@ class Place(NamedTuple):
 
     def occupy(self, occupant: Occupant) -> None:
         """Write down who has it. Overwritten in place: a rename would leave the lock on the old file."""
-        shim = occupant.shim.to_json() if occupant.shim else None
-        write_in_place(self.fd, to_json({"taskId": occupant.task_id, "instance": occupant.instance, "shim": shim}))
+        who = head_for(occupant.task_id, occupant.instance)
+        write_in_place(self.fd, b'%b, "shim": %b}\n' % (who, processes.text_of(occupant.shim)))
 
     def vacate(self, shim: Identity | None) -> None:
         """Give the place back.
@@ -38,7 +38,7 @@ class Place(NamedTuple):
         would take it for a process of its own worker.
         """
         with contextlib.suppress(OSError):
-            write_in_place(self.fd, to_json({"shim": shim.to_json()}) if shim else b"")
+            write_in_place(self.fd, b'{"shim": %b}\n' % processes.text_of(shim) if shim else b"")
         os.close(self.fd)
 
     def let_go(self) -> None:
