@@ -31,15 +31,40 @@ class TaskConfig(NamedTuple):
     children_at_end: ChildrenAtEnd = ChildrenAtEnd.WAIT
 
 
+class _Known(NamedTuple):
+    """A `config.json` as this process has read it."""
+
+    version: tuple[int, int] | None
+    head: str
+    config: TaskConfig | None
+
+
+#: By its path: a shim asks twice for each worker, and a sub-task a dozen times for each task above it.
+_KNOWN: dict[str, _Known] = {}
+_MOST_KNOWN = 1000
+
+
 def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
     """Return the configuration that was parsed last; None where there is none, or none of this `head`."""
+    version = version_of(task)
+    known = _KNOWN.get(task.config_cache)
+    if known is None or known.version != version:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[task.config_cache] = _read(task, version)
+    is_of_head = head is None or known.head == head.decode("utf-8", "replace")
+    return known.config if is_of_head else None
+
+
+def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
     try:
         value = read_json(task.config_cache)
-        if value is None or (head is not None and value.get("head") != head.decode("utf-8", "replace")):
-            return None
-        return _from_json(value)
+        return (
+            _Known(version, "", None) if value is None else _Known(version, str(value.get("head")), _from_json(value))
+        )
     except (Damaged, BadLimit, KeyError, TypeError, ValueError, AttributeError):
-        return None
+        pass
+    return _Known(version, "", None)
 
 
 def version_of(task: TaskDir) -> tuple[int, int] | None:
@@ -88,15 +113,7 @@ def root_of_tree(task: TaskDir) -> TaskDir:
     return task.sibling(config.root_task_id) if config and config.root_task_id else task
 
 
-#: The limits that this process has read, with the version that they are of: a shim asks twice for each worker.
-_READ: dict[str, tuple[tuple[int, int] | None, Limits]] = {}
-
-
 def known_limits(task: TaskDir) -> Limits:
     """Return the limits that were parsed last; the defaults where none ever were."""
-    version = version_of(task)
-    known = _READ.get(task.config_cache)
-    if known is None or known[0] != version:
-        config = cached(task)
-        known = _READ[task.config_cache] = version, config.limits if config else Limits()
-    return known[1]
+    config = cached(task)
+    return config.limits if config else Limits()

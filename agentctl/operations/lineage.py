@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agentctl.adapters import processes
 from agentctl.adapters.config import cached, root_of_tree
@@ -30,7 +31,7 @@ _MOST_TASKS = 128
 
 def true_caller() -> Caller | None:
     """Return the worker in which this process runs; None outside of every one."""
-    found = [agent for agent in _shown() if agent.spec.exists()]
+    found = [agent for agent in _shown_to(os.getpid()) if agent.spec.exists()]
     said = caller()
     if said is not None and said.agent.spec.exists():
         found.append(said.agent)
@@ -38,6 +39,11 @@ def true_caller() -> Caller | None:
         return None
     deepest = max(found, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
     return Caller(deepest.task, deepest.instance)
+
+
+@lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
+def _shown_to(_pid: int) -> Sequence[AgentDir]:
+    return tuple(_shown())
 
 
 def _shown() -> Iterator[AgentDir]:

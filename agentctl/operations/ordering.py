@@ -64,7 +64,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         return _again(order_from(work.order), denied)
     if not work.prompt.strip():
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
-    spec = find_agent_spec(task.root, work.agent)
+    spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     driver = choose(work.driver or spec.driver, driver_order(), path)
     order = Order(

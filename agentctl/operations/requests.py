@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
@@ -15,6 +15,9 @@ from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
 from agentctl.errors import AgentctlError, NotFound, UsageError
 from agentctl.supervision.tickets import HIGHEST, LOWEST
+
+if TYPE_CHECKING:
+    from agentctl.domain.agentspec import AgentSpec
 
 
 class AgentWork(NamedTuple):
@@ -36,6 +39,8 @@ class AgentWork(NamedTuple):
     #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
     order: Mapping[str, Any] | None = None
     agent_id: str | None = None
+    #: What `agent` names, where somebody has looked already.
+    spec: AgentSpec | None = None
 
 
 class Delegation(NamedTuple):

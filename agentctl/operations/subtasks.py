@@ -99,12 +99,13 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
 
 
 def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> Subtask:
-    agent = find_agent_spec(parent.root, request.agent).name
+    spec = find_agent_spec(parent.root, request.agent)
+    agent = spec.name
     artifacts = find_artifacts(parent.root, request.artifacts)
     child = _make_task(parent, request, agent, caller)
     try:
         _tell_parent(parent, child, request.title, agent, caller)
-        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, **request.wishes)
+        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.wishes)
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
             timeout_seconds=request.timeout_seconds, worktree=request.worktree,

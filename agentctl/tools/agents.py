@@ -18,7 +18,7 @@ from agentctl.operations.requests import AgentWork, SpawnRequest
 from agentctl.operations.resuming import resume_worker
 from agentctl.operations.spawning import spawn_workers
 from agentctl.supervision.questions import waiting_askers
-from agentctl.tools.definition import Arguments, Call, Pending, Target, Tool, flag, number, text
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, number, text
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import question_of, result_of
 from agentctl.tools.words import agent_types, bounds, limits
@@ -168,7 +168,7 @@ SPAWN_AGENT = Tool(
         "name": "id", "cwd": "working_dir",
     },
     run=_spawn,
-    finish=_spawned,
+    ends=Ends(_spawned),
     spawns=True,
 )  # fmt: skip
 

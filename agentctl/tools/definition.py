@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentctl.operations.gathering import Key
 
@@ -74,6 +74,18 @@ def pending_from(value: Mapping[str, Any]) -> Pending:
     return Pending(tool=value["tool"], targets=targets, given=value["given"])
 
 
+class Ends(NamedTuple):
+    """How a tool answers for what it has begun."""
+
+    #: Once all its workers have ended.
+    finish: Callable[[Place, Pending], Any] | None = None
+    #: Where the caller itself is being cancelled: an answer, or None where what it began is to live on.
+    with_caller: Callable[[Place, Pending], Any] | None = None
+
+
+_NOTHING_BEGUN = Ends()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
     """A tool. `run` returns a JSON value, or what is `Pending`, which `finish` answers once all its workers ended."""
@@ -84,9 +96,7 @@ class Tool:
     #: name -> JSON schema
     properties: Mapping[str, Mapping[str, Any]]
     run: Callable[[Place, Arguments, Call], Any]
-    finish: Callable[[Place, Pending], Any] | None = None
-    #: What becomes of it where the caller itself is being cancelled: an answer, or None where it is to live on.
-    with_caller: Callable[[Place, Pending], Any] | None = None
+    ends: Ends = _NOTHING_BEGUN
     required: tuple[str, ...] = ()
     #: Other names of arguments -> their names here; other names of the tool.
     synonyms: Mapping[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from agentctl.operations.subtasks import Subtask, SubtaskRequest, begin_subtask,
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 from agentctl.tools.agents import driver_for
 from agentctl.tools.arguments import check
-from agentctl.tools.definition import Arguments, Call, Pending, Target, Tool, number, text
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, text
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import share_of
 from agentctl.tools.words import agent_types, limits, short
@@ -106,7 +106,7 @@ TASK = Tool(
     required=("objective",),
     synonyms=_SYNONYMS,
     run=_task,
-    finish=_results,
+    ends=Ends(_results),
     spawns=True,
 )
 
@@ -129,7 +129,7 @@ TASK_PARALLEL = Tool(
     required=("tasks",),
     own_items=frozenset({"tasks"}),
     run=_task_parallel,
-    finish=_results,
+    ends=Ends(_results),
     spawns=True,
 )
 
@@ -178,8 +178,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         },
         required=("title",),
         run=run,
-        finish=_subtask_end,
-        with_caller=_subtask_cancelled,
+        ends=SUBTASK_ENDS,
         spawns=True,
     )
 
@@ -195,3 +194,6 @@ def _subtask_cancelled(place: Place, pending: Pending) -> Any:
 
 def _subtask_of(place: Place, pending: Pending) -> Subtask:
     return find_subtask(place.task.sibling(pending.targets[0].key.task_id))
+
+
+SUBTASK_ENDS = Ends(_subtask_end, _subtask_cancelled)

@@ -9,7 +9,7 @@ from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
 from agentctl.operations.gathering import Sight, gather
 from agentctl.tools import agents, delegation, worker
 from agentctl.tools.arguments import read_arguments
-from agentctl.tools.definition import Call, Pending, Tool
+from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
 from agentctl.tools.waiting import WAIT
@@ -93,7 +93,7 @@ class Toolbox:
 
     def _stopped(self, place: Place, pending: Pending, stop: WaitStopped) -> Any:
         """Answer a caller that is cancelled or was paused."""
-        with_caller = self._named(pending.tool).with_caller
+        with_caller = self._ends_of(pending).with_caller
         answer = with_caller(place, pending) if with_caller is not None and stop.stopped == "cancelled" else None
         ids = [target.id for target in pending.targets]
         return answer or {**stop.to_json(), "error": stop.message, "ids": ids}
@@ -112,9 +112,15 @@ class Toolbox:
 
     def answer(self, place: Place, pending: Pending) -> Any:
         """Return the answer of a tool whose workers have all ended."""
-        finish = self._named(pending.tool).finish
+        finish = self._ends_of(pending).finish
         assert finish is not None
         return finish(place, pending)
+
+    def _ends_of(self, pending: Pending) -> Ends:
+        """Return how a tool answers for what it has begun; all sub-tasks alike, whatever became of their agents."""
+        if pending.tool.startswith(delegation.SUBTASK_PREFIX):
+            return delegation.SUBTASK_ENDS
+        return self._named(pending.tool).ends
 
     def _named(self, name: str) -> Tool:
         """Return a tool by any of its names; those of other dialects too: a session may have changed its own."""

@@ -56,6 +56,14 @@ def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
     assert (both["status"], both["output"]) == ("completed", "said: there")
 
 
+def test_a_subtask_answers_also_where_its_agent_is_no_more(task: Task, root: Path) -> None:
+    definition = root / "agents" / "echo.md"
+    define(root, "echo", f"rm {definition}; echo gone")
+    (answer,) = calls(("create_subtask_echo", {"title": "Look"}))
+    assert not definition.exists()
+    assert answer.get("subTaskStatus") == "Success", answer
+
+
 def test_an_answer_is_bounded_whatever_a_model_sends(task: Task) -> None:
     """What it sent wrongly, and at length, must not fill its context once more."""
     long = "x" * 60_000
