@@ -1,7 +1,5 @@
 """`activity`: the rows that a worker's driver made of what its program printed."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

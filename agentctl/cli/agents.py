@@ -1,7 +1,5 @@
 """`agents list|show`: the agents that can be spawned, and whose word each is."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`cancel`: stop workers, and say truly what came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Every line that begins with `$` is run as it stands, by a process of its own: what is shown is what happens.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

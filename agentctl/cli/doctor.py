@@ -1,7 +1,5 @@
 """`doctor`: what is damaged, lost or left over, and what to do about it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

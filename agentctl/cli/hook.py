@@ -1,7 +1,5 @@
 """`hook`: what Claude Code and Codex run when a sub-agent of their own starts or ends."""
 
-from __future__ import annotations
-
 import sys
 
 from agentctl.cli.verb import module, verb

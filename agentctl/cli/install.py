@@ -1,7 +1,5 @@
 """`install`: an agent program is taught to delegate."""
 
-from __future__ import annotations
-
 import os
 import sys
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """`interact ask|list|respond`: the questions of workers, and their answers."""
 
-from __future__ import annotations
-
 import sys
 from enum import StrEnum
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`join`: one report of what several workers have brought."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ A command loads its own module and what that imports; `agentctl --help` and the 
 load none. So `list` does not pay for what `spawn` needs.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """`list`: the workers of a task."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

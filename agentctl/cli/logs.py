@@ -1,7 +1,5 @@
 """`logs`, `events`: what a worker printed, and what happened in a task."""
 
-from __future__ import annotations
-
 import codecs
 import sys
 from collections.abc import Callable, Iterable

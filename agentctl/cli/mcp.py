@@ -1,7 +1,5 @@
 """`mcp`: the tools for agents, over the Model Context Protocol."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`pause`, `unpause`: stop a worker's processes and its clock, and let them go on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from agentctl.cli import options as opt

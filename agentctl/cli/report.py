@@ -1,7 +1,5 @@
 """`report progress|message|result`: what a worker tells of itself. Prints nothing: its stdout is its own."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

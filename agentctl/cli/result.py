@@ -1,7 +1,5 @@
 """`result`: what a worker has brought."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

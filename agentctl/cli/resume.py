@@ -1,7 +1,5 @@
 """`resume`: continue ended agents."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`send`, `inbox`: messages to a worker, and the worker's side of it."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

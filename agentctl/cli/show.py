@@ -1,7 +1,5 @@
 """`show`: everything that is known of one worker."""
 
-from __future__ import annotations
-
 from agentctl.cli import options as opt
 from agentctl.cli.render import out, out_json, outline
 from agentctl.cli.verb import module, verb

@@ -1,7 +1,5 @@
 """`spawn`: start commands as workers, one or a batch, now or when there is a slot."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

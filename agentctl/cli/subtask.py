@@ -1,7 +1,5 @@
 """`subtask`: a piece of work for one agent, in a task of its own, and its answer."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -94,7 +92,7 @@ def subtask(
     return _tell_begun(begun, json=json) if no_wait else _stay(begun, wait_seconds, json=json)
 
 
-def _tell_begun(begun: Subtask, *, json: bool) -> int:
+def _tell_begun(begun: "Subtask", *, json: bool) -> int:
     if json:
         out_json(begun.to_json())
     else:
@@ -103,7 +101,7 @@ def _tell_begun(begun: Subtask, *, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _stay(begun: Subtask, wait_s: float | None, *, json: bool) -> int:
+def _stay(begun: "Subtask", wait_s: float | None, *, json: bool) -> int:
     from agentctl.operations.subtasks import await_subtask, end_with_caller
 
     try:
@@ -119,7 +117,7 @@ def _stay(begun: Subtask, wait_s: float | None, *, json: bool) -> int:
         return ExitCode.INTERRUPTED
 
 
-def _answer(end: SubtaskEnd, *, json: bool) -> int:
+def _answer(end: "SubtaskEnd", *, json: bool) -> int:
     if json:
         out_json(end.to_json())
     else:
@@ -131,7 +129,7 @@ def _answer(end: SubtaskEnd, *, json: bool) -> int:
     return ExitCode.DONE if end.status == SUCCESS else ExitCode.UNSUCCESSFUL
 
 
-def _tell(end: SubtaskEnd) -> None:
+def _tell(end: "SubtaskEnd") -> None:
     if end.status is None:
         out(f"{end.task_id} runs on ({end.stopped})")
         return

@@ -1,7 +1,5 @@
 """`new`, `use`, `tasks`: make tasks, choose one, list them."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

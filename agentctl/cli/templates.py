@@ -1,7 +1,5 @@
 """`templates`: what `new --template` knows."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`tree`: what the workers of a task do, with their sub-agents."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """`trust`: a person's word for agents that come with a project."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

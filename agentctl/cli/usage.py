@@ -1,7 +1,5 @@
 """`usage`: what a tree of tasks has used up, and what is left."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any

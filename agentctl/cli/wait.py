@@ -1,7 +1,5 @@
 """`wait`, `wait-all`: to the end, through questions."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`wait-any`: the next end or block, each given out once."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,10 +71,10 @@ def wait_any_command(
         )
 
 
-def _delivery(json: bool) -> Callable[[WaitedEnd], None]:
+def _delivery(json: bool) -> "Callable[[WaitedEnd], None]":
     """Return what prints an end; when it returns the end counts as given, so it flushes."""
 
-    def deliver(end: WaitedEnd) -> None:
+    def deliver(end: "WaitedEnd") -> None:
         if json:
             out_json(end.to_json())
         else:

@@ -1,7 +1,5 @@
 """`worktrees list|show|remove`: the git worktrees of workers, and what was changed in them."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
