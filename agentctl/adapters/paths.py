@@ -44,7 +44,10 @@ class FilePath(str):
 
     def exists(self) -> bool:
         """Tell whether it names something that can be reached."""
-        return os.access(self, os.F_OK)  # os.stat would make an exception for each file that is missing.
+        try:
+            return os.access(self, os.F_OK)  # os.stat would make an exception for each file that is missing.
+        except ValueError:  # A NUL, half a character: no file has such a name.
+            return False
 
     def is_dir(self) -> bool:
         """Tell whether it names a folder."""
