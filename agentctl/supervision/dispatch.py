@@ -86,7 +86,8 @@ def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folde
         os.close(launched.answer_fd)
     for ticket in done.removed:
         mark_stale(root.sibling(ticket.task_id))
-    replace_spares(root)
+    if done.launches:
+        replace_spares(root)
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:

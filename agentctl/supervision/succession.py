@@ -64,12 +64,13 @@ class Succession:
         return None
 
     def _taken(self) -> set[bytes] | None:
-        """Return how the files of the slots begin; None where there is a place that is no slot."""
+        """Return how the files of the slots begin; None where that cannot be told, or a place is no slot."""
         try:
             with os.scandir(self._root.slots) as entries:
-                slots = {entry.inode(): entry.name for entry in entries}
-            if not all(map(str.isdigit, slots.values())):
-                return None
+                found = [(entry.inode(), entry.name) for entry in entries]
+            slots = dict(found)
+            if len(slots) < len(found) or not all(map(str.isdigit, slots.values())):
+                return None  # Some file systems of a user's own (FUSE) tell one number for all.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))
             return {head_of(self._content(inode, name)) for inode, name in slots.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -145,5 +146,8 @@ def test_a_wait_in_a_task_that_is_removed_says_so(root: Path, tmp_path: Path, co
 def sleeps_on(pid: int, file: Path) -> bool:
     """Whether a process watches a file (proc(5), inotify)."""
     inode = f"ino:{file.stat().st_ino:x} "
-    infos = Path(f"/proc/{pid}/fdinfo")
-    return any(inode in info.read_text(encoding="ascii") for info in infos.iterdir())
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # It has closed that one meanwhile.
+            if inode in info.read_text(encoding="ascii"):
+                return True
+    return False
