@@ -113,7 +113,6 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         _take_back(task, prepared)
         raise
     fresh = iter(_outcomes(task, root, prepared, done))
-    replace_spares(root)  # The workers are at work by now, and nobody waits for it.
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
@@ -153,6 +152,7 @@ def _admit(
     finally:
         carry_out(root, before)
     give_orders(root, done, blobs)
+    replace_spares(root)  # While the shims start their workers: what comes next may come soon.
     return done
 
 
