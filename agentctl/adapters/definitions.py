@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import agentctl
 from agentctl.adapters.known import KnownFiles
+from agentctl.adapters.personal import config_folder
 from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
@@ -79,7 +80,7 @@ def sources(root: Path | None, project: Path | None, environ: Mapping[str, str])
         found.append(Source(project / ".codex" / "agents", Origin.PROJECT, "codex", project))
     personal = (
         (home / ".agentctl" / "agents", "own"),
-        (Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "agentctl" / "agents", "own"),
+        (config_folder(environ) / "agents", "own"),
         (Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "agents", "claude"),
         (Path(environ.get("CODEX_HOME") or home / ".codex") / "agents", "codex"),
     )

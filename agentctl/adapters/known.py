@@ -15,6 +15,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.personal import config_folder
 from agentctl.errors import StorageError
 
 _MOST_FILES, _MOST_BYTES = 300, 64 * 1024
@@ -67,8 +68,7 @@ def _known(file: Path) -> KnownFiles:
 
 def known_files(environ: Mapping[str, str]) -> KnownFiles:
     """Return what is known of files; read once by each process."""
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return _known(Path(base) / "agentctl" / "known.json")
+    return _known(config_folder(environ) / "known.json")
 
 
 def _is_ours(file: Path) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentctl.adapters.files import create_whole, make_folder, write_whole
+from agentctl.adapters.personal import config_folder
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import Refused, StorageError
 
@@ -52,5 +53,4 @@ def _code(task: TaskDir, key: bytes) -> str:
 
 
 def _key_file(environ: Mapping[str, str]) -> Path:
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Path(base) / "agentctl" / "key"
+    return config_folder(environ) / "key"

@@ -14,6 +14,7 @@ from typing import Any
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
 from agentctl.adapters.locks import locked
+from agentctl.adapters.personal import config_folder
 from agentctl.errors import Damaged, Refused
 
 #: real path -> {sha256, at}
@@ -22,8 +23,7 @@ Trusted = dict[str, dict[str, str]]
 
 def trust_file(environ: Mapping[str, str]) -> Path:
     """Return where a person's trust is kept."""
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Path(base) / "agentctl" / "trust.json"
+    return config_folder(environ) / "trust.json"
 
 
 def read_trusted(file: Path) -> Trusted:

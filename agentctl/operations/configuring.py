@@ -11,6 +11,7 @@ from agentctl.adapters import config, roster, taskfile
 from agentctl.adapters.config import TaskConfig
 from agentctl.adapters.document import Document
 from agentctl.adapters.known import known_files
+from agentctl.adapters.personal import config_folder
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import DEEPEST, Limits
 from agentctl.errors import AgentctlError, NotFound, UsageError
@@ -110,5 +111,4 @@ def _personal() -> Document:
 
 def personal_file() -> Path:
     """Return the path of a person's defaults."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Path(base) / "agentctl" / "config.yaml"
+    return config_folder(os.environ) / "config.yaml"

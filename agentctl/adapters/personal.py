@@ -1,0 +1,13 @@
+"""Where a person's own files are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of a person's config.yaml, agents, templates, trust and key (XDG Base Directory)."""
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "agentctl"
