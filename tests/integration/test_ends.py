@@ -25,7 +25,7 @@ def test_every_ending_is_told_by_its_name(root: Path) -> None:
         "kill": worker("dies_by_signal", "SIGKILL"),
         "term": worker("dies_by_signal", "SIGTERM"),
         "group": ["/bin/sh", "-c", "kill -9 0"],
-        "late": worker("sleeps", 60),
+        "late": ["sleep", "60"],
     }
     limits = {"late": {"timeout_seconds": 0.2}}
     spawn_batch([{"name": name, "argv": argv, **limits.get(name, {})} for name, argv in ways.items()])
@@ -40,7 +40,7 @@ def test_every_ending_is_told_by_its_name(root: Path) -> None:
         "kill": ("failed", "signal", None, "SIGKILL"),
         "term": ("failed", "signal", None, "SIGTERM"),
         "group": ("failed", "signal", None, "SIGKILL"),
-        "late": ("failed", "timed_out", 130, None),
+        "late": ("failed", "timed_out", None, "SIGINT"),
     }
     for name in ways:
         is_settled(task, name)

@@ -53,6 +53,7 @@ def test_a_refused_key_is_free_again(root: Path, tmp_path: Path) -> None:
 def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
     notes, gate = tmp_path / "notes", tmp_path / "gate"
+    notes.touch()
     argv = worker("overlaps", notes, "--until", gate)
     spawners = [start("spawn", "--queue", "--name", f"w{number}", "--", *argv) for number in range(16)]
     assert [spawner.wait(timeout=60) for spawner in spawners] == [0] * 16
