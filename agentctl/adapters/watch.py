@@ -6,6 +6,7 @@ instance of it is left (128 a user), the sleep is cut into slices of 250 ms and 
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import os
@@ -24,6 +25,9 @@ SAFETY_S = 2.0
 # inotify(7): what a log, a renamed-in file and a removed one look like.
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x80, 0x100, 0x200
 _MASK = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE
+
+#: One for each thread that may wait for the system to have taken an instance: the others stay few enough to be had.
+_helpers = [None] * 8
 
 
 class Watch:
@@ -84,8 +88,8 @@ class Watch:
     def close(self) -> None:
         """Give the instance back."""
         if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+            fd, self.fd = self.fd, None
+            _let_go(fd)
 
     def __enter__(self) -> Watch:
         return self
@@ -94,3 +98,25 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _let_go(fd: int) -> None:
+    """Close an instance, and have a thread wait for it where one may.
+
+    That takes Linux 8 to 24 ms (measured with 6.18: whoever looks at its marks has to be done first), for which nobody
+    should stand who has the answer of a wait.
+    """
+    try:
+        helper = _helpers.pop()
+    except IndexError:
+        os.close(fd)
+        return
+    try:
+        _thread.start_new_thread(_close, (fd, helper))
+    except RuntimeError:  # The system has no thread left.
+        _close(fd, helper)
+
+
+def _close(fd: int, helper: None) -> None:
+    os.close(fd)
+    _helpers.append(helper)
