@@ -17,7 +17,7 @@ from hypothesis import settings
 from tests import leaks, support
 
 #: A soak test may take this long, where an ordinary one has the limit in pyproject.toml.
-SOAK_TIMEOUT_S = 600
+SOAK_TIMEOUT_S = 840
 SLOW_TIMEOUT_S = 180
 
 # The machine's speed is no property of the code: nothing in this suite fails for being slow.
