@@ -1,4 +1,6 @@
-"""What the shim takes from `typing`, without loading it: that would cost each shim half a megabyte.
+"""What is taken from `typing` without loading it, which would cost each shim half a megabyte.
+
+Nor does a named tuple compile its annotations: with those of typing a command that starts an agent takes 4 ms longer.
 
 A type checker sees `typing` itself.
 """
@@ -20,7 +22,7 @@ else:
         def __new__(cls, name, bases, namespace):
             if not bases:
                 return super().__new__(cls, name, bases, namespace)
-            fields = list(namespace["__annotations__"])
+            fields = list(namespace.get("__annotations__", ()))
             optional = [field for field in fields if field in namespace]
             if optional != fields[len(fields) - len(optional) :]:
                 raise TypeError(f"{name}: a field without a default stands behind one with")

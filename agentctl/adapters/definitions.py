@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import agentctl
 from agentctl.adapters.known import KnownFiles
@@ -22,6 +22,7 @@ from agentctl.adapters.personal import config_folder
 from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
+from agentctl.lean import NamedTuple
 
 _SIZE_LIMIT = 256 * 1024
 #: A folder with more files than this is no folder of definitions.

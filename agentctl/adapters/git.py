@@ -12,9 +12,10 @@ import re
 import signal
 import time
 from collections.abc import Mapping
-from typing import IO, NamedTuple
+from typing import IO
 
 from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
 
 #: What a caller may say about git as a whole; every other GIT_* is about a repository, or changes what is printed.
 _KEPT = frozenset(

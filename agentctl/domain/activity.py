@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
+
+from agentctl.lean import NamedTuple
 
 #: How the ids of rows begin that a worker's own `report` writes: no driver's output has them.
 REPORTED = "report-"

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.activity import Phase, RowType
+from agentctl.lean import NamedTuple
 
 _TEXT = rb'"([^"\\\n]*+)"'
 #: (at, type, id, phase, parent, rest, a line of another form). Nothing in it goes back, and no line is passed over.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.activity import RowType
 from agentctl.domain.activityfold import ActivityFold
 from agentctl.domain.activityitem import Item
 from agentctl.domain.activityrows import TOKENS
+from agentctl.lean import NamedTuple
 
 RUNNING, INTERRUPTED, COMPLETED = "running", "interrupted", "completed"
 _UNHAPPY = frozenset({"failed", "cancelled", "denied", INTERRUPTED})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.domain.names import NAME_RULE, is_name
 from agentctl.domain.permissions import BadValue, Rules, parse_policy
+from agentctl.lean import NamedTuple
 
 COMMAND = "command"
 EFFORTS = ("low", "medium", "high")
@@ -20,8 +20,7 @@ EFFORTS = ("low", "medium", "high")
 _EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"} | {word: word for word in EFFORTS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSpec:
+class AgentSpec(NamedTuple):
     """A kind of worker. What is None or empty is left to the program that runs it."""
 
     name: str
@@ -39,14 +38,14 @@ class AgentSpec:
     timeout_seconds: float | None = None
     max_budget_usd: float | None = None
     #: Rules {tool, pattern, answer}; see `permissions`.
-    permissions: Rules = field(default_factory=list)
+    permissions: Rules = []  # noqa: RUF012 - never changed
     #: worktree
     isolation: str | None = None
     #: Of the driver `command`: the prompt is appended, or given on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
     #: Keys of another program's format that mean nothing here.
-    ignored: list[str] = field(default_factory=list)
+    ignored: list[str] = []  # noqa: RUF012 - never changed
     #: The file that it stands in.
     source: str = ""
 
@@ -56,7 +55,7 @@ class AgentSpec:
 
 
 #: The names of what an `AgentSpec` holds, all of it as JSON has it.
-FIELDS = tuple(AgentSpec.__dataclass_fields__)
+FIELDS = AgentSpec._fields
 
 
 def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
@@ -113,8 +112,6 @@ def _spec(
 
 def _with_driver(spec: AgentSpec) -> AgentSpec:
     """Return it with what `argv` says about the driver."""
-    from dataclasses import replace
-
     if spec.argv is None:
         if spec.driver == COMMAND:
             raise BadValue(("driver",), "the driver command needs argv: the program and its arguments")
@@ -123,7 +120,7 @@ def _with_driver(spec: AgentSpec) -> AgentSpec:
         return spec
     if spec.driver not in (None, COMMAND):
         raise BadValue(("argv",), f"argv is for the driver command, not for {spec.driver}")
-    return replace(spec, driver=COMMAND)
+    return spec._replace(driver=COMMAND)
 
 
 def _under(key: str, check: Callable[[Any], Any], item: Any) -> Any:

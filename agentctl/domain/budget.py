@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.limits import KEYS, Limits
+from agentctl.lean import NamedTuple
 
 #: What a driver must tell of for a limit to hold: its unit -> the limit's field.
 REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from json.decoder import JSONDecoder
-from typing import Any, NamedTuple
+from typing import Any
+
+from agentctl.lean import NamedTuple
 
 _SPACE = " \t\r\n"
 _DECODER = JSONDecoder()

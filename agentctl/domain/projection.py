@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.states import MOVES, STALLED, TERMINAL, Status
+from agentctl.lean import NamedTuple
 
 
 class Deliverable(NamedTuple):

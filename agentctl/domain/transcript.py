@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.activity import Phase, RowType
 from agentctl.domain.activityrows import Fields, Line
+from agentctl.lean import NamedTuple
 
 #: What is told when it begins and again when it ends; of everything else the end alone is told.
 _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})

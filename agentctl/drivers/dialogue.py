@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from agentctl.domain.activity import Row
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import Order
+from agentctl.lean import NamedTuple
 
 
 class Say(NamedTuple):

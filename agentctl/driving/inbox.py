@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.driving.idling import Idle
+from agentctl.lean import NamedTuple
 from agentctl.operations.messaging import mark_read, next_message
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
@@ -11,6 +11,7 @@ from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.room import when_there_is_room
+from agentctl.lean import NamedTuple
 from agentctl.operations.asking import Asked, close_question, leave, put_question
 
 #: More than a person reads of a request's arguments.

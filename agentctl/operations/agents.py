@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters.definitions import Definition, Origin, read_all, sources
 from agentctl.adapters.known import known_files
@@ -18,6 +18,7 @@ from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.loosening import powers
 from agentctl.domain.names import first_of
 from agentctl.errors import NotFound, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import driver_order
 from agentctl.operations.locating import working_folder
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
@@ -18,6 +18,7 @@ from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import check_name
 from agentctl.domain.projection import Deliverable
+from agentctl.lean import NamedTuple
 
 
 class Claim(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
 from agentctl.operations.lending import Loan
 from agentctl.operations.stopping import Stop
 from agentctl.operations.vigils import Vigils

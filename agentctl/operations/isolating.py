@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import (
@@ -23,6 +23,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.errors import AgentctlError, Refused
+from agentctl.lean import NamedTuple
 
 #: A checkout may fetch large files.
 _LIMIT_S = 600.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.plaintext import plain
+from agentctl.lean import NamedTuple
 from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result

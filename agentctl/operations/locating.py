@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_folder
@@ -14,6 +13,7 @@ from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
 from agentctl.domain.events import BadLine
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused
+from agentctl.lean import NamedTuple
 
 ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
 

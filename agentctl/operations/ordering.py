@@ -7,7 +7,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.agentspec import AgentSpec
@@ -16,6 +16,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import COMMAND, choose, load, program_of
 from agentctl.errors import Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
 from agentctl.operations.handing import with_identity, with_server

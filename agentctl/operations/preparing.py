@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import (
@@ -26,6 +26,7 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name
 from agentctl.domain.states import Status
 from agentctl.errors import Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.surroundings import Surroundings

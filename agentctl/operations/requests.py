@@ -7,13 +7,14 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
 from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
@@ -17,6 +17,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
+from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_limit, refuse_if_barred, true_caller

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.taskdir import TaskDir
@@ -11,6 +11,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.activityfold import ActivityFold
 from agentctl.domain.activityview import Node, view_of
 from agentctl.domain.states import TERMINAL
+from agentctl.lean import NamedTuple
 from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
 from agentctl.operations.observing import observed_rows

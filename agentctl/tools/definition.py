@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from agentctl.lean import NamedTuple
 from agentctl.operations.gathering import Key
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.definitions import Origin
@@ -13,6 +12,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.errors import NotFound, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.agents import Agent, list_agent_specs
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.gathering import Key

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
+from agentctl.lean import NamedTuple
 from agentctl.operations.gathering import Sight, gather
 from agentctl.tools import agents, delegation, worker
 from agentctl.tools.arguments import read_arguments

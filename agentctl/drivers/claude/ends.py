@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
+from agentctl.lean import NamedTuple
 
 #: The program's own words for what an API said.
 _ERRORS = {

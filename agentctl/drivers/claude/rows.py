@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.drivers.claude.values import Tokens, bounded, bounded_values, list_in, object_in, text_in, tokens_of
+from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
 AGENT_TOOLS = frozenset({"Agent", "Task"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from agentctl.lean import NamedTuple
 
 #: Longer texts and arguments are cut in the activity; the raw output has the whole.
 _LONGEST = 4000

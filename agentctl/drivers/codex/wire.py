@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.dialogue import Action, Say
+from agentctl.lean import NamedTuple
 
 _NO_SUCH_METHOD = -32601
 
