@@ -11,7 +11,7 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple, NoReturn
+    from typing import Any, NamedTuple, NoReturn  # noqa: TID251
 else:
     # Annotations are never evaluated; in an alias such as dict[str, Any] anything may stand.
     Any = NoReturn = object

@@ -11,7 +11,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar  # noqa: TID251 - a generic one
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
