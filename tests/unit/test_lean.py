@@ -63,3 +63,10 @@ def test_a_field_without_a_default_behind_one_with_is_refused() -> None:
 def test_a_missing_field_is_refused() -> None:
     with pytest.raises(TypeError):
         Lean()  # type: ignore[call-arg]
+
+
+def test_one_without_fields_is_an_empty_tuple() -> None:
+    class Nothing(lean.NamedTuple):
+        """Says only that it is."""
+
+    assert (Nothing(), Nothing._fields, Nothing.__doc__) == ((), (), "Says only that it is.")
