@@ -103,9 +103,9 @@ def test_a_stopped_program_can_be_cancelled(task: Task, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_clock_stands_still_while_it_asks(task: Task) -> None:
-    agent("permit x", "--timeout-seconds", "1.5")
+    agent("permit x", "--timeout-seconds", "4")
     blocked()
-    passes(2)
+    passes(4.5)
     assert statuses() == {"a": "blocked"}
     run("interact", "respond", "a", "allow")
     assert ends()["status"] == "completed"

@@ -177,9 +177,9 @@ def test_a_wait_is_given_each_block_once(task: Task) -> None:
 
 @pytest.mark.slow
 def test_the_clock_of_an_idle_agent_stands_still(task: Task) -> None:
-    agent("say one", "--keep", "--timeout-seconds", "1.5")
+    agent("say one", "--keep", "--timeout-seconds", "4")
     blocked()
-    passes(2)
+    passes(4.5)
     run("send", "a", "say two")
     says(task, "a", "two")
     run("cancel", "a")

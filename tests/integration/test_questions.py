@@ -241,7 +241,7 @@ def test_the_time_limit_stands_still_while_a_worker_is_blocked(root: Path) -> No
 def test_once_the_asker_is_gone_the_time_limit_runs(root: Path) -> None:
     task = new_task()
     ask = f"{sys.executable} -m agentctl interact ask --kind confirm Go? & wait $!; exec sleep 60"
-    spawn(["sh", "-c", ask], "--timeout-seconds", "1", name="a")
+    spawn(["sh", "-c", ask], "--timeout-seconds", "4", name="a")
     task.has("agent.blocked", "a")
     os.kill(asker_of(task), signal.SIGKILL)
     task.ended("a")

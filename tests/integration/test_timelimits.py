@@ -1,4 +1,4 @@
-"""At stake: limits run on the monotonic clock, stand still while a person is asked, and harm nobody else."""
+"""At stake: limits run on the monotonic clock, end who is over them, and harm nobody else."""
 
 from __future__ import annotations
 
@@ -9,39 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.life import is_settled, passes, says_ready
+from tests.life import is_settled, says_ready
 from tests.steps import new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
-LIMIT_S = 1.5
-
-
-@pytest.mark.slow
-def test_the_clock_stands_still_while_a_question_waits(root: Path) -> None:
-    task = new_task()
-    spawn(worker("asks", "--kind", "confirm", "Go on?"), "--timeout-seconds", str(LIMIT_S), name="a")
-    task.has("agent.blocked", "a")
-    passes(LIMIT_S + 0.5)
-    assert statuses() == {"a": "blocked"}
-    run("interact", "respond", "a", "yes")
-    run("wait", "a")
-    assert is_settled(task, "a")["status"] == "completed"
-
-
-@pytest.mark.slow
-def test_the_clock_runs_again_once_the_asker_is_gone(root: Path, tmp_path: Path) -> None:
-    """A question without anybody who waits for its answer is no reason to stand still."""
-    task = new_task(grace=0.1)
-    ask = worker("asks", "--kind", "confirm", "Go on?")
-    script = '"$@" & echo $! > asker; while :; do sleep 0.05; done'
-    spawn(["/bin/sh", "-c", script, "sh", *ask], "--timeout-seconds", str(LIMIT_S), name="a")
-    task.has("agent.blocked", "a")
-    asker = int((tmp_path / "work" / "asker").read_text(encoding="ascii"))
-    children = Path(f"/proc/{asker}/task/{asker}/children").read_text(encoding="ascii").split()
-    for pid in [asker, *map(int, children)]:
-        os.kill(pid, signal.SIGKILL)
-    assert run("wait", "a", check=False).code == 7
-    assert is_settled(task, "a")["reason"] == "timed_out"
+LIMIT_S = 4.0  # a busy machine needs time to be ready within it
 
 
 @pytest.mark.slow
@@ -92,7 +64,7 @@ def test_a_cancel_during_a_timeouts_escalation_changes_nothing_about_its_reason(
     """The first cause stays: what the time limit ended was not cancelled."""
     task = new_task()
     argv = ["/bin/sh", "-c", 'trap "echo interrupted" INT; trap "" TERM; while :; do sleep 0.05; done']
-    spawn(argv, "--timeout-seconds", "0.3", "--grace-seconds", "30", name="a")
+    spawn(argv, "--timeout-seconds", "1", "--grace-seconds", "30", name="a")
     wait_until(lambda: b"interrupted" in (task.agent("a") / "stdout.log").read_bytes(), what="the time limit to act")
     told = run("cancel", "a", "--grace-seconds", "0.05", "--json", check=False).json
     assert (told["cancelled"], told["status"]) == (False, "failed")
