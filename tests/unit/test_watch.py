@@ -40,6 +40,10 @@ def _instances() -> int:
     return found
 
 
+def _marks(fd: int) -> int:
+    return Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii").count("inotify wd:")
+
+
 def test_more_watches_come_and_go_than_the_system_has_instances(tmp_path: Path) -> None:
     before = most = _instances()
     for number in range(400):
@@ -50,6 +54,18 @@ def test_more_watches_come_and_go_than_the_system_has_instances(tmp_path: Path) 
             most = max(most, _instances())
     assert most <= before + _AT_ONCE
     wait_until(_instances, accept=lambda now: now == before, what="all instances to be given back")
+
+
+def test_no_mark_is_left_for_which_the_end_of_a_process_would_wait(tmp_path: Path) -> None:
+    watch = Watch([tmp_path, tmp_path.parent])
+    assert watch.fd is not None
+    same = os.dup(watch.fd)  # With this one the instance lives on.
+    try:
+        assert _marks(same) == 2
+        watch.close()
+        assert _marks(same) == 0
+    finally:
+        os.close(same)
 
 
 def test_an_instance_is_given_back_where_no_thread_is_left(tmp_path: Path) -> None:
