@@ -9,6 +9,7 @@ import pytest
 from agentctl.domain.activity import Phase, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
+from agentctl.drivers.claude.values import Meter, Spent, Tokens
 from agentctl.drivers.dialogue import Ask, HangUp, Withdraw
 from tests.claude_lines import (
     ORDER,
@@ -105,6 +106,15 @@ def test_a_version_that_tells_less_of_usage_gives_the_same() -> None:
     last = outcomes(feed(started(), values))[-1]
     assert last.usage == {"input": 19059, "output": 24, "cached": 6369}
     assert last.cost_usd == pytest.approx(0.0779898)
+
+
+@pytest.mark.parametrize(("told", "cost"), [([None, None], None), ([1.0, None, 1.5], 1.5), ([0.0], 0.0)])
+def test_a_cost_that_is_not_told_is_not_zero(told: list[float | None], cost: float | None) -> None:
+    spent = Meter(is_fresh=True)
+    for one in told:
+        model = {"inputTokens": 3} | ({} if one is None else {"costUSD": one})
+        spent.take({"modelUsage": {"model": model}})
+    assert spent.spent == Spent(Tokens(input=3), cost)
 
 
 def test_nothing_in_the_recordings_is_unknown() -> None:

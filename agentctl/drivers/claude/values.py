@@ -107,6 +107,11 @@ class Spent(NamedTuple):
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Spent(self.tokens.plus(other.tokens), sum(costs) if costs else None)
 
+    def beyond(self, other: Spent) -> Spent:
+        """Return what this has more than another; of money nothing where this does not tell of it."""
+        cost = None if self.cost_usd is None else max(0.0, self.cost_usd - (other.cost_usd or 0.0))
+        return Spent(self.tokens.beyond(other.tokens), cost)
+
 
 def spent_of(models: Iterable[Any]) -> Spent:
     """Return what the entries of a `modelUsage` come to, one for each model."""
@@ -141,9 +146,8 @@ class Meter:
             new = spent_of(since.values())
         elif self._is_fresh and isinstance(models, dict):
             total = spent_of(models.values())
-            cost = (total.cost_usd or 0.0) - (self._total.cost_usd or 0.0)
-            new = Spent(total.tokens.beyond(self._total.tokens), max(0.0, cost))
-            self._total = total
+            new = total.beyond(self._total)
+            self._total = total if total.cost_usd is not None else total._replace(cost_usd=self._total.cost_usd)
         else:
             new = Spent(tokens_of(object_in(result.get("usage"))))
         self.spent = self.spent.plus(new)
