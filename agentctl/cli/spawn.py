@@ -176,12 +176,15 @@ def spawn(
     return _answer(place, spawned, wait=wait, json=json, many=many)
 
 
+_PROMPT_FIRST = 'a prompt stands before --, as in agentctl spawn --agent explore "Where are the tests?"'
+
+
 def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
     given = {name: value for name, value in wishes.items() if value is not None and value is not False}
     if prompt is None:
         if given:
             option = min(given).replace("_", "-")
-            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint="agentctl spawn --help")
+            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
         return None
     text = sys.stdin.read() if prompt == "-" else prompt
     return AgentWork(prompt=text, **given)

@@ -40,6 +40,7 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "new T --id t1": (2, "task 't1' exists already", "agentctl use t1"),
     "spawn": (2, "give one of PROMPT, -- CMD", "agentctl spawn --help"),
     "spawn true": (2, "a command stands behind --", "agentctl spawn [OPTIONS] -- CMD"),
+    "spawn --agent general -- look": (2, "--agent is for an agent, and there is no prompt", "stands before --"),
     "spawn --shell true -- true": (2, "give one of PROMPT, -- CMD", "agentctl spawn --help"),
     "spawn --name b --batch -": (2, "an option of one worker", "--"),
     "spawn --after-any -- true": (2, "--after-any goes with --after", ""),
