@@ -218,7 +218,7 @@ def _tell(spawned: list[Spawned]) -> None:
 def spawned_line(one: Spawned) -> str:
     """Return the line in which a person reads what became of a request."""
     pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
-    known = ", started before with this key" if one.reused else ""
+    known = ", reused: it was started before" if one.reused else ""
     message = f": {plain(one.message)}" if one.message else ""
     place = f", worktree {plain(one.worktree['path'])}" if one.worktree else ""
     return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{place}{message}"
