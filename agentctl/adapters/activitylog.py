@@ -9,11 +9,10 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 
-from agentctl.adapters.eventlog import cut_torn_tail
+from agentctl.adapters import eventlog
 from agentctl.adapters.files import AnyPath, storage_errors, sync_folder, write_all
 from agentctl.adapters.locks import locked
-
-_BLOCK = 1 << 17
+from agentctl.adapters.opening import open_plain
 
 
 class ActivityWriter:
@@ -30,7 +29,7 @@ class ActivityWriter:
             LockTimeout: Another writer stands still.
         """
         with storage_errors(self.path, "append to"), locked(self.path) as fd:
-            size = cut_torn_tail(fd)
+            size = eventlog.cut_torn_tail(fd)
             fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
             try:
                 write_all(fd, lines)
@@ -62,24 +61,31 @@ class ActivityReader:
     def blocks(self) -> Iterator[bytes]:
         """Yield the lines that were committed since the last call; never more memory than a block or a line takes."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_plain(self.path)
         except FileNotFoundError:
             return
         try:
             self._inode = os.fstat(fd).st_ino
-            size = _BLOCK
-            while data := os.pread(fd, size, self._offset):
-                end = data.rfind(b"\n") + 1
-                if end:
-                    self._offset += end
-                    size = _BLOCK
-                    yield data[:end] if end < len(data) else data
-                elif len(data) < size:
-                    return  # A line that is being written, or was torn.
-                else:
-                    size *= 4
+            for self._offset, lines in eventlog.blocks(fd, self._offset):  # noqa: B020 - read before it is set anew
+                if lines:
+                    yield lines
         finally:
             os.close(fd)
+
+
+def last_lines(path: AnyPath, most_bytes: int) -> list[bytes]:
+    """Return the whole lines within the last bytes of an activity, the last one first; none where there is no file."""
+    try:
+        fd = open_plain(path)
+    except OSError:
+        return []
+    try:
+        size = os.fstat(fd).st_size
+        begin = max(0, size - most_bytes)
+        lines = os.pread(fd, most_bytes, begin).split(b"\n")[:-1]
+    finally:
+        os.close(fd)
+    return lines[:0:-1] if begin else lines[::-1]  # The first one may lack its beginning.
 
 
 def replace(path: AnyPath, lines: Iterable[bytes]) -> int:

@@ -10,6 +10,7 @@ import os
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
@@ -76,13 +77,18 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
+def named(value: object) -> str | None:
+    """Return the name of a task or a worker; None for what is none: a path would lead out of the root."""
+    return value if isinstance(value, str) and is_name(value) else None
+
+
 def _from_json(value: dict[str, Any]) -> TaskConfig:
     return TaskConfig(
         limits=limits_from(value["config"]),
         title=str(value.get("title", "")),
-        parent_task_id=value.get("parentTaskId"),
-        root_task_id=value.get("rootTaskId"),
-        parent_instance=value.get("parentInstance"),
+        parent_task_id=named(value.get("parentTaskId")),
+        root_task_id=named(value.get("rootTaskId")),
+        parent_instance=named(value.get("parentInstance")),
         agent=value.get("agent"),
         created_at=value.get("createdAt"),
         permissions=tuple(value.get("permissions", ())),

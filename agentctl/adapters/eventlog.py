@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
-from agentctl.domain.events import BadLine, Event, decode, encode
+from agentctl.adapters.opening import open_plain, pieces
+from agentctl.domain.events import BadLine, Event, about, decode, encode
 
 _BLOCK = 1 << 16
+#: No line of ours is as long. A longer one is passed over without being held in memory.
+LONGEST_LINE = 4 << 20
+_TOO_LONG = f"longer than {LONGEST_LINE} bytes"
 
 
 def append(
@@ -55,7 +59,7 @@ def append(
 def flush(path: AnyPath) -> None:
     """Make all that stands in a log survive a power cut; one that was removed has nothing to lose."""
     with storage_errors(path, "flush"), contextlib.suppress(FileNotFoundError):
-        _flush(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        _flush(open_plain(path))
 
 
 def _flush(fd: int) -> None:
@@ -70,25 +74,69 @@ def cut_torn_tail(fd: int) -> int:
     size = os.fstat(fd).st_size
     if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
         return size
-    end = size
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        newline = os.pread(fd, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            size = start + newline + 1
-            break
-        end = start
-    else:
-        size = 0
+    start = max(0, size - LONGEST_LINE)
+    newline = os.pread(fd, size - start, start).rfind(b"\n")
+    size = start + newline + 1 if newline >= 0 else _last_newline(fd, size)
     os.ftruncate(fd, size)
     return size
 
 
-def read_since(fd: int, offset: int) -> bytes:
-    """Return the committed bytes of the log from `offset` on."""
-    size = os.fstat(fd).st_size
-    data = os.pread(fd, max(0, size - offset), offset)
-    return data[: data.rfind(b"\n") + 1]
+def _last_newline(fd: int, end: int) -> int:
+    """Return the offset behind the last newline before `end`; 0 where there is none."""
+    found = 0
+    for start, data in pieces(fd, 0, end):
+        newline = data.rfind(b"\n")
+        found = start + newline + 1 if newline >= 0 else found
+    return found
+
+
+def _behind_newline(fd: int, start: int, end: int) -> int | None:
+    """Return the offset behind the next newline; None where there is none."""
+    found = ((offset, data.find(b"\n")) for offset, data in pieces(fd, start, end))
+    return next((offset + newline + 1 for offset, newline in found if newline >= 0), None)
+
+
+def blocks(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the committed lines from an offset on, some at a time: (offset behind them, the lines).
+
+    The lines are empty for one that is longer than `LONGEST_LINE`. What stands behind the last newline is not there.
+    """
+    end = os.fstat(fd).st_size
+    length = _BLOCK
+    while start < end:
+        data = os.pread(fd, min(length, end - start), start)
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            start, length = start + whole, _BLOCK
+            yield start, data[:whole]
+        elif len(data) < length:
+            return
+        elif length < LONGEST_LINE:
+            length *= 4
+        else:
+            behind = _behind_newline(fd, start + len(data), end)
+            if behind is None:
+                return
+            start, length = behind, _BLOCK
+            yield start, b""
+
+
+def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterator[Event]:
+    """Yield the events of these kinds that a log has about a worker; none where there is no log."""
+    try:
+        fd = open_plain(path)
+    except FileNotFoundError:
+        return
+    try:
+        yield from events_in(fd, instance, kinds)
+    finally:
+        os.close(fd)
+
+
+def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> Iterator[Event]:
+    """Yield the same of an open log, from an offset on."""
+    for _, lines in blocks(fd, since):
+        yield from about(lines, instance, kinds)
 
 
 class LogReader:
@@ -109,26 +157,14 @@ class LogReader:
         A piece at a time, so that a long log takes two thirds of the time and half of the memory.
         """
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_plain(self.path)
         except FileNotFoundError:
             return
         try:
-            end = os.fstat(fd).st_size
-            while data := _whole_lines(fd, self.offset, end):
-                rows = list(decode(data, self._next_seq))
-                self.offset += len(data)
+            for behind, lines in blocks(fd, self.offset):
+                rows = list(decode(lines, self._next_seq)) if lines else [BadLine(self._next_seq, _TOO_LONG)]
+                self.offset = behind
                 self._next_seq += len(rows)
                 yield from rows
         finally:
             os.close(fd)
-
-
-def _whole_lines(fd: int, start: int, end: int) -> bytes:
-    """Return some whole lines from `start` on, at least one; none where there is no newline before `end`."""
-    length = _BLOCK
-    while True:
-        data = os.pread(fd, min(length, end - start), start)
-        whole = data[: data.rfind(b"\n") + 1]
-        if whole or len(data) < length:
-            return whole
-        length *= 2

@@ -11,12 +11,14 @@ import json
 import os
 from collections.abc import Sequence
 
-from agentctl.adapters.paths import read_bytes
+from agentctl.adapters.opening import OddFile, kind_of, open_plain, read_bytes
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
+#: Each may become a value of 80 bytes in memory.
+_MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -52,8 +54,8 @@ def make_folder(path: AnyPath) -> None:
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
-            if not os.path.isdir(path):
-                raise
+            if os.path.islink(path) or not os.path.isdir(path):
+                raise OddFile(f"{os.fspath(path)} is no folder, but {kind_of(path)}", hint="look at it") from None
 
 
 def sync_folder(path: AnyPath) -> None:
@@ -108,9 +110,26 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
         durable: On disk, and not only in memory, when this returns.
     """
     with storage_errors(path, "write"):
-        os.rename(_write_beside(path, data, durable), path)
+        _put(_write_beside(path, data, durable), path)
         if durable:
             sync_folder(os.path.dirname(path))
+
+
+def _put(temporary: str, path: AnyPath) -> None:
+    """Give a file its name; a folder of that name, which nobody but a worker can have made, is set aside."""
+    try:
+        os.rename(temporary, path)
+    except (IsADirectoryError, FileExistsError):
+        set_aside(path)
+        os.rename(temporary, path)
+
+
+def set_aside(path: AnyPath) -> str:
+    """Give what lies in the place of a file of ours another name beside it, whatever it is; return that name."""
+    aside = f"{os.fspath(path)}.{os.urandom(4).hex()}.damaged"
+    with storage_errors(path, "set aside"):
+        os.rename(path, aside)
+    return aside
 
 
 def create_whole(path: AnyPath, data: bytes) -> bool:
@@ -152,7 +171,7 @@ def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
         if len(paths) > _MANY and _flush_file_system(folder):
             return
         for path in paths:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_plain(path)
             try:
                 os.fsync(fd)
             finally:
@@ -182,15 +201,17 @@ def read_json(path: AnyPath) -> dict[str, Any] | None:
     """Return the object in a file; None where there is no file.
 
     Raises:
-        Damaged: The file holds no JSON object.
+        Damaged: The file holds no JSON object, or is none that one of ours could be.
     """
     try:
         data = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    if len(data) > _MOST_MARKS and sum(map(data.count, _MARKS)) > _MOST_MARKS:
+        raise OddFile(f"{path} holds more values than any of ours", hint="agentctl doctor looks at it")
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
     if not isinstance(value, dict):
         raise Damaged(f"{path} is damaged: no JSON object", hint="agentctl doctor --fix")

@@ -57,7 +57,7 @@ class KnownFiles:
             self._has_more = False
             rows = dict(list(self._rows.items())[-_MOST_FILES:])
             with contextlib.suppress(OSError, StorageError, TypeError):  # A value that JSON has not.
-                make_folder(self._file.parent)
+                make_folder(os.path.realpath(self._file.parent))
                 write_whole(self._file, to_json({"by": self._by, "files": rows}), durable=False)
 
 

@@ -8,20 +8,7 @@ from __future__ import annotations
 
 import os
 
-#: Most files are shorter; a large buffer would be fetched from the system, and given back, for each of them.
-_FIRST, _BLOCK = 1 << 12, 1 << 16
-
-
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file: `open` would ask the system eight times, for a small one this does four times."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = [os.read(fd, _FIRST)]
-        while parts[-1]:
-            parts.append(os.read(fd, _FIRST if len(parts) == 1 else _BLOCK))
-        return b"".join(parts)
-    finally:
-        os.close(fd)
+from agentctl.adapters.opening import MOST_BYTES, read_bytes
 
 
 class FilePath(str):
@@ -64,10 +51,10 @@ class FilePath(str):
             if not exist_ok or not self.is_dir():
                 raise
 
-    def read_bytes(self) -> bytes:
-        """Return the content of the file."""
-        return read_bytes(self)
+    def read_bytes(self, most: int = MOST_BYTES) -> bytes:
+        """Return the content of the plain file, as `opening.read_bytes` does."""
+        return read_bytes(self, most)
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """Return the content of the file as text."""
+        """Return the content of the plain file as text."""
         return self.read_bytes().decode(encoding)

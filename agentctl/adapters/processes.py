@@ -99,6 +99,18 @@ def pid_namespace() -> str:
         return "none"
 
 
+#: The namespace that the system began with has always this number (linux/proc_ns.h, PROC_PID_INIT_INO).
+INITIAL_NAMESPACE = "pid:[4026531836]"
+#: Programs that are process 1 of a sandbox and of nothing else.
+_SANDBOX_INITS = frozenset({"bwrap", "codex-linux-san", "codex-linux-sandbox"})
+
+
+@cache
+def is_in_sandbox() -> bool:
+    """Tell whether the first process that can be seen from here is a sandbox's."""
+    return _read_text("/proc/1/comm").strip() in _SANDBOX_INITS
+
+
 def _read_text(path: str) -> str:
     try:
         with open(path, encoding="ascii") as file:
@@ -111,8 +123,11 @@ def _ask(*argv: str) -> str:
     """Return what a program prints; for systems without /proc."""
     import subprocess
 
+    from agentctl.adapters.searchpath import OF_THE_SYSTEM
+
     with contextlib.suppress(OSError):
-        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+        environ = {"PATH": OF_THE_SYSTEM, "LC_ALL": "C"}
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False).stdout.strip()
     return ""
 
 
@@ -124,16 +139,19 @@ class Stat(NamedTuple):
     pgid: int
     session: int
     start: int
+    #: Clock ticks of the processor that it and the children that it has waited for used up; not told elsewhere.
+    cpu: int = 0
 
 
 def read_stat(pid: int) -> Stat | None:
-    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6 and 22)."""
+    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6, 14 to 17 and 22)."""
     if not LINUX:
         return _read_stat_by_ps(pid)
     fields = _stat_fields(pid)
     if not fields:
         return None
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    cpu = sum(map(int, fields[11:15]))
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), cpu)
 
 
 def _stat_fields(pid: int) -> list[bytes]:

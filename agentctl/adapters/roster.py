@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.locks import locked
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from agentctl.errors import UsageError
@@ -23,6 +24,8 @@ from agentctl.lean import NamedTuple
 MARKER = b"# --- kept by agentctl below this line ---\n"
 _LINE = b"\n"
 _HEAD_LIMIT = 1 << 20
+#: The roster of half a million workers.
+_MOST_BYTES = 64 << 20
 
 
 class Row(NamedTuple):
@@ -55,7 +58,7 @@ def read_head(task: TaskDir) -> bytes:
     Raises:
         UsageError: The marker is missing: a file that is cut off could still be YAML, with other limits.
     """
-    with open(task.task_file, "rb") as file:
+    with os.fdopen(open_plain(task.task_file), "rb") as file:
         data = file.read(4096)
         while MARKER not in data and len(data) < _HEAD_LIMIT:
             more = file.read(65536)
@@ -81,7 +84,7 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 def put_marker_back(task: TaskDir) -> bool:
     """Begin our half anew where the marker is missing; tell whether it was."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        head, tail = _split(task.task_file.read_bytes())
+        head, tail = _split(task.task_file.read_bytes(_MOST_BYTES))
         if tail is None:
             write_whole(task.task_file, initial(head if not head or head.endswith(_LINE) else head + _LINE))
         return tail is None
@@ -124,12 +127,12 @@ def was_just_written(task: TaskDir, within_s: float) -> bool:
 def mark_stale(task: TaskDir) -> None:
     """Note that the roster is behind the log."""
     with contextlib.suppress(OSError):
-        os.close(os.open(task.stale_roster, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(open_plain(task.stale_roster, os.O_WRONLY | os.O_CREAT))
 
 
 def _write(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str]) -> bool:
     before = os.stat(task.task_file)
-    data = task.task_file.read_bytes()
+    data = task.task_file.read_bytes(_MOST_BYTES)
     head, tail = _split(data)
     if tail is None or head != _parsed_head(task):
         return False
@@ -147,7 +150,7 @@ def _parsed_head(task: TaskDir) -> bytes | None:
     try:
         text = json.loads(task.config_cache.read_bytes())["head"]
         return bytes(text, "utf-8")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
 
 

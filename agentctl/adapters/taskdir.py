@@ -4,25 +4,62 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
 from agentctl.lean import TYPE_CHECKING
 
 ROOT_NAME = ".agentctl"
+_NONCE_CHARACTERS = 32
+#: Of a worker that asks without end only so many are looked at; each has up to three files.
+_MOST_QUESTIONS = 1000
+
+
+def names_in(folder: FilePath, most: int) -> list[str]:
+    """Return names in a folder, in no order, and at most so many: a worker may have made a million."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in islice(entries, most)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _folders_in(folder: FilePath) -> Iterator[str]:
+    """Yield the names of the folders in a folder, as tasks and workers have them; a link to one is none of ours."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry.name for entry in entries if is_name(entry.name) and entry.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 class _Entry:
     """A file or folder of a fixed name; its path is made when it is asked for (a queue of 10,000 asks for few)."""
 
     def __init__(self, file_name: str) -> None:
-        self._file_name = file_name
+        self.file_name = file_name
 
     def __set_name__(self, owner: type[_Folder], name: str) -> None:
         self._name = name
 
     def __get__(self, folder: _Folder, owner: type[_Folder]) -> FilePath:
-        path = folder.__dict__[self._name] = folder.path / self._file_name
+        path = folder.__dict__[self._name] = folder.path / self.file_name
+        return path
+
+
+class _Place(_Entry):
+    """A folder of a fixed name, in which files are made: a link in its place leads nowhere, and whoever asks is told.
+
+    `open_plain` looks at the last part of a path alone.
+    """
+
+    def __get__(self, folder: _Folder, owner: type[_Folder]) -> FilePath:
+        path = super().__get__(folder, owner)
+        if os.path.islink(path):
+            del folder.__dict__[self._name]
+            raise OddFile(f"{path} is no folder: it is a link", hint="agentctl doctor --fix sets it aside")
         return path
 
 
@@ -51,17 +88,38 @@ class _Folder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = FilePath(os.fspath(path))
 
+    def entries(self) -> Iterator[tuple[FilePath, bool]]:
+        """Yield each place of a fixed name, and whether it is a folder."""
+        for entry in vars(type(self)).values():
+            if isinstance(entry, _Entry):
+                yield self.path / entry.file_name, isinstance(entry, _Place)
+
+    def is_at(self, path: str) -> bool:
+        """Tell whether a path leads to this folder; it may do so over another link."""
+        if self.path == path:
+            return True
+        try:
+            return os.path.samefile(self.path, path)
+        except OSError:
+            return False
+
 
 class Root(_Folder):
     """`.agentctl/`: where the tasks of a project are."""
 
-    tasks = _Entry("tasks")
+    tasks = _Place("tasks")
     current = _Entry("current")
     lock = _Entry("root.lock")
     templates = _Entry("templates")
+    #: Agents that the project defines.
+    definitions = _Entry("agents")
     worktrees = _Entry("worktrees")
     #: Keeps what is ours out of the repository that the root may lie in.
     gitignore = _Entry(".gitignore")
+
+    def parts(self) -> Iterator[FilePath]:
+        """Yield all that a root holds, but the worktrees: in these its workers work."""
+        yield from (self.tasks, self.current, self.lock, self.templates, self.definitions, self.gitignore)
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
@@ -69,11 +127,7 @@ class Root(_Folder):
 
     def task_ids(self) -> list[str]:
         """Return the ids of all tasks, oldest name first."""
-        try:
-            names = os.listdir(self.tasks)
-        except FileNotFoundError:
-            return []
-        return sorted(name for name in names if is_name(name) and (self.tasks / name / "task.yaml").exists())
+        return sorted(name for name in _folders_in(self.tasks) if (self.tasks / name / "task.yaml").exists())
 
 
 class TaskDir(_Folder):
@@ -85,15 +139,15 @@ class TaskDir(_Folder):
     stale_roster = _Entry("roster.stale")
     config_cache = _Entry("config.json")
     events = _Entry("events.jsonl")
-    agents = _Entry("agents")
-    keys = _Entry("keys")
-    slots = _Entry("slots")
-    queue = _Entry("queue")
+    agents = _Place("agents")
+    keys = _Place("keys")
+    slots = _Place("slots")
+    queue = _Place("queue")
     queue_lock = _Entry("queue.lock")
-    cursors = _Entry("cursors")
+    cursors = _Place("cursors")
     #: Calls over MCP that answer later, by a name that cannot be guessed.
-    handles = _Entry("handles")
-    template = _Entry("template")
+    handles = _Place("handles")
+    template = _Place("template")
     shim_log = _Entry("shim.log")
     #: Sub-agents of programs that a person runs by hand, as these tell of them.
     observed = _Entry("observed.jsonl")
@@ -101,9 +155,11 @@ class TaskDir(_Folder):
     report_text = _Entry("report.md")
     report_data = _Entry("report.json")
     #: Of the root task: a lock for each rate-limited account that one of its shims waits for.
-    cooling = _Entry("cooling")
+    cooling = _Place("cooling")
+    #: Of the root task: other trees of tasks in which a worker of this one has started something.
+    kin = _Place("kin")
     #: Of the root task: when agents failed last.
-    failures = _Entry("failures")
+    failures = _Place("failures")
     #: Tells that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
 
@@ -116,6 +172,13 @@ class TaskDir(_Folder):
     def root(self) -> Root:
         """The root that this task lies in."""
         return Root(self.path.parent.parent)
+
+    def nonce(self) -> str:
+        """Return the random text in `origin`, which nobody knows who has not read it; empty where there is none."""
+        try:
+            return self.origin.read_text(encoding="ascii").strip()[:_NONCE_CHARACTERS]
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     @property
     def exists(self) -> bool:
@@ -132,10 +195,7 @@ class TaskDir(_Folder):
 
     def instances(self) -> list[str]:
         """Return the names of all agent folders."""
-        try:
-            return sorted(name for name in os.listdir(self.agents) if is_name(name))
-        except FileNotFoundError:
-            return []
+        return sorted(_folders_in(self.agents))
 
     def folders(self) -> Iterator[FilePath]:
         """Yield the folders that a task has from the start."""
@@ -156,8 +216,10 @@ class AgentDir(_Folder):
     stderr = _Entry("stderr.log")
     activity = _Entry("activity.jsonl")
     progress = _Entry("progress.json")
-    interactions = _Entry("interactions")
-    inbox = _Entry("inbox")
+    interactions = _Place("interactions")
+    inbox = _Place("inbox")
+    #: What it says from within a sandbox in which it may write nothing else of its task; believed for nothing else.
+    outbox = _Place("outbox")
     result = _Entry("result.json")
     #: The vendor's session of an agent: what `resume` needs.
     session = _Entry("session.json")
@@ -167,13 +229,15 @@ class AgentDir(_Folder):
     outcome = _Entry("outcome.json")
     #: The tokens and the money that an agent has used up, over all of its attempts.
     spent = _Entry("spent.json")
+    #: When it was at work, of one that was ever not: as its shim measures it.
+    worked = _Entry("worked.json")
     #: What was said to the agent's program, beside its raw output in stdout.log.
     dialogue = _Entry("dialogue.jsonl")
     exit = _Entry("exit.json")
     #: Its git worktree, and what it changed there.
     worktree = _Entry("worktree.json")
     #: A name for each worker that it started: `TASK.INSTANCE`.
-    children = _Entry("children")
+    children = _Place("children")
     patch = _Entry("changes.patch")
 
     def __init__(self, path: str | os.PathLike[str], task: TaskDir | None = None) -> None:
@@ -215,10 +279,8 @@ class AgentDir(_Folder):
     def question_ids(self) -> list[str]:
         """Return the ids of all its questions, oldest first."""
         try:
-            names = os.listdir(self.interactions) if self.interactions.exists() else []
-        except FileNotFoundError:
+            names = names_in(self.interactions, 3 * _MOST_QUESTIONS)
+        except OddFile:
             return []
-        return sorted(
-            (name[:-5] for name in names if name.endswith(".json") and is_name(name[:-5])),
-            key=lambda name: (len(name), name),
-        )
+        ids = (name[:-5] for name in names if name.endswith(".json") and is_name(name[:-5]))
+        return sorted(ids, key=lambda name: (len(name), name))[:_MOST_QUESTIONS]

@@ -8,11 +8,12 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.activitytext import label_of
-from agentctl.cli.render import as_json, out, out_fields, out_json, warn
+from agentctl.cli.render import as_json, note_foreign, out, out_fields, out_json, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.activity import follow_activity, rebuild
 from agentctl.operations.locating import find_agent, find_task
+from agentctl.operations.ownership import check_own
 
 app = module()
 
@@ -44,7 +45,7 @@ def activity(
     """
     if remake and follow:
         raise UsageError("--rebuild and --follow exclude each other")
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     if remake:
         _rebuild(place, instance, json=json)
         return
@@ -62,6 +63,7 @@ def activity(
 def _rebuild(place: TaskDir, instance: str, *, json: bool) -> None:
     from agentctl.driving.replay import replay
 
+    check_own(place)
     agent = find_agent(place, instance)
     rows = rebuild(agent, replay(agent))
     told: dict[str, Any] = {"agentInstance": instance, "rows": rows, "path": str(agent.activity)}

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import out, out_json, plain
+from agentctl.cli.render import note_foreign, out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.operations.joining import join_results
 from agentctl.operations.locating import find_task
@@ -43,7 +43,7 @@ def join(
     in the order of the roster, whether it has ended or not. A text that is cut says so, with the size, the sha256
     and the path of the whole.
     """
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     joined = join_results(place, instances or (), out=folder, max_bytes=max_bytes)
     if json:
         out_json({**joined.report, "report": joined.text_path, "data": joined.data_path})

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import elapsed, is_terminal, note, out_fields, out_json, progress, standing, warn
+from agentctl.cli.render import elapsed, is_terminal, note, note_foreign, out_fields, out_json, progress, standing, warn
 from agentctl.cli.verb import module, verb
 from agentctl.operations.listing import list_below, list_workers
 from agentctl.operations.locating import find_task
@@ -26,7 +26,7 @@ def list_command(
     To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-`
     for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
     """
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     rows, warnings = list_below(place) if recursive else list_workers(place)
     rows += observed_rows(place)
     if json:

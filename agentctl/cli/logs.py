@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import NOTHING, as_json, is_terminal, out, out_json, plain, warn
+from agentctl.cli.render import NOTHING, as_json, is_terminal, note_foreign, out, out_json, plain, warn
 from agentctl.cli.transcript import paragraph
 from agentctl.cli.verb import module, verb
 from agentctl.domain.transcript import Entry
@@ -55,7 +55,7 @@ def logs(
     if raw and json:
         raise UsageError("--raw and --json exclude each other")
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     if not (raw or stdout or stderr) and is_told(find_agent(place, instance)):
         _tell(follow_transcript(place, instance, follow=follow, tail=tail), json=json)
         return
@@ -124,7 +124,7 @@ def events(
     A line each: seq, time, type, instance, who did it, payload, with tabs between. With -f it goes on until
     Ctrl-C.
     """
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     for event in follow_events(place, follow=follow, instance=instance):
         if "problem" in event:
             warn([f"{place.events.name}:{event['seq']}: {event['problem']}"])

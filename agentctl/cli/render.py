@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
 
@@ -40,6 +41,15 @@ def note(line: str) -> None:
     """Print a line beside the data."""
     sys.stdout.flush()
     print(line, file=sys.stderr, flush=True)
+
+
+def note_foreign(task: TaskDir) -> TaskDir:
+    """Say so where a task is not this person's own; return it."""
+    from agentctl.operations.ownership import is_own  # The waits print, too, and need none of it.
+
+    if not is_own(task):
+        note(f"{plain(task.id)} was not made here by you: it is shown as its files tell it")
+    return task
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, note, out_json, plain
+from agentctl.cli.render import is_terminal, note, note_foreign, out_json, plain
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
@@ -38,10 +38,10 @@ def result(
 ) -> int:
     """Print what a worker has brought.
 
-    What it declared with `agentctl report result`, else the end of its stdout. Where it is cut, stderr says
-    so, and where the whole is. Exits with 1 while the worker has not ended.
+    What it declared with `agentctl report result`, else what an agent has said last, or the end of a command's
+    stdout. Where it is cut, stderr says so, and where the whole is. Exits with 1 while the worker has not ended.
     """
-    told = read_result(find_task(task, root=root, force=force), instance, max_bytes=max_bytes)
+    told = read_result(note_foreign(find_task(task, root=root, force=force)), instance, max_bytes=max_bytes)
     if json:
         out_json(told)
     else:
@@ -60,6 +60,8 @@ def _print(told: dict[str, Any]) -> None:
         note(f"[cut: {shown_bytes} of {told['size']} bytes; whole: {whole}]")
     for file in told.get("files") or []:
         note(f"file: {plain(file['path'])} ({file['size']} bytes)")
+    if (told.get("worktree") or {}).get("next"):
+        note(f"what it changed in its worktree was not recorded; {plain(told['worktree']['next'])} does it")
 
 
 def _code(told: dict[str, Any]) -> int:

@@ -1,7 +1,7 @@
 """`show`: everything that is known of one worker."""
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import out, out_json, outline
+from agentctl.cli.render import note_foreign, out, out_json, outline
 from agentctl.cli.verb import module, verb
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_task
@@ -21,7 +21,7 @@ def show(
 
     Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
     """
-    told = show_worker(find_task(task, root=root, force=force), instance)
+    told = show_worker(note_foreign(find_task(task, root=root, force=force)), instance)
     if json:
         out_json(told)
         return

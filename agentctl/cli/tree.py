@@ -11,7 +11,7 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.activitytext import tree_lines
-from agentctl.cli.render import is_terminal, out, out_json, out_now, plain, warn
+from agentctl.cli.render import is_terminal, note_foreign, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.locating import find_task
@@ -61,7 +61,7 @@ def tree(
     """
     if follow and json:
         raise UsageError("--follow and --json exclude each other", hint="agentctl activity -f --json follows a worker")
-    place = find_task(task, root=root, force=force)
+    place = note_foreign(find_task(task, root=root, force=force))
     wanted = None if expand and "all" in expand else expand or ()
     if recursive:
         if follow or instance:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import duration, is_terminal, note, out, out_fields, out_json, plain
+from agentctl.cli.render import duration, is_terminal, note, note_foreign, out, out_fields, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.operations.locating import find_task
 from agentctl.operations.usage import read_usage
@@ -31,7 +31,7 @@ def usage(
     tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what nobody told.
     The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) stand in the config of the root task.
     """
-    told = read_usage(find_task(task, root=root, force=force), recursive=recursive)
+    told = read_usage(note_foreign(find_task(task, root=root, force=force)), recursive=recursive)
     if json:
         out_json(told)
         return

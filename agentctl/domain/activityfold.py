@@ -88,7 +88,7 @@ class ActivityFold:
                     self._used_by[key] = group
             elif skips and kind == b"tool" and phase == b"end" and (start := starts.pop(id_, None)):
                 group.has_items = True
-                calls[hash(id_)] = group if parent else start[0]
+                calls[hash(id_)] = group if parent > start[0].id else start[0]  # As `Item.take` has it.
             elif skips and kind == b"tool" and phase == b"start" and self._is_new(id_):
                 group.has_items = True
                 starts[id_] = group, at, rest, number

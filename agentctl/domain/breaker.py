@@ -24,7 +24,7 @@ NEUTRAL = frozenset(
 class End(NamedTuple):
     """How a worker ended, or (without a status) that somebody closed the breaker of an agent."""
 
-    #: Seconds since the epoch.
+    #: Seconds since the epoch: for the order.
     at: float
     agent: str
     status: Status | None = None
@@ -38,18 +38,20 @@ class Breaker(NamedTuple):
     failures: int
     #: The last of them.
     reason: str
-    at: float
 
-    def opens_at(self, limits: Limits) -> float | None:
-        """Return when the agent may be started again; None where it may be started in any case."""
-        if not limits.breaker_failures or self.failures < limits.breaker_failures:
-            return None
-        return self.at + limits.breaker_cooldown_seconds
+    def has_tripped(self, limits: Limits) -> bool:
+        """Tell whether it is one failure too many."""
+        return bool(limits.breaker_failures) and self.failures >= limits.breaker_failures
 
-    def is_open(self, limits: Limits, now: float) -> bool:
-        """Tell whether the agent is not to be started now. A clock that was set back opens no breaker for long."""
-        until = self.opens_at(limits)
-        return until is not None and now < until <= now + limits.breaker_cooldown_seconds
+    def left(self, limits: Limits, age: float | None) -> float:
+        """Return for how long the agent is still not to be started; 0 where it may be.
+
+        Args:
+            age: How long ago it failed last, as it was measured; None where nobody can tell.
+        """
+        if age is None or not self.has_tripped(limits):
+            return 0.0
+        return max(0.0, limits.breaker_cooldown_seconds - age)
 
 
 def breakers(ends: Iterable[End]) -> Mapping[str, Breaker]:
@@ -65,7 +67,7 @@ def breakers(ends: Iterable[End]) -> Mapping[str, Breaker]:
     for end in sorted(ends, key=lambda end: end.at):
         if end.status is Status.FAILED and end.reason in COUNTED:
             before = found.get(end.agent)
-            found[end.agent] = Breaker(end.agent, before.failures + 1 if before else 1, str(end.reason), end.at)
+            found[end.agent] = Breaker(end.agent, before.failures + 1 if before else 1, str(end.reason))
         elif end.status is not Status.CANCELLED and not (end.status is Status.FAILED and end.reason in NEUTRAL):
             found.pop(end.agent, None)
     return found

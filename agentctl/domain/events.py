@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
@@ -17,6 +17,8 @@ STARTED = "agent.started"
 BLOCKED = "agent.blocked"
 RESUMED = "agent.resumed"
 RETRYING = "agent.retrying"
+#: A later attempt was begun.
+RETRIED = "agent.retried"
 PAUSED = "agent.paused"
 UNPAUSED = "agent.unpaused"
 #: No output for `stallSeconds`; and output again.
@@ -94,6 +96,22 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
     except (ValueError, RecursionError) as error:
         return BadLine(seq, f"not JSON: {error}")
     return (seq, event) if is_event(event) else BadLine(seq, "no event: it lacks a type or a payload")
+
+
+def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]:
+    """Yield the events of these kinds about a worker, from whole lines; hardly any other line is parsed."""
+    needle = b'"agentInstance":"' + instance.encode() + b'"'
+    marks = [b'"type":"' + kind.encode() + b'"' for kind in kinds]
+    at = data.find(needle)
+    while at >= 0:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.index(b"\n", at)
+        line = data[start:end]
+        row = _decode_line(0, line) if any(mark in line for mark in marks) else None
+        if row is not None and not isinstance(row, BadLine):
+            event = row[1]
+            if event["type"] in kinds and event.get("agentInstance") == instance:
+                yield event
+        at = data.find(needle, end)
 
 
 def is_event(value: object) -> bool:

@@ -164,6 +164,12 @@ def _started(worker: WorkerView, seq: int, event: Event) -> None:
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
         worker.attempt = _told(event["payload"], "attempt", int, worker.attempt + 1)
+        worker.pid = None  # No process of it is there in the pause.
+
+
+def _retried(worker: WorkerView, seq: int, event: Event) -> None:
+    if not worker.is_terminal:
+        worker.pid = _told(event["payload"], "pid", int)
 
 
 def _blocked(worker: WorkerView, seq: int, event: Event) -> None:
@@ -221,6 +227,7 @@ _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,
     ev.RETRYING: _retrying,
+    ev.RETRIED: _retried,
     ev.BLOCKED: _blocked,
     ev.RESUMED: _resumed,
     ev.PAUSED: _paused,

@@ -1,15 +1,17 @@
-"""The fold of all logs of a tree of tasks: who was accepted, when they were at work, how they ended."""
+"""The fold of all logs of a tree of tasks: who was accepted, and how they ended."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import End
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.projection import TaskView, WorkerView
-from agentctl.domain.states import Reason, Status
-from agentctl.domain.worktime import Span, covered_s, instant
+from agentctl.domain.projection import TaskView
+
+#: As agentctl writes it: RFC 3339 in UTC.
+_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z")
 
 
 class TreeFacts:
@@ -17,9 +19,6 @@ class TreeFacts:
 
     def __init__(self) -> None:
         self.views: dict[str, TaskView] = {}
-        #: When each worker worked: since when it does now, and the spans that are over.
-        self._since: dict[tuple[str, str], float] = {}
-        self._spans: dict[tuple[str, str], list[Span]] = {}
         self._closed: list[End] = []
 
     def apply(self, task_id: str, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
@@ -27,49 +26,14 @@ class TreeFacts:
         view = self.views.setdefault(task_id, TaskView())
         for row in rows:
             view.apply([row])
-            if isinstance(row, BadLine):
-                continue
-            event = row[1]
-            worker = view.workers.get(event.get("agentInstance", ""))
-            if worker is not None:
-                self._note_work(task_id, worker, event)
-            elif event["type"] == ev.BREAKER_CLOSED:
-                agent = event["payload"].get("agent")
-                self._closed.append(End(instant(event.get("ts")) or 0.0, str(agent)))
-
-    def _note_work(self, task_id: str, worker: WorkerView, event: Event) -> None:
-        """Begin or end a span of work: who waits for an answer, or is paused, is not at work."""
-        key, at = (task_id, worker.instance), instant(event.get("ts"))
-        if at is None:
-            return
-        if event["type"] == ev.RETRYING and key in self._since:
-            self._spans.setdefault(key, []).append(Span(self._since[key], at))
-            self._since[key] = at + _delay(event)
-        is_at_work = worker.status is Status.RUNNING and not worker.paused
-        if is_at_work:
-            self._since.setdefault(key, at)
-        elif key in self._since:
-            since = self._since.pop(key)
-            if worker.reason != Reason.LOST:  # Nobody saw that end: it may have been told days later.
-                self._spans.setdefault(key, []).append(Span(since, at))
+            if not isinstance(row, BadLine) and row[1]["type"] == ev.BREAKER_CLOSED:
+                agent = row[1]["payload"].get("agent")
+                self._closed.append(End(instant(row[1].get("ts")) or 0.0, str(agent)))
 
     @property
     def workers(self) -> int:
         """How many workers were accepted."""
         return sum(len(view.workers) for view in self.views.values())
-
-    def wall_s(self, now: float) -> float:
-        """Return how long at least one worker was at work."""
-        return covered_s(span for key in {*self._spans, *self._since} for span in self._of(key, now))
-
-    def wall_of(self, task_id: str, now: float, instance: str | None = None) -> float:
-        """Return how long a worker was at work, or at least one of a task."""
-        keys = [key for key in {*self._spans, *self._since} if key[0] == task_id and instance in (None, key[1])]
-        return covered_s(span for key in keys for span in self._of(key, now))
-
-    def _of(self, key: tuple[str, str], now: float) -> list[Span]:
-        spans = self._spans.get(key, [])
-        return [*spans, Span(self._since[key], now)] if key in self._since else spans
 
     def ends(self) -> list[End]:
         """Return the ends of all agents, and the breakers that were closed; commands have no breaker."""
@@ -82,7 +46,20 @@ class TreeFacts:
         return found
 
 
-def _delay(event: Event) -> float:
-    """Return how long a worker waits before its next attempt."""
-    delay = event["payload"].get("delaySeconds")
-    return delay if isinstance(delay, (int, float)) and 0 <= delay < 86_400 else 0.0
+def instant(ts: object) -> float | None:
+    """Return the time of an event in seconds since the epoch; None where it tells none.
+
+    >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("yesterday")
+    (60.5, 1795309200.0, None)
+    """
+    found = _INSTANT.fullmatch(ts) if isinstance(ts, str) else None
+    if found is None:
+        return None
+    year, month, day, hour, minute = map(int, found.groups()[:5])
+    return ((_day_number(year, month, day) * 24 + hour) * 60 + minute) * 60 + float(found[6])
+
+
+def _day_number(year: int, month: int, day: int) -> int:
+    """Return how many days after 1970-01-01 a day is; a year counts from March, so that its leap day comes last."""
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469

@@ -40,7 +40,8 @@ from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
-from agentctl.driving.ownrows import fallback_row, policy_row
+from agentctl.driving.outbox import Outbox
+from agentctl.driving.ownrows import fallback_row, policy_row, tampered_row
 from agentctl.driving.patience import Patience
 from agentctl.driving.program import Program
 from agentctl.driving.purse import Purse
@@ -59,7 +60,7 @@ class Host:
     def __init__(self, agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> None:
         self.agent, self.order, self.driver, self.changes = agent, order, driver, changes
         self.recorder = Recorder(agent)
-        self.questions = OpenQuestions(agent)
+        self.questions = OpenQuestions(agent, order.marks)
         self.idle = Idle(agent)
         self.inbox = Inbox(agent, self.idle)
         self.purse = Purse(agent)
@@ -81,6 +82,7 @@ class Host:
         """Run it to its end; return this process's exit code."""
         make_folder(self.agent.inbox)
         make_folder(self.agent.interactions)
+        self.outbox = Outbox(self.agent)
         if self.order.session:
             self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
         refusal = self.purse.refusal()
@@ -97,7 +99,7 @@ class Host:
         except OSError as error:
             return self._refused(not_started(self.order.program, self.driver, error))
         self.patience = Patience(self.program)
-        with Watch([self.agent.inbox, self.agent.interactions]) as watch:
+        with Watch([self.agent.inbox, self.agent.interactions, self.agent.outbox]) as watch:
             self.recorder.input("begin", **self.changes)
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
@@ -145,8 +147,11 @@ class Host:
         """Pass on what has been answered and said meanwhile."""
         for ask, answer in self.questions.answered():
             self._pass_on(ask.key, answer)
+        for what, question in self.questions.take_tampered():
+            self.recorder.row(tampered_row(what, question))
         for message in self.inbox.messages(self._is_open, self._look_again):
             self._hear(message)
+        self.outbox.look(self._look_again)
         self.recorder.flush()
 
     def _look_again(self) -> None:
@@ -301,6 +306,7 @@ class Host:
                 self._line(rest)
         self.idle.end("its agent has ended")
         self.questions.close_all("its agent has ended")
+        self.outbox.close()
         if self.error is not None:
             raise self.error
         outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))

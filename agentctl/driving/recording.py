@@ -13,6 +13,7 @@ from typing import Any
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
 from agentctl.drivers.dialogue import Outcome, SessionIs
@@ -32,8 +33,7 @@ class Recorder:
         self.at = now_iso()
         self._marked: float | None = None
         self._rows: list[bytes] = []
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._dialogue = os.open(agent.dialogue, flags, 0o600)
+        self._dialogue = open_plain(agent.dialogue, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._activity = ActivityWriter(agent.activity)
 
     def raw(self, stream: int, data: bytes) -> None:

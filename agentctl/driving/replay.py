@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, BinaryIO
 
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
@@ -25,13 +27,13 @@ def replay(agent: AgentDir) -> Iterator[bytes]:
     """
     order, driver = read_order(agent)
     runs = list(_runs(_inputs(agent)))
-    with open(agent.stdout, "rb") as output:
+    with os.fdopen(open_plain(agent.stdout), "rb") as output:
         for run, following in pairwise([*runs, []]):
             yield from _replay_run(output, driver, order, run, following[0]["offset"] if following else None)
 
 
 def _inputs(agent: AgentDir) -> Iterator[Input]:
-    with open(agent.dialogue, "rb") as lines:
+    with os.fdopen(open_plain(agent.dialogue), "rb") as lines:
         for line in lines:
             try:
                 value = json.loads(line)

@@ -7,7 +7,6 @@ gets past a limit, and one that is killed on its way leaves nothing counted that
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller
-from agentctl.supervision.failures import has_failed
+from agentctl.supervision.failures import failed_ago
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
@@ -64,7 +63,8 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     # A command uses no model: what is used up of tokens and money does not concern it.
     of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
     fields = ["max_workers", "max_wall_seconds", *of_models]
-    account = Ledger(root).update().account()
+    ledger = Ledger(root).update()
+    account = ledger.account()._replace(wall_s=ledger.wall_s() if limits.max_wall_seconds else 0)
     # The last one may get what is left: as if they were asked for one by one.
     asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
     account = account._replace(reserved_usd=account.reserved_usd + asked)
@@ -90,17 +90,18 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
 def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent that failed too often in a row."""
     named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
-    agents = [agent for agent in sorted(named) if has_failed(root, agent, limits.breaker_cooldown_seconds)]
+    ages = {agent: failed_ago(root, agent) for agent in sorted(named)}
+    agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
     if not agents:
         return
     from agentctl.domain.breaker import breakers
     from agentctl.supervision.ledger import Ledger
 
-    found, now = breakers(Ledger(root).update().facts.ends()), time.time()
+    found = breakers(Ledger(root).update().facts.ends())
     for agent in agents:
         breaker = found.get(agent)
-        if breaker is not None and breaker.is_open(limits, now):
-            left = (breaker.opens_at(limits) or now) - now
+        left = breaker.left(limits, ages[agent]) if breaker is not None else 0
+        if breaker is not None and left:
             raise Refused(
                 f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",

@@ -21,8 +21,10 @@ from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.operations.lineage import who
 from agentctl.operations.listing import read_task
-from agentctl.operations.locating import find_agent, who
+from agentctl.operations.locating import find_agent
+from agentctl.operations.ownership import check_own, is_own
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.judging import queued_instances
 from agentctl.supervision.kinship import cancelled_with, task_name
@@ -77,6 +79,7 @@ def cancel_workers(
 
     An interrupt of this call leaves the escalations running: shims do them.
     """
+    check_own(task)
     named = [find_agent(task, name) for name in dict.fromkeys(instances)]
     if all_:
         named = _all_living(task, recursive=recursive)
@@ -109,7 +112,7 @@ def _all_living(task: TaskDir, *, recursive: bool) -> list[AgentDir]:
         tasks = subtree(task)
     return [
         one.agent(worker.instance)
-        for one in tasks
+        for one in filter(is_own, tasks)
         for worker in read_task(one)[0].workers.values()
         if not worker.is_terminal
     ]

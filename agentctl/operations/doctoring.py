@@ -25,6 +25,8 @@ from agentctl.operations.configuring import personal_defaults, read_config
 from agentctl.operations.gatecare import examine_accounts, examine_gates
 from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
+from agentctl.operations.oddcare import examine_notes, examine_odd, examine_shims
+from agentctl.operations.ownership import is_own
 from agentctl.operations.programcare import examine_programs
 from agentctl.operations.worktreecare import examine_unknown, examine_worktrees
 from agentctl.supervision import environment
@@ -45,8 +47,8 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     findings = [*_machine(), *examine_programs(), *examine_accounts()]
     if root is not None:
         findings += _root(root, fix)
-        for task_id in root.task_ids():
-            findings += _task(root.task(task_id), fix)
+        for task in map(root.task, root.task_ids()):
+            findings += _own(task, fix) if is_own(task) else [_foreign(task)]
         findings += examine_unknown(root)
         findings += _strays(root)
     if not any(finding["severity"] in ("warning", "error") for finding in findings):
@@ -56,6 +58,20 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
 
 def _finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
     return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
+
+
+def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Yield what is wrong with a task of the person's; where something is no file of ours, how far one came."""
+    yield from examine_odd(task, fix=fix)
+    try:
+        yield from _task(task, fix)
+    except (AgentctlError, OSError) as error:
+        hint = error.hint if isinstance(error, AgentctlError) else None
+        yield _finding("error", str(error), task.path, hint or "look at it, and remove it")
+
+
+def _foreign(task: TaskDir) -> Finding:
+    return _finding("note", "a task that was not made here by you: it is not looked into", task.path, "agentctl trust")
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
@@ -114,8 +130,7 @@ def _is_private(path: FilePath) -> bool:
 
 def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _task_file(task, fix)
-    if task.shim_log.exists():
-        yield _finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
+    yield from examine_notes(task)
     yield from _log(task)
     yield from _leftovers(task, fix)
     for instance in task.instances():
@@ -127,6 +142,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
         return
     yield from _missing_decisions(task, view, fix)
     yield from _conditions(task, conditions)
+    yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
     yield from examine_worktrees(task, fix=fix)
@@ -244,7 +260,7 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
         return  # What is wrong with the machine was told already.
     for ticket in read_queue(task):
         where = f"{ticket.task_id}/{ticket.instance}"
-        if not (folder / ticket.environment).exists():
+        if not environment.waits(folder, ticket.environment):
             yield _finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.sibling(ticket.task_id).agent(ticket.instance).spec)

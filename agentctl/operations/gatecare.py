@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,10 @@ from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
-from agentctl.operations.locating import who
+from agentctl.operations.lineage import who
+from agentctl.operations.ownership import check_own
 from agentctl.supervision import cooldown, environment
+from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 
 
@@ -23,12 +24,12 @@ def examine_gates(task: TaskDir) -> Iterator[dict[str, Any]]:
     """Yield a finding for each agent of a tree that has a breaker: {severity, what, where, next, fixed}."""
     if root_of_tree(task).path != task.path:
         return  # The tree is looked at from its root task.
-    limits, now = usable_config(task).limits, time.time()
+    limits = usable_config(task).limits
     for breaker in _breakers(task).values():
-        until = breaker.opens_at(limits)
-        if until is None:
+        if not breaker.has_tripped(limits):
             continue
-        state = f"not started for another {until - now:.0f} s" if breaker.is_open(limits, now) else "to be tried again"
+        left = breaker.left(limits, failed_ago(task, breaker.agent))
+        state = f"not started for another {left:.0f} s" if left else "to be tried again"
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
         next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
         yield {"severity": "warning", "what": what, "where": task.id, "next": next_, "fixed": False}
@@ -51,6 +52,7 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
     Raises:
         NotFound: The agent has not failed last.
     """
+    check_own(task)
     root = root_of_tree(task)
     found = _breakers(root)
     if agent not in found:

@@ -14,6 +14,7 @@ from agentctl.domain.plaintext import plain
 from agentctl.lean import NamedTuple
 from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
+from agentctl.operations.ownership import check_own
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
 
 #: Of a worker, so many files and questions are named, and so much of each question is told.
@@ -44,13 +45,14 @@ def join_results(
     Raises:
         NotFound: One of the named is no worker of the task.
     """
+    check_own(task)
     for name in instances:
         find_agent(task, name)
     rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
     report = {"taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows]}
     text, data = task.report_text, task.report_data
     if out is not None:
-        folder = FilePath(os.path.abspath(out))
+        folder = FilePath(os.path.realpath(out))
         with storage_errors(folder, "make the folder"):
             make_folder(folder)
         text, data = folder / text.name, folder / data.name

@@ -14,6 +14,7 @@ from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
+from agentctl.operations.ownership import is_own
 from agentctl.supervision import questions
 from agentctl.supervision.endings import read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
@@ -22,10 +23,14 @@ from agentctl.supervision.judging import Condition, judge_surely, lost_ending, q
 def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     """Fold the log and judge the workers whose end it does not tell; what is proven of them is written down.
 
-    Where nothing can be written (a read-only folder), the view is healed in memory.
+    Where nothing can be written (a read-only folder), the view is healed in memory. Of a task that is not this
+    person's own nothing is believed but its log, and nothing is judged or written.
     """
-    queued = queued_instances(task)
     reader, view = eventlog.LogReader(task.events), TaskView()
+    if not is_own(task):
+        view.apply(reader.rows())
+        return view, {}
+    queued = queued_instances(task)
     view.apply(reader.rows())
     conditions = {}
     for worker in list(view.workers.values()):
@@ -100,7 +105,7 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "agent": worker.agent,
         "status": worker.status,
         "reason": worker.reason,
-        "pid": worker.pid if worker.attempt == 1 else _pid_of_attempt(task.agent(worker.instance), worker),
+        "pid": worker.pid,
         "attempt": worker.attempt,
         "paused": worker.paused,
         "stalled": worker.stall_seq is not None,
@@ -121,13 +126,6 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "uncollected": worker.uncollected,
         "command": worker.command,
     }
-
-
-def _pid_of_attempt(agent: AgentDir, worker: WorkerView) -> int | None:
-    """Return the process of a later attempt, which no event tells; None in the pause before it."""
-    found = read_quietly(agent.worker)
-    pid = found.get("pid")
-    return pid if isinstance(pid, int) and found.get("attempt") == worker.attempt else None
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:

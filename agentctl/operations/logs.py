@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentctl.adapters import eventlog
+from agentctl.adapters.opening import open_plain, pieces
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.adapters.watch import Watch
@@ -15,6 +16,8 @@ from agentctl.operations.locating import find_agent
 from agentctl.supervision.judging import Condition, judge
 
 _CHUNK = 1 << 16
+#: So far back the last lines of a file are looked for.
+_LONGEST_TAIL = 64 << 20
 _LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED)
 
 
@@ -64,14 +67,14 @@ class _Output:
     def read(self) -> Iterator[bytes]:
         """Yield what came since; a file that shrank (a worker's own `>/dev/stderr` truncates it) is read anew."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_plain(self._path)
         except FileNotFoundError:
             return
         try:
             if os.fstat(fd).st_size < self._offset:
                 self._offset = 0
-            while chunk := os.pread(fd, _CHUNK, self._offset):
-                self._offset += len(chunk)
+            for start, chunk in pieces(fd, self._offset, os.fstat(fd).st_size):
+                self._offset = start + len(chunk)
                 yield chunk
         finally:
             os.close(fd)
@@ -80,7 +83,7 @@ class _Output:
 def start_of_tail(path: str, lines: int) -> int:
     """Return the offset at which the last `lines` lines of a file begin."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_plain(path)
     except FileNotFoundError:
         return 0
     try:
@@ -88,8 +91,9 @@ def start_of_tail(path: str, lines: int) -> int:
         if lines == 0:
             return end
         wanted = lines + (1 if end and os.pread(fd, 1, end - 1) == b"\n" else 0)
-        while end > 0:
-            start = max(0, end - _CHUNK)
+        first = max(0, end - _LONGEST_TAIL)
+        while end > first:
+            start = max(first, end - _CHUNK)
             data = os.pread(fd, end - start, start)
             found = data.count(b"\n")
             if found >= wanted:
@@ -99,7 +103,7 @@ def start_of_tail(path: str, lines: int) -> int:
                 return start + at + 1
             wanted -= found
             end = start
-        return 0
+        return first
     finally:
         os.close(fd)
 

@@ -1,31 +1,44 @@
-"""What came of a worker, bounded: declared, else the tail of its output; with size, hash and path of the whole."""
+"""What came of a worker, bounded: declared, else an agent's last words or the tail of a command's output.
+
+With size, hash and path of the whole.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
+from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.activity import REPORTED, Phase, RowType
+from agentctl.domain.activityrows import read_line
+from agentctl.domain.agentspec import COMMAND
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_agent
-from agentctl.operations.worktrees import ensure_recorded, patch_of
+from agentctl.operations.worktrees import patch_of
 
 DEFAULT_MAX_BYTES = 4000
+#: As much as a worker may put out, unless its task says more.
+_MOST_HASHED = 1 << 30
+#: An agent that has said nothing within so much of its activity has said nothing.
+_LOOKED_BACK = 1 << 20
 _OF_AGENTS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
 
 def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
-    """Return a worker's result: what it declared, else the tail of its stdout.
+    """Return a worker's result: what it declared, else what an agent said last, or the tail of a command's stdout.
 
     Returns:
-        {agentInstance, status, reason, source: declared|agent|stdout|none, summary, text, truncated, size, sha256,
-        path, files}
+        {agentInstance, status, reason, source: declared|agent|activity|stdout|none, summary, text, truncated, size,
+        sha256, path, files}
         `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
         declared result or an agent's last words: in result.json). `files`: [{path, size, sha256}], what came with it.
     """
     agent = find_agent(task, instance)
-    row = _row(task, agent)
+    row = show_worker(task, agent.instance)
     found = text_of(agent, max_bytes)
     found["files"] = [*found["files"], *patch_of(row["worktree"])]
     head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
@@ -35,15 +48,14 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
 def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
     """Return what a worker's result says of it alone: as `read_result`, from `source` to `files`; reads no log."""
     declared = read_quietly(agent.result)
-    return _declared(declared, agent.result, max_bytes) if declared else _tail(agent, max_bytes)
+    if declared:
+        return _declared(declared, agent.result, max_bytes)
+    return _last_words(agent, max_bytes) if _is_agent(agent) else _tail(agent, max_bytes)
 
 
-def _row(task: TaskDir, agent: AgentDir) -> dict[str, Any]:
-    row = show_worker(task, agent.instance)
-    if row["worktree"] and not row["worktree"]["changes"]:  # Its shim died before it could make the patch.
-        ensure_recorded(agent)
-        row = show_worker(task, agent.instance)
-    return row
+def _is_agent(agent: AgentDir) -> bool:
+    order = read_quietly(agent.spec).get("order")
+    return isinstance(order, dict) and order.get("driver") != COMMAND
 
 
 def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any]:
@@ -64,6 +76,31 @@ def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any
     }
 
 
+def _last_words(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
+    """Return what an agent said last: its stdout is the protocol of its program, with all that its tools have read."""
+    text = next(filter(None, map(_said, last_lines(agent.activity, _LOOKED_BACK))), "")
+    cut = text.encode()[:max_bytes].decode(errors="ignore")
+    return {
+        "source": "activity" if text else "none",
+        "summary": None,
+        "text": cut,
+        "truncated": cut != text,
+        "size": len(text.encode()),
+        "sha256": hashlib.sha256(text.encode()).hexdigest() if text else None,
+        "path": str(agent.activity) if text else None,
+        "files": [],
+    }
+
+
+def _said(line: bytes) -> str:
+    """Return what the agent itself says in a row of its activity: no sub-agent, nobody who wrote to it, no report."""
+    row = read_line(line, 0)
+    if row is None or row.kind != RowType.MESSAGE or row.phase != Phase.END or row.parent:
+        return ""
+    is_anothers = row.id.startswith(REPORTED.encode()) or row.fields.get("name") == "user"
+    return "" if is_anothers else str(row.fields.get("text") or "")
+
+
 def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     path = agent.stdout
     size, digest, tail = _read_tail(path, max_bytes)
@@ -82,14 +119,16 @@ def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
 
 
 def _read_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:
-    """Return size, hash and tail of a file, holding no more than the tail in memory."""
-    digest, size, tail = hashlib.sha256(), 0, b""
+    """Return size, hash and tail of a file, holding no more than the tail in memory; no hash of a monstrous one."""
     try:
-        with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-                size += len(chunk)
-                tail = (tail + chunk)[-max_bytes:] if max_bytes else b""
-    except FileNotFoundError:
+        fd = open_plain(path)
+    except (FileNotFoundError, OddFile):
         return 0, None, b""
-    return size, digest.hexdigest() if size else None, tail
+    try:
+        size = os.fstat(fd).st_size
+        digest = hashlib.sha256() if 0 < size <= _MOST_HASHED else None
+        while digest and (chunk := os.read(fd, 1 << 20)):
+            digest.update(chunk)
+        return size, digest.hexdigest() if digest else None, os.pread(fd, max_bytes, max(0, size - max_bytes))
+    finally:
+        os.close(fd)

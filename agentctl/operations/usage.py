@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,8 +11,10 @@ from agentctl.domain.breaker import breakers
 from agentctl.domain.budget import Spent, total
 from agentctl.domain.limits import KEYS
 from agentctl.domain.projection import WorkerView
+from agentctl.domain.worktime import time_at_work
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import read_task
+from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 
 _OF_TREES = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
@@ -22,11 +23,11 @@ _OF_TREES = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 class _Row:
     """A worker with what it used up."""
 
-    def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView, now: float) -> None:
+    def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView) -> None:
         self.task_id, self.worker = task_id, worker
         agent = ledger.root.sibling(task_id).agent(worker.instance)
         self.spent = ledger.spent_by(agent) if worker.driver is not None else Spent()
-        self.wall_s = ledger.facts.wall_of(task_id, now, worker.instance)
+        self.wall_s = time_at_work([ledger.times.of(agent)])
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `usage --json` prints it."""
@@ -40,20 +41,20 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
     Returns:
         {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, breakers}
     """
-    ledger, now = Ledger(root_of_tree(task)), time.time()
+    ledger = Ledger(root_of_tree(task))
     for name in list(ledger.update().facts.views):
         read_task(ledger.root.sibling(name))  # Who is proven lost is told so: it works no more.
     facts = ledger.update().facts
     names = [name for name in facts.views if recursive or name == task.id]
-    rows = [_Row(ledger, name, worker, now) for name in names for worker in facts.views[name].workers.values()]
-    limits, account = usable_config(ledger.root).limits, ledger.account()
+    rows = [_Row(ledger, name, worker) for name in names for worker in facts.views[name].workers.values()]
+    limits, account = usable_config(ledger.root).limits, ledger.account()._replace(wall_s=ledger.wall_s())
     return {
         "rootTaskId": ledger.root.id,
         "workers": [row.to_json() for row in rows],
         "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
         "tasks": [
             {"taskId": name, **_figures(row for row in rows if row.task_id == name),
-             "wallSeconds": round(facts.wall_of(name, now), 3)}
+             "wallSeconds": round(ledger.wall_of(name), 3)}
             for name in names
         ],
         "total": {**account.spent.to_json(), "tokens": account.spent.tokens, "workers": account.workers,
@@ -62,7 +63,8 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         "left": {key: round(value, 6) for key, value in account.left(limits).items()},
         "reservedUsd": account.reserved_usd,
         "breakers": [
-            {"agent": one.agent, "failures": one.failures, "reason": one.reason, "open": one.is_open(limits, now)}
+            {"agent": one.agent, "failures": one.failures, "reason": one.reason,
+             "open": one.left(limits, failed_ago(ledger.root, one.agent)) > 0}
             for one in breakers(facts.ends()).values()
         ],
     }  # fmt: skip

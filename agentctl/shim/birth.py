@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Mapping
 
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.lean import NamedTuple, NoReturn
 from agentctl.supervision.spec import WorkerSpec
@@ -85,11 +86,11 @@ def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
 
 
 def _open_outputs(agent: AgentDir) -> tuple[int, int, int]:
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return (
         os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC),
-        os.open(agent.stdout, append, 0o600),
-        os.open(agent.stderr, append, 0o600),
+        open_plain(agent.stdout, append),
+        open_plain(agent.stderr, append),
     )
 
 

@@ -12,30 +12,32 @@ from functools import partial
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
+from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
-from agentctl.errors import AgentctlError, StorageError
+from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.cooling import Cooling
+from agentctl.shim.notes import Notes
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
+from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import cooldown, environment, failpoints, kinship
-from agentctl.supervision.control import name_holder
-from agentctl.supervision.endings import Ending, decide, log_size, publish, was_started
-from agentctl.supervision.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.control import name_holder, open_control
+from agentctl.supervision.endings import Ending, decide, log_size, publish, restore_access, was_started
+from agentctl.supervision.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
 from agentctl.supervision.offspring import Offspring, wake_parent
-from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, remove_ticket
+from agentctl.supervision.spec import is_of_task, read_spec
+from agentctl.supervision.tickets import Ticket, remove_ticket
 
 if TYPE_CHECKING:
-    from agentctl.shim.watching import Outcome
+    from agentctl.shim.outcome import Outcome
 
 _STORAGE_RETRY_S = 1.0
 _LONGEST_BACK_OFF_S = 60.0
@@ -47,11 +49,13 @@ Answer = Callable[[dict[str, Any]], None]
 
 
 class Post(NamedTuple):
-    """Where a shim stands: the root of its tree of tasks, the folder in which environments wait, and who it is."""
+    """Where a shim stands: the root of its tree of tasks, the folder in which environments wait, who it is."""
 
     root: TaskDir
     folder: FilePath
     me: processes.Identity | None
+    #: The time of the tree.
+    wall: WallClock
 
 
 class Guard:
@@ -60,7 +64,7 @@ class Guard:
     def __init__(
         self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
     ) -> None:
-        (root, folder, self.me), self.ticket = post, ticket
+        (root, folder, self.me, self.wall), self.ticket = post, ticket
         self.root, self.folder = root, folder
         self.agent = root.sibling(ticket.task_id).agent(ticket.instance)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
@@ -68,11 +72,12 @@ class Guard:
         self.since = 0
         self.attempt = 1
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
+        self.note = Notes(root, self.agent)
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
         self.has_left_queue = False
         self.offspring = Offspring(self.agent, root, folder)
-        self.wall = WallClock(root)
+        self.clock = WorkClock(self.agent)
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
@@ -112,10 +117,17 @@ class Guard:
         if self.blob is None:
             self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})
             return False
-        self.spec = read_spec(self.agent.spec)
+        try:
+            self.spec = read_spec(self.agent.spec)
+        except (AgentctlError, TypeError) as error:
+            self._refuse(str(error))
+            return False
+        if not is_of_task(self.agent):
+            self._refuse(f"{self.agent.spec} was not written by a spawn in this task")
+            return False
         account = cooldown.account_of(self.agent) if self.spec.order is not None else ""
         self.cooling = Cooling(self.agent, self.root, self.folder, account)
-        control = self._open_control()
+        control = open_control(self.agent)
         try:
             return self._attempts(control)
         except StorageError as error:
@@ -124,15 +136,12 @@ class Guard:
             else:  # It was a later attempt that could not be begun.
                 self._keep(self._unstarted(error.message, self.attempt))
             return False
+        except (AgentctlError, OSError) as error:  # What lies in the place of a file of ours; nothing runs.
+            self.note(error)
+            self._keep(self._unstarted(str(error), self.attempt))
+            return False
         finally:
             os.close(control)
-
-    def _open_control(self) -> int:
-        if not self.agent.control.exists():
-            with storage_errors(self.agent.control, "make"):
-                os.mkfifo(self.agent.control, 0o600)
-        # For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
-        return os.open(self.agent.control, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _attempts(self, control: int) -> bool:
         while True:
@@ -149,15 +158,29 @@ class Guard:
                 if not self._wait_for_next(control, ending, self.attempt):
                     ending = self._cancelled_ending(self.attempt)
                     break
-            except StorageError:
+            except (AgentctlError, OSError):
                 break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
             self.attempt += 1
-        self._keep(ending._replace(uncollected=self._outlast(control)))
+        worked = self.clock.to_json() if self.clock.spans else None
+        self._keep(ending._replace(uncollected=self._outlast(control), worked=worked))
         return kept
 
     def _outlast(self, control: int) -> list[str]:
         """Outlast the workers that this one has started, as its task says; return those that it left behind."""
-        return self.offspring.outlast(partial(self._rest, control), self._event)
+        if self.agent.children.exists():
+            self.clock.tell()  # It is not at work any more, while its end is not told yet.
+        try:
+            return self.offspring.outlast(partial(self._rest, control), self._event)
+        except (AgentctlError, OSError) as error:  # Its worker may have written anything there.
+            self.note(error)
+            return []
+
+    def _refuse(self, why: str) -> None:
+        """End a worker of which nobody can tell what it was to do."""
+        self.note(why)
+        publish(self.agent, decide(self.agent, self._unstarted(why, self.attempt)), since=self.since)
+        remove_ticket(self.root, self.ticket)
+        self.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
 
     def _rest(self, control: int, seconds: float) -> None:
         self.wakeups.rest(seconds, control)
@@ -189,9 +212,9 @@ class Guard:
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring, self.wall)
-        watched = Attempt(charge, self.wakeups, control, self.debt, self._event)
-        watched.abandoned = self.abandoned
+        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring, self.clock, self.wall)
+        watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
+        watched.questions.abandoned = self.abandoned
         outcome = watched.watch()
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
@@ -206,7 +229,7 @@ class Guard:
             self.cooling.wait(partial(self._rest, control), self.agent.cancel.exists)
             if self.agent.cancel.exists():
                 return self._cancelled_ending(number)
-        excess = self.wall.broken()
+        excess = self.wall.broken(self.clock)
         if excess is not None:
             return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
         return None
@@ -215,13 +238,16 @@ class Guard:
         """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
         identity = processes.identify(unborn.pid)
         known = identity.to_json() if identity else {}
-        worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number}
+        worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number, "since": monotonic()}
         write_whole(self.agent.worker, to_json(worker), durable=False)
         failpoints.reached("shim.after-identity")
+        born = {"pid": unborn.pid, "start": known.get("start")}
         if number == 1:
             self.since = log_size(self.agent)
-            self._event(ev.STARTED, {"pid": unborn.pid, "shimPid": os.getpid()}, started_at)
+            self._event(ev.STARTED, {**born, "shimPid": os.getpid()}, started_at)
             self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
+        else:
+            self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
         failpoints.reached("shim.after-started")
         # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
         if not self.has_left_queue:
@@ -278,13 +304,9 @@ class Guard:
     def _put_aside(self, ending: Ending, pause: float) -> None:
         """Keep the end of an attempt that is followed by another one, and tell of it."""
         write_whole(self.agent.attempt_exit(self.attempt), to_json(ending.to_json()))
-        payload = {
-            "attempt": self.attempt + 1,
-            "reason": ending.reason,
-            "exitCode": ending.exit_code,
-            "delaySeconds": round(pause, 3),
-        }
-        self._event(ev.RETRYING, payload)
+        self.clock.tell()
+        told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause, 3)}
+        self._event(ev.RETRYING, {"attempt": self.attempt + 1, **told})
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
@@ -303,6 +325,10 @@ class Guard:
             except (AgentctlError, OSError) as error:
                 if not self.agent.task.path.exists():
                     break  # The task was removed; there is nobody to tell.
+                if isinstance(error, Damaged) and self.agent.has_ended:
+                    self.note(error)
+                    break  # The log is none any more. The end is on disk: whoever looks next tells of it.
+                restore_access(self.agent)
                 self.answer({"error": str(error)})
                 self.wakeups.rest(_STORAGE_RETRY_S)
         if not self.has_left_queue:
@@ -320,7 +346,4 @@ def _jitter() -> float:
 
 def _by(agent: AgentDir) -> str:
     """Return who asked for the cancel."""
-    try:
-        return str((read_json(agent.cancel) or {}).get("by", "user"))
-    except AgentctlError:
-        return "user"
+    return str(read_quietly(agent.cancel).get("by", "user"))

@@ -9,7 +9,6 @@ import os
 import sys
 
 from agentctl.adapters import processes
-from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
@@ -17,9 +16,11 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post
+from agentctl.shim.notes import write_note
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.twins import await_place
 from agentctl.shim.wakeups import Wakeups
+from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import environment, failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, channel_at, receive_order
 from agentctl.supervision.places import Place
@@ -51,8 +52,7 @@ def main() -> None:
     except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
         import traceback  # Only now: it brings the tokenizer and more along.
 
-        with contextlib.suppress(OSError), open(TaskDir(head["root"]).shim_log, "a", encoding="utf-8") as log:
-            log.write(f"{now_iso()} pid {os.getpid()}\n{traceback.format_exc()}\n")
+        write_note(TaskDir(head["root"]), f"ended unexpectedly\n{traceback.format_exc()}")
         sys.exit(1)
 
 
@@ -87,6 +87,7 @@ class _Shim:
         self.was_refused = False
         self.answer = _Answer()
         self.me = processes.identify(os.getpid())
+        self.wall = WallClock(self.root)
         self.succession = Succession(self.root, self.folder)
 
     def run(self) -> None:
@@ -99,7 +100,8 @@ class _Shim:
     def _guard(self, ticket: Ticket) -> bool:
         """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
         blob = self._environment(ticket)
-        guard = Guard(Post(self.root, self.folder, self.me), ticket, blob, self.wakeups, self.debt, self.answer)
+        post = Post(self.root, self.folder, self.me, self.wall)
+        guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
         self.was_refused = guard.was_refused
         return leaves_children

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Reason, Status
-from agentctl.shim.watching import Outcome
+from agentctl.shim.outcome import Outcome
 from agentctl.supervision.toldends import ToldEnd, told_end
 
 

@@ -8,9 +8,9 @@ that tree only to wait too. Each waiting shim wakes by itself, so nobody else ha
 from __future__ import annotations
 
 import os
-import time
 
-from agentctl.adapters.files import make_folder, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_quietly
+from agentctl.adapters.instants import seconds_until, write_instant
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -22,17 +22,15 @@ _PREFIX = "cooling-"
 
 def begin(folder: FilePath, account: str, seconds: float) -> None:
     """Leave an account alone for so long from now; one that is to be left alone for longer stays so."""
-    path = folder / (_PREFIX + account)
-    with locked(folder):
-        until = time.time() + max(left(folder, account), min(seconds, LONGEST_S))
-        write_whole(path, to_json({"until": until}), durable=False)
+    with locked(folder / ""):
+        write_instant(folder / (_PREFIX + account), max(left(folder, account), min(seconds, LONGEST_S)))
 
 
 def left(folder: FilePath, account: str) -> float:
     """Return for how long an account is still to be left alone; 0 where it is not."""
-    until = number_in(folder / (_PREFIX + account), "until")
-    rest = 0.0 if until is None else until - time.time()
-    return rest if 0 < rest <= LONGEST_S else 0.0  # More than the longest: the clock was set back.
+    path = folder / (_PREFIX + account)
+    rest = seconds_until(path) if path.exists() else None
+    return rest if rest is not None and 0 < rest <= LONGEST_S else 0.0
 
 
 def all_left(folder: FilePath) -> dict[str, float]:

@@ -41,7 +41,7 @@ from agentctl.supervision.slots import (
     starting_of,
     survey,
 )
-from agentctl.supervision.tickets import NO_ENVIRONMENT, Ticket, forget_environment, read_queue
+from agentctl.supervision.tickets import Ticket, forget_environment, read_queue
 
 #: So many shims get ready ahead of a batch: each takes three descriptors.
 _MOST_AHEAD = 16
@@ -203,7 +203,7 @@ def check_free(root: TaskDir, wanted: int) -> None:
 def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:
     if given and (ticket.task_id, ticket.instance) in given:
         return True
-    return ticket.environment != NO_ENVIRONMENT and (folder / ticket.environment).exists()
+    return environment.waits(folder, ticket.environment)
 
 
 def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:

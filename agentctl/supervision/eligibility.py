@@ -11,8 +11,8 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
 from agentctl.supervision.cooldown import account_of, waited_for
 from agentctl.supervision.endings import Ending, decide, is_over, publish
+from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.tickets import (
-    NO_ENVIRONMENT,
     Ticket,
     dependencies_of,
     remove_ticket,

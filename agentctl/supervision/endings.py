@@ -6,15 +6,15 @@ comes after; whoever finds the one without the other appends it, copying the dec
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, read_json, to_json
-from agentctl.adapters.locks import locked
+from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
+from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
@@ -22,7 +22,6 @@ from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
-_END_MARKS = tuple(f'"type":"{name}"'.encode() for name in ev.END_STATUS)
 
 
 class Ending(NamedTuple):
@@ -44,6 +43,8 @@ class Ending(NamedTuple):
     #: The workers that it had started and that lived on when it ended: `task/instance`.
     uncollected: Sequence[str] = ()
     usage: dict[str, float] | None = None
+    #: When it was at work, over all of its attempts: {boot, spans}.
+    worked: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in exit.json."""
@@ -62,6 +63,7 @@ class Ending(NamedTuple):
             "kept": self.kept,
             "uncollected": self.uncollected,
             "usage": self.usage,
+            "worked": self.worked,
         }
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
@@ -72,7 +74,32 @@ def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
         agent.path.mkdir(exist_ok=True)
     decision = ending.to_json()
     with locked(agent.lock):
-        return decision if create_whole(agent.exit, to_json(decision)) else None
+        if create_whole(agent.exit, to_json(decision)):
+            return decision
+        try:
+            read_decision(agent)
+        except Damaged:  # A worker put something there that decides nothing: a FIFO, a folder, other words.
+            set_aside(agent.exit)
+            return decision if create_whole(agent.exit, to_json(decision)) else None
+        return None
+
+
+def clear_no_decision(agent: AgentDir) -> None:
+    """Set aside what lies in the place of a decision and is none, while a shim lives that has its decision to make."""
+    if not is_alive_held(agent.shim) or not os.path.lexists(agent.exit):
+        return
+    with locked(agent.lock):
+        try:
+            read_decision(agent)
+        except Damaged:
+            set_aside(agent.exit)
+
+
+def restore_access(agent: AgentDir) -> None:
+    """Take back what a worker did to the mode of its own folder, so that its end can be told."""
+    with contextlib.suppress(OSError):
+        if not os.path.islink(agent.path):
+            os.chmod(agent.path, 0o700)
 
 
 def read_decision(agent: AgentDir) -> dict[str, Any]:
@@ -82,9 +109,14 @@ def read_decision(agent: AgentDir) -> dict[str, Any]:
         Damaged: There is none, or it tells no end.
     """
     decision = read_json(agent.exit)
-    if decision is None or decision.get("status") not in ev.END_EVENT:
+    if decision is None or not _tells_end(decision):
         raise Damaged(f"{agent.exit} tells no end", hint="agentctl doctor --fix")
     return decision
+
+
+def _tells_end(decision: Mapping[str, Any]) -> bool:
+    status, reason = decision.get("status"), decision.get("reason")
+    return isinstance(status, str) and status in ev.END_EVENT and (reason is None or isinstance(reason, str))
 
 
 def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
@@ -124,25 +156,7 @@ def _note_failure(agent: AgentDir, reason: str | None) -> None:
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:
     """Tell whether a log tells of the end of `instance` from offset `since` on."""
-    data = eventlog.read_since(fd, since)
-    needle = b'"agentInstance":"' + instance.encode() + b'"'
-    at = data.find(needle)
-    while at >= 0:
-        start, end = data.rfind(b"\n", 0, at) + 1, data.index(b"\n", at)
-        line = data[start:end]
-        if any(mark in line for mark in _END_MARKS) and _is_end_of(line, instance):
-            return True
-        at = data.find(needle, end)
-    return False
-
-
-def _is_end_of(line: bytes, instance: str) -> bool:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    # What a reader would skip as damage tells of no end.
-    return ev.is_event(event) and event["type"] in ev.END_STATUS and event.get("agentInstance") == instance
+    return any(True for _ in eventlog.events_in(fd, instance, ev.END_STATUS, since))
 
 
 def is_over(agent: AgentDir) -> bool:
@@ -155,12 +169,7 @@ def is_over(agent: AgentDir) -> bool:
 
 def was_started(agent: AgentDir) -> bool:
     """Tell whether the log says that a worker was started."""
-    return any(
-        not isinstance(row, ev.BadLine)
-        and row[1]["type"] == ev.STARTED
-        and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).rows()
-    )
+    return any(True for _ in eventlog.events_about(agent.task.events, agent.instance, (ev.STARTED,)))
 
 
 def log_size(agent: AgentDir) -> int:

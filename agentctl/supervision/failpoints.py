@@ -1,5 +1,7 @@
 """Named places at which a test may kill the process that gets there: `AGENTCTL_FAILPOINT=shim.after-fork`.
 
+With `:stop` behind the name it is stopped there instead, until somebody continues it.
+
 The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktree spawn.after-spec spawn.after-ticket
 spawn.after-queued dispatch.after-launch shim.locked shim.after-fork shim.after-identity shim.after-started
 shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep shim.after-exit-file shim.after-end-event
@@ -26,6 +28,6 @@ def arm(name: str | None) -> None:
 
 
 def reached(name: str) -> None:
-    """Die by SIGKILL here if it was asked for."""
-    if _armed == name:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Die by SIGKILL, or stop, here if it was asked for."""
+    if _armed is not None and _armed.removesuffix(":stop") == name:
+        os.kill(os.getpid(), signal.SIGKILL if _armed == name else signal.SIGSTOP)

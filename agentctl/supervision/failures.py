@@ -1,39 +1,35 @@
-"""When an agent failed last in a tree of tasks: an empty file for each, so that a start reads no log where none did.
+"""When an agent failed last in a tree of tasks: a file for each, so that a start reads no log where none did.
 
-The logs tell how often in a row; they are read where such a file is younger than the cool-down of a breaker.
+The logs tell how often in a row; they are read where such a file is younger than the cool-down of a breaker. It tells
+the time of the boot, which nobody can set.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import time
 
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import make_folder, read_quietly
+from agentctl.adapters.instants import seconds_until, write_instant
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-
-#: Between the times of the file system and of the log.
-_SLACK_S = 5.0
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError
 
 
 def note_failure(agent: AgentDir) -> None:
     """Note that an agent has failed now; commands have no breaker."""
     spec = read_quietly(agent.spec)
-    if not spec.get("order"):
+    name = str(spec.get("agent"))
+    if not spec.get("order") or not is_name(name):
         return
     folder = root_of_tree(agent.task).failures
-    with contextlib.suppress(OSError):  # A full disk must not keep an end from being told.
-        folder.mkdir(exist_ok=True)
-        path = folder / str(spec.get("agent"))
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        os.utime(path)
+    with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being told.
+        make_folder(folder)
+        write_instant(folder / name)
 
 
-def has_failed(root: TaskDir, agent: str, within_s: float) -> bool:
-    """Tell whether an agent may have failed in the tree of `root` within so many seconds."""
-    try:
-        age = time.time() - os.stat(root.failures / agent).st_mtime
-    except OSError:
-        return False
-    return age <= within_s + _SLACK_S
+def failed_ago(root: TaskDir, agent: str) -> float | None:
+    """Return how long ago an agent failed last in the tree of `root`; None where it did not in this boot."""
+    path = root.failures / agent
+    until = seconds_until(path) if path.exists() else None
+    return -until if until is not None and until <= 0 else None

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import select
 import signal
 import sys
 
@@ -19,12 +20,15 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
+from agentctl.supervision.kinship import note_start_in
 from agentctl.supervision.places import Occupant, Place
+from agentctl.supervision.strangers import SHIM_SCRIPT
 from agentctl.supervision.tickets import Ticket
-from agentctl.supervision.tree import SHIM_SCRIPT
 
 #: Above these three, so that none of them is overwritten while it is still to be copied.
 _SPARE_FD = 10
+#: A shim takes a tenth of a second, and on a busy machine some.
+_ANSWER_LIMIT_S = 60.0
 
 
 class Shim(NamedTuple):
@@ -91,6 +95,7 @@ def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
         OSError: The system refuses another process or descriptor; the place is still the caller's.
     """
     _reap()
+    note_start_in(root)
     place.occupy(Occupant(ticket.task_id, ticket.instance))
     shim = _settled(root, ticket, place)
     place.let_go()
@@ -220,10 +225,18 @@ def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) 
 
 
 def await_answer(launched: Launch) -> dict[str, Any]:
-    """Return what the shim answers once its worker runs or could not be started; {} where it died first."""
-    data = b""
+    """Return what the shim answers once its worker runs or could not be started; {} where it died first.
+
+    A worker may stop its shim before that has answered: whoever waits is told so.
+    """
+    data, poll = b"", select.poll()
+    poll.register(launched.answer_fd, select.POLLIN)
     try:
-        while chunk := os.read(launched.answer_fd, 1 << 16):
+        while True:
+            if not poll.poll(_ANSWER_LIMIT_S * 1000):
+                return {"error": "its shim has not answered: is it stopped?"}
+            if not (chunk := os.read(launched.answer_fd, 1 << 16)):
+                break
             data += chunk
     finally:
         os.close(launched.answer_fd)

@@ -1,11 +1,11 @@
 """What a tree of tasks has used up, from its files alone: nothing is counted beside them that could leak.
 
-Who was accepted and who worked when stands in the logs, what an agent used up in its `spent.json`.
+Who was accepted stands in the logs, what an agent used up in its `spent.json`; when somebody worked, `worktimes` tells.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 
 from agentctl.adapters.config import cached
 from agentctl.adapters.eventlog import LogReader
@@ -13,6 +13,9 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.treefacts import TreeFacts
+from agentctl.domain.worktime import time_at_work
+from agentctl.lean import Any
+from agentctl.supervision.worktimes import WorkTimes
 
 
 class Ledger:
@@ -25,6 +28,7 @@ class Ledger:
         self._readers: dict[str, LogReader] = {}
         #: What ended agents used up: it does not change any more.
         self._final: dict[str, Spent] = {}
+        self.times = WorkTimes()
 
     def update(self) -> Ledger:
         """Read on in the logs of the tree."""
@@ -60,16 +64,30 @@ class Ledger:
             self._final[agent.path] = found
         return found
 
-    def wall_s(self) -> float:
-        """Return how long at least one worker of the tree was at work."""
-        return self.facts.wall_s(time.time())
+    def wall_s(self, agent: str | None = None, known: Mapping[str, Any] | None = None) -> float:
+        """Return how long at least one worker of the tree was at work.
+
+        Args:
+            agent: The folder of a worker of which more is `known` than its files tell.
+        """
+        self.times.known = {agent: known} if agent and known else {}
+        return time_at_work(self.times.of(worker) for task_id in self.facts.views for worker in self.started(task_id))
+
+    def wall_of(self, task_id: str) -> float:
+        """Return how long at least one worker of a task was at work."""
+        return time_at_work(map(self.times.of, self.started(task_id)))
+
+    def started(self, task_id: str) -> list[AgentDir]:
+        """Return the workers of a task that were ever started."""
+        task, workers = self.root.sibling(task_id), self.facts.views[task_id].workers.values()
+        return [task.agent(worker.instance) for worker in workers if worker.started_at is not None]
 
     def account(self) -> Account:
-        """Return what the tree has used up by now."""
+        """Return what the tree has used up by now, without its time: few ask for that, and it takes more files."""
         agents = self.agents()
         reserved = sum(self._reserved(agent) for agent in agents if not agent.has_ended)
         spent = total(map(self.spent_by, agents))
-        return Account(spent, reserved, self.facts.workers, self.wall_s())
+        return Account(spent, reserved, self.facts.workers)
 
     def _reserved(self, agent: AgentDir) -> float:
         own = own_budget(agent)

@@ -9,6 +9,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_json, write_in_place
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
+from agentctl.domain.names import is_name
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 
@@ -62,6 +63,9 @@ def read_occupant(path: FilePath) -> Occupant | None:
         value = read_json(path)
     except (Damaged, OSError):
         return None
-    if not value or not value.get("instance"):
+    if not value:
         return None
-    return Occupant(str(value.get("taskId")), str(value.get("instance")), processes.identity_from(value.get("shim")))
+    task_id, instance = str(value.get("taskId")), str(value.get("instance") or "")
+    if not is_name(task_id) or not is_name(instance):  # A path would lead anywhere.
+        return None
+    return Occupant(task_id, instance, processes.identity_from(value.get("shim")))

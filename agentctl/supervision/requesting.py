@@ -6,9 +6,10 @@ Commands do it, and shims, which pass a cancel on to the workers that theirs hav
 from __future__ import annotations
 
 import contextlib
+import signal
 from enum import Enum
 
-from agentctl.adapters import eventlog
+from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import create_whole, make_folder, number_in, read_quietly, to_json, write_whole
@@ -21,11 +22,12 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import environment, failpoints
-from agentctl.supervision.control import poke, wake_stopped
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.control import poke
+from agentctl.supervision.endings import Ending, clear_no_decision, decide, publish
 from agentctl.supervision.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.slots import is_being_started
 from agentctl.supervision.spec import read_spec
+from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
 from agentctl.supervision.undertaker import begin_burial
 
@@ -55,6 +57,7 @@ class Answer(Enum):
 
 def request_end(agent: AgentDir, request: Request) -> Answer:
     """Do what the worker's condition asks for."""
+    clear_no_decision(agent)  # A worker that wrote itself an end which is none would not be cancelled.
     for _ in range(100):  # It may move from the queue to a shim between the look and the act.
         condition = judge_surely(agent)
         match condition:
@@ -83,8 +86,20 @@ def request_end(agent: AgentDir, request: Request) -> Answer:
 
 def _wake(agent: AgentDir) -> bool:
     """Make the shim look at the request; False where it has gone meanwhile."""
-    wake_stopped(agent)
+    _wake_stopped(agent)
     return poke(agent) or judge(agent) is Condition.SUPERVISED
+
+
+def _wake_stopped(agent: AgentDir) -> None:
+    """Continue a shim that somebody stopped: it could not act on a cancel.
+
+    Only what was executed as a guardian in this tree of tasks: the files may name anybody.
+    """
+    root = root_of_tree(agent.task)
+    for shim in (processes.identity_from(read_quietly(agent.shim)), shim_in_a_slot(root.slots, agent)):
+        stat = processes.read_stat(shim.pid) if shim else None
+        if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root):
+            processes.send(shim, signal.SIGCONT)
 
 
 def _put(agent: AgentDir, request: Request) -> None:

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import try_lock
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.lean import NamedTuple
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.places import Occupant, Place, read_occupant
-from agentctl.supervision.tree import shims_of
+from agentctl.supervision.strangers import shims_of
 
 GUEST = ".guest"
 LOAN = ".loan"
@@ -30,8 +31,16 @@ IDLE = ".idle"
 def _names(root: TaskDir) -> list[str]:
     try:
         return os.listdir(root.slots)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _try_lock(path: FilePath) -> int | None:
+    """Take the lock of a place; None where somebody has it, or what lies there can be no place of anybody's."""
+    try:
+        return try_lock(path)
+    except OddFile:
+        return None
 
 
 class Survey(NamedTuple):
@@ -58,7 +67,7 @@ def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
         if number not in known and len(found.free) >= wanted:
             continue
         path = root.slots / str(number)
-        fd = try_lock(path)
+        fd = _try_lock(path)
         occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
         if fd is None:
             found.taken.append(occupant or Occupant("", "?"))
@@ -148,7 +157,7 @@ def _move(root: TaskDir, name: str, to: str) -> None:
 
 def _is_taken(root: TaskDir, name: str) -> bool:
     """Tell whether somebody is in a place: who holds its lock, or an occupant without a shim who may be alive."""
-    fd = try_lock(root.slots / name)
+    fd = _try_lock(root.slots / name)
     if fd is None:
         return True
     occupant = read_occupant(root.slots / name)
@@ -173,13 +182,13 @@ def _path_of(root: TaskDir, place: Place) -> FilePath:
 
 def loan_lock(root: TaskDir, place: str) -> int | None:
     """Open a loan of a place: the descriptor holds it open; None where another wait of the worker has lent it."""
-    return try_lock(root.slots / (place + LOAN))
+    return _try_lock(root.slots / (place + LOAN))
 
 
 def guest_place(root: TaskDir, place: str) -> Place | None:
     """Take the guest's place beside `place`; None while it has a guest."""
     path = root.slots / (place + GUEST)
-    fd = try_lock(path)
+    fd = _try_lock(path)
     if fd is None:
         return None
     occupant = read_occupant(path)
@@ -198,7 +207,7 @@ def is_being_started(root: TaskDir, task_id: str, instance: str) -> bool:
     """Tell whether a place that somebody holds names this worker."""
     for name, occupant in held_places(root):
         if (occupant.task_id, occupant.instance) == (task_id, instance):
-            fd = try_lock(root.slots / name)
+            fd = _try_lock(root.slots / name)
             if fd is None:
                 return True
             os.close(fd)  # A shim that was killed left the name behind.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctl.adapters.files import AnyPath, read_json
+from agentctl.adapters.files import AnyPath, read_json, read_quietly
+from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.limits import Limits
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
@@ -45,6 +46,8 @@ class WorkerSpec(NamedTuple):
     artifacts: Sequence[str] | None = None
     #: Of a delegated task: {session, objective}.
     delegation: dict[str, str] | None = None
+    #: The random text of its task: an order that came with somebody else's files does not have it.
+    origin: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file."""
@@ -77,9 +80,10 @@ _NAMES = {
     "stall_s": "stallSeconds",
     "artifacts": "artifacts",
     "delegation": "delegation",
+    "origin": "origin",
 }
 #: Fields that a spec may lack, and their names.
-_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation"})
+_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin"})
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 
@@ -89,6 +93,12 @@ def grace_of(path: AnyPath) -> float:
         return read_spec(path).grace_s
     except Damaged:
         return Limits().grace_seconds
+
+
+def is_of_task(agent: AgentDir) -> bool:
+    """Tell whether a worker's order was written by a spawn in its task, and not by a repository that brings one."""
+    nonce = agent.task.nonce()
+    return bool(nonce) and read_quietly(agent.spec).get("origin") == nonce
 
 
 def read_spec(path: AnyPath) -> WorkerSpec:

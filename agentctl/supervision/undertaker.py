@@ -21,12 +21,15 @@ from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
 from agentctl.supervision import environment
+from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.kinship import note_start_in
 from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import grace_of
-from agentctl.supervision.tree import BURY, SHIM_SCRIPT, Tree, without_shim
+from agentctl.supervision.strangers import BURY, SHIM_SCRIPT
+from agentctl.supervision.tree import Tree, without_shim
 
 #: There is no SIGCHLD of a stranger's child to wait for.
 _LOOK_S = 0.02
@@ -41,6 +44,7 @@ def begin_burial(agent: AgentDir) -> None:
     A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
     asked for this cancel must not take it for one of its processes.
     """
+    note_start_in(root_of_tree(agent.task))
     ready_read, ready_write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
@@ -72,16 +76,14 @@ def _bury(agent: AgentDir, ready: int) -> None:
     if lock is not None:
         name_holder(lock, processes.identify(os.getpid()))
     os.close(ready)
-    worker = read_quietly(agent.worker)
-    leader = processes.identity_from(worker)
-    if lock is None or leader is None or agent.has_ended:
+    if lock is None or agent.has_ended:
         return
     _await_children(agent)
-    tree = without_shim(leader, str(worker.get("cookie")))
-    _stop(agent, tree)
+    started_at = read_quietly(agent.worker).get("startedAt")
+    _stop(agent, without_shim(claim_of(agent)))
     by = str(read_quietly(agent.cancel).get("by", "user"))
     message = "its shim was gone; the exit was not seen"
-    decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=worker.get("startedAt")))
+    decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
     publish(agent)
     os.close(lock)
     dispatch(root_of_tree(agent.task))

@@ -67,6 +67,7 @@ def test_a_template_has_agents_in_its_roster(task: Task) -> None:
         "  - {name: second, agent: general, prompt: 'say after', after: [first]}\n",
         encoding="utf-8",
     )
+    run("trust", str(folder))
     run("new", "--template", "pair", "--set", "topic=otters", "--start", "--id", "t2")
     run("wait-all", "--task", "t2")
     results = [read(task.path.parent / "t2" / "agents" / name / "result.json") for name in ("first", "second")]

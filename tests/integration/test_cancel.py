@@ -58,22 +58,20 @@ def test_a_queued_worker_is_cancelled_without_ever_running(root: Path, tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.slow
-def test_a_worker_that_is_being_started_is_cancelled(root: Path, tmp_path: Path) -> None:
-    """Its shim is held before the gate: the worker's stdout is a FIFO that nobody reads yet."""
-    task = new_task(cap=1)
-    spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
-    spawn(worker("sleeps", 60), "--queue", name="b")
-    fifo = task.agent("b") / "stdout.log"
-    os.mkfifo(fifo, 0o600)
-    (tmp_path / "gate").touch()
-    run("wait", "a")
+def test_a_worker_that_is_being_started_is_cancelled(root: Path) -> None:
+    """Its shim is held between the fork and the gate."""
+    task = new_task()
+    starting = start(
+        "spawn", "--name", "b", "--", *worker("sleeps", 60), env={"AGENTCTL_FAILPOINT": "shim.after-fork:stop"}
+    )
     wait_until((task.agent("b") / "control").exists, what="the shim to take b")
+    shim = task.shim_of("b")
+    wait_until(lambda: state_of(shim), accept=lambda state: state == "T", what="the shim to stand")
     assert run("cancel", "b", "--no-wait", "--json").json["status"] != "cancelled"
     assert task.exit("b") is None
-    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    os.kill(shim, signal.SIGCONT)
     task.ended("b")
-    os.close(reader)
+    starting.communicate()
     decision = is_settled(task, "b")
     assert decision["status"] == "cancelled"
     assert decision["durationSeconds"] < 30

@@ -45,7 +45,7 @@ while True:
 """
 
 
-def hold(kind: str, path: Path) -> subprocess.Popen[str]:
+def hold(kind: str, path: Path | str) -> subprocess.Popen[str]:
     """Start a process that holds a lock until it is given a line."""
     process = start_argv([sys.executable, "-c", HOLD, str(REPOSITORY), kind, str(path)], stdin=subprocess.PIPE, group=0)
     assert process.stdout is not None
@@ -147,8 +147,8 @@ def holds_off_ctrl_z(pid: int) -> bool:
 
 
 def test_a_folder_can_be_its_own_lock(tmp_path: Path) -> None:
-    holder = hold("lock", tmp_path)
-    assert locks.try_lock(str(tmp_path)) is None
+    holder = hold("lock", f"{tmp_path}/")
+    assert locks.try_lock(f"{tmp_path}/") is None
     let_go(holder)
 
 

@@ -19,7 +19,7 @@ def test_a_worker_that_fails_is_tried_again_until_it_completes(root: Path, tmp_p
     assert (tmp_path / "runs").read_text() == "run\n" * 3
     assert (task.agent("a") / "stdout.log").read_text() == "run 1\nrun 2\nrun 3\n"
     kinds = [event["type"] for event in task.events(of="a")]
-    assert kinds == ["agent.queued", "agent.started", "agent.retrying", "agent.retrying", "agent.completed"]
+    assert kinds == ["agent.queued", "agent.started", *["agent.retrying", "agent.retried"] * 2, "agent.completed"]
     retrying = [event["payload"] for event in task.events("agent.retrying")]
     assert [(one["attempt"], one["reason"], one["exitCode"]) for one in retrying] == [
         (2, "exit_code", 1),

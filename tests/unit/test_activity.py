@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctl.domain.activity import Phase, Row, RowType, encode_row
@@ -329,6 +329,7 @@ SMALL_ROWS = st.tuples(
 
 
 @given(st.lists(SMALL_ROWS))
+@example([("tool", "a", "start", "b"), ("tool", "a", "end", "a"), ("agent", "b", "start", None)])
 def test_the_quick_reading_of_heads_means_what_a_parse_means(
     rows: list[tuple[str, str, str, str | None]],
 ) -> None:

@@ -14,12 +14,10 @@ from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.treefacts import TreeFacts
-from agentctl.domain.worktime import Span, covered_s
 
 SPENT = st.builds(
     Spent, st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.none() | st.integers(0, 1000)
 )
-SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
 
 
 @given(st.lists(SPENT, max_size=5), st.randoms())
@@ -38,12 +36,6 @@ def test_what_was_written_is_read_again(spent: Spent) -> None:
 @pytest.mark.parametrize("value", [{"input": -1}, {"input": "9"}, {"input": True}, {"costUsd": float("nan")}, {}])
 def test_what_is_no_amount_counts_as_none(value: dict[str, Any]) -> None:
     assert spent_from(value) == Spent()
-
-
-@given(SPANS)
-def test_the_time_at_work_is_that_of_each_moment_in_which_anybody_worked(spans: list[tuple[int, int]]) -> None:
-    moments = {moment for begin, end in spans for moment in range(begin, end)}
-    assert covered_s(Span(*span) for span in spans) == len(moments)
 
 
 def test_nothing_is_limited_by_default() -> None:
@@ -91,10 +83,9 @@ def test_it_opens_for_a_while_and_each_agent_for_itself() -> None:
     limits = Limits(breaker_failures=2, breaker_cooldown_seconds=10)
     found = breakers([failed(1, Reason.AUTH), failed(2, Reason.AUTH), failed(2, Reason.AUTH, "explore")])
     plan, explore = found["plan"], found["explore"]
-    assert [plan.is_open(limits, now) for now in (2, 11.9, 12)] == [True, True, False]
-    assert not explore.is_open(limits, 2)
-    assert not plan.is_open(limits, -100), "the clock was set back"
-    assert not plan.is_open(limits._replace(breaker_failures=0), 2)
+    assert [plan.left(limits, age) for age in (0, 9.5, 10, 1e9, None)] == [10, 0.5, 0, 0, 0]
+    assert explore.left(limits, 0) == 0
+    assert plan.left(limits._replace(breaker_failures=0), 0) == 0
 
 
 def test_a_person_closes_it() -> None:
@@ -106,25 +97,6 @@ def test_a_person_closes_it() -> None:
 
 def event(at: int, kind: str, instance: str, **payload: Any) -> tuple[int, ev.Event]:
     return at, ev.make_event(f"2026-11-22T01:00:{at:02}.000Z", kind, "t", "agentctl", payload, instance)
-
-
-def test_who_waits_for_an_answer_or_a_retry_or_is_paused_is_not_at_work() -> None:
-    facts = TreeFacts()
-    facts.apply("t", [
-        event(0, ev.QUEUED, "a"), event(5, ev.STARTED, "a"), event(10, ev.BLOCKED, "a"), event(20, ev.RESUMED, "a"),
-        event(22, ev.PAUSED, "a"), event(30, ev.UNPAUSED, "a"), event(31, ev.RETRYING, "a", attempt=2, delaySeconds=9),
-        event(43, ev.COMPLETED, "a"),
-    ])  # fmt: skip
-    facts.apply("below", [event(41, ev.STARTED, "b"), event(45, ev.FAILED, "b", reason="exit_code")])
-    assert facts.wall_s(now=1e12) == 5 + 2 + 1 + 3 + 2
-    assert facts.wall_of("t", 1e12) == 11
-    assert facts.workers == 2
-
-
-def test_an_end_that_nobody_saw_counts_no_time() -> None:
-    facts = TreeFacts()
-    facts.apply("t", [event(1, ev.STARTED, "a"), event(50, ev.FAILED, "a", reason="lost")])
-    assert facts.wall_s(now=1e12) == 0
 
 
 def test_commands_have_no_breaker() -> None:

@@ -80,3 +80,26 @@ def test_the_instance_stands_in_the_envelope_and_in_the_payload() -> None:
 
 def test_every_terminal_status_has_one_event_and_back() -> None:
     assert {ev.END_STATUS[event]: event for event in ev.END_STATUS} == ev.END_EVENT
+
+
+@given(st.lists(LINES, max_size=8))
+def test_what_a_log_has_about_a_worker_is_found_without_parsing_the_rest(lines: list[bytes]) -> None:
+    wanted = encode([make_event("now", ev.STARTED, "t", "agentctl", {"pid": 7}, "a")])
+    others = encode(
+        [
+            make_event("now", ev.STARTED, "t", "agentctl", {"pid": 8}, "ab"),
+            make_event("now", ev.MESSAGE_SENT, "t", "a", {"text": '"type":"agent.started"'}, "a"),
+        ]
+    )
+    data = others + b"".join(line + b"\n" for line in lines) + wanted
+    found = [event["payload"] for event in ev.about(data, "a", (ev.STARTED,))]
+    assert found[-1] == {"agentInstance": "a", "pid": 7}
+    assert all(one["agentInstance"] == "a" for one in found)
+
+
+def test_lines_cut_short_or_forged_in_another_place_tell_nothing_about_a_worker() -> None:
+    whole = encode([make_event("now", ev.STARTED, "t", "agentctl", {"pid": 7}, "a")])
+    inside = encode(
+        [make_event("now", ev.QUEUED, "t", "agentctl", {"agentInstance": "a", "x": {"type": ev.STARTED}}, "b")]
+    )
+    assert list(ev.about(whole[:-20] + b"\n" + inside, "a", (ev.STARTED,))) == []

@@ -1,0 +1,110 @@
+"""Opening the files of a task so that nothing which lies there can hold anybody up, lead elsewhere, or have no end.
+
+Who wrote a repository, and every worker, can put something else in the place of a file of ours: a link to a file of the
+person (which would be cut, or written to), a FIFO (at which open(2) sleeps until somebody comes), a device, a file of a
+terabyte without content. Whoever opens one is told so at once, and nothing was done.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from agentctl.errors import Damaged
+
+#: More than any file holds that is read as a whole; the last words of an agent may have some megabytes.
+MOST_BYTES = 16 << 20
+#: Most files are shorter; a large buffer would be fetched from the system, and given back, for each of them.
+_FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
+#: O_NONBLOCK: open(2) does not wait for the other end of a FIFO. It means nothing for a plain file.
+_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+#: What open(2) says of a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket.
+_OF_ODD = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV})
+_KINDS = (
+    (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+
+
+class OddFile(Damaged, OSError):
+    """What lies in the place of a file of ours is no plain file, or one that cannot be ours by its size.
+
+    An `OSError` too: whoever bears a file that is missing or cannot be read bears this.
+    """
+
+
+def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """Open a plain file, and nothing else; never waits.
+
+    Raises:
+        OddFile: It is a link, a FIFO, a device, a folder or the like.
+    """
+    try:
+        fd = os.open(path, flags | _ALWAYS, mode)
+    except OSError as error:
+        if error.errno in _OF_ODD:
+            raise OddFile(_told(path, kind_of(path)), hint="agentctl doctor --fix sets it aside") from error
+        raise
+    found = os.fstat(fd).st_mode
+    if not stat.S_ISREG(found):
+        os.close(fd)
+        raise OddFile(_told(path, _kind(found)), hint="agentctl doctor --fix sets it aside")
+    return fd
+
+
+def _told(path: str | os.PathLike[str], kind: str | None) -> str:
+    return f"{os.fspath(path)} is no plain file: it is {kind or 'something else'}"
+
+
+def refuse_odd(path: str | os.PathLike[str]) -> None:
+    """Raise `OddFile` where something else than a plain file lies at a path that others are to open."""
+    kind = kind_of(path)
+    if kind is not None:
+        raise OddFile(_told(path, kind), hint="look at it, and remove it")
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """Return what lies at a path where a plain file should, in words; None where that is one, or nothing is there."""
+    try:
+        return _kind(os.lstat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _kind(mode: int) -> str | None:
+    return next((word for is_one, word in _KINDS if is_one(mode)), None)
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Return the content of a plain file: `open` asks the system eight times, this five times for a small one.
+
+    Raises:
+        OddFile: It is no plain file, or holds more than `most` bytes.
+    """
+    fd = open_plain(path)
+    try:
+        parts, size = [os.read(fd, _FIRST)], 0
+        while parts[-1]:
+            size += len(parts[-1])
+            if size > most:
+                raise OddFile(f"{os.fspath(path)} is larger than {most} bytes", hint="agentctl doctor looks at it")
+            parts.append(os.read(fd, _FIRST if len(parts) == 1 else _BLOCK))
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield what a file holds, piece by piece with its offset; a terabyte without data takes no time (lseek(2))."""
+    while start < end:
+        try:
+            start = os.lseek(fd, start, os.SEEK_DATA)
+        except OSError:
+            return  # ENXIO: a hole to the end.
+        data = os.pread(fd, min(_PIECE, end - start), start)
+        if not data:
+            return
+        yield start, data
+        start += len(data)

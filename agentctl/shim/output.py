@@ -1,0 +1,38 @@
+"""What a worker puts out: how much, and whether it has put out nothing for long."""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters.taskdir import AgentDir
+
+
+class Output:
+    """The output files of a worker, measured about once a second."""
+
+    def __init__(self, agent: AgentDir, stall_s: float, now: float) -> None:
+        self._agent, self._stall_s = agent, stall_s
+        self._size, self._quiet_since = -1, now
+        self.is_stalled = False
+
+    def size(self) -> int:
+        """Return how many bytes there are by now."""
+        return sum(_size_of(path) for path in (self._agent.stdout, self._agent.stderr))
+
+    def has_turned(self, now: float, size: int, *, stands: bool) -> bool:
+        """Tell whether it has stalled since the last look, or goes on: `is_stalled` says which.
+
+        Args:
+            stands: It waits, is paused or is being stopped: then it is not stalled.
+        """
+        if size != self._size or stands:
+            self._size, self._quiet_since = size, now
+        was_stalled, self.is_stalled = self.is_stalled, now - self._quiet_since >= self._stall_s
+        return was_stalled != self.is_stalled
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

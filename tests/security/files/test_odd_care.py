@@ -1,0 +1,160 @@
+"""At stake: `doctor` calls a task sound in which a file is none of ours or a shim frozen; `trust` takes it over."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.steps import Task, new_task, spawn
+from tests.support import run
+
+
+def findings(*options: str) -> list[dict[str, str]]:
+    return list(json.loads(run("doctor", "--json", *options, check=False).out))
+
+
+def told(found: list[dict[str, str]], where: Path) -> list[str]:
+    return [row["what"] for row in found if row["where"] == str(where)]
+
+
+def link(path: Path) -> None:
+    path.symlink_to("/nowhere")
+
+
+def sealed(path: Path) -> None:
+    path.write_bytes(b"{}\n")
+    path.chmod(0)
+
+
+ODD: dict[str, Callable[[Path], None]] = {
+    "a link": link,
+    "a FIFO": os.mkfifo,
+    "a folder": Path.mkdir,
+    "the mode": sealed,
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_doctor_names_what_is_no_file_of_ours_and_mends_it(root: Path, kind: str) -> None:
+    task = new_task()
+    spawn(["true"], name="w")
+    run("wait-all")
+    places = [task.path / name for name in ("observed.jsonl", "agents/w/progress.json", "cursors/x.json")]
+    for place in places:
+        ODD[kind](place)
+    found = findings()
+    assert all(kind in "".join(told(found, place)) for place in places), found
+    fixed = [row for row in findings("--fix") if row["where"] in map(str, places)]
+    assert all(row["fixed"] for row in fixed)
+    assert not [row for row in findings() if row["severity"] == "error"]
+
+
+@pytest.mark.parametrize("folder", ["slots", "queue", "keys", "agents/w/interactions", "agents/x"])
+def test_a_link_in_the_place_of_a_folder_is_told_and_set_aside(root: Path, tmp_path: Path, folder: str) -> None:
+    task = new_task()
+    spawn(["true"], name="w")
+    run("wait-all")
+    place = task.path / folder
+    if place.is_dir():
+        shutil.rmtree(place)
+    (tmp_path / "mine").mkdir()
+    place.symlink_to(tmp_path / "mine")
+    run("spawn", "--name", "late", "--key", "k", "--", "true", check=False)
+    assert "is no folder, but a link" in "".join(told(findings(), place))
+    assert not list((tmp_path / "mine").iterdir())
+    findings("--fix")
+    assert not place.is_symlink()
+
+
+def test_doctor_tells_a_live_worker_whose_shim_is_frozen(root: Path) -> None:
+    task = new_task()
+    for name in ("w", "v"):
+        spawn(["sleep", "100"], name=name)
+    assert not [row for row in findings() if "does not answer" in row["what"]]
+    shim = json.loads((task.path / "agents/w/shim.json").read_text())["pid"]
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        frozen = [row for row in findings() if "does not answer" in row["what"]]
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    assert [row["where"] for row in frozen] == [f"{task.path.name}/w"]
+    assert str(shim) in frozen[0]["next"]
+    run("cancel", "--all")
+
+
+def test_what_a_shim_noted_is_a_warning_and_only_a_traceback_is_to_be_reported(root: Path) -> None:
+    log = new_task().path / "shim.log"
+    log.write_text("2026-11-22T17:44:53.245Z pid 1 t/w: q1.json is no plain file: it is a FIFO\n")
+    (row,) = [row for row in findings() if row["where"] == str(log)]
+    assert (row["severity"], row["what"]) == (
+        "warning", "a shim met what it could not read: t/w: q1.json is no plain file: it is a FIFO",
+    )  # fmt: skip
+    log.write_text("2026-11-22T17:44:53.245Z pid 1 ended unexpectedly\nTraceback (most recent call last):\n  x\n")
+    (row,) = [row for row in findings() if row["where"] == str(log)]
+    assert row["severity"] == "error"
+    assert "report" in row["next"]
+
+
+# -- trust -------------------------------------------------------------------------------------------------------------
+
+
+def foreign() -> Task:
+    """Return a task as it comes with somebody's repository, with a worker that has ended."""
+    task = new_task()
+    spawn(["true"], name="w")
+    run("wait-all")
+    run("trust", "--revoke", str(task.path))
+    assert "was not made here by you" in run("list", "--task", task.path.name).err
+    return task
+
+
+def bound(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        os.chdir(path.parent)
+        one.bind(path.name)
+
+
+@pytest.mark.parametrize(("kind", "make"), [("a link", link), ("a FIFO", os.mkfifo), ("a socket", bound)])
+@pytest.mark.parametrize("place", ["report.md", "agents/w/control.json", "deep/er/x"])
+def test_a_task_with_something_odd_in_it_is_not_taken_over(
+    root: Path, kind: str, make: Callable[[Path], None], place: str
+) -> None:
+    task = foreign()
+    path = task.path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    refused = run("trust", str(task.path), check=False)
+    assert refused.code == 1
+    assert f"{path} is {kind}" in refused.err
+    assert "look at it, and remove it" in refused.err
+    assert run("cancel", "w", "--task", task.path.name, check=False).code == 1
+    path.unlink()
+    run("trust", str(task.path))
+    assert run("list", "--task", task.path.name).err == ""
+    spawn(["sleep", "100"], name="v")
+    run("cancel", "v", "--task", task.path.name)
+    run("wait", "v", "--task", task.path.name, check=False)
+
+
+def test_the_files_of_a_task_that_is_trusted_are_counted_no_further_than_any_has(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentctl.adapters.taskdir import TaskDir
+    from agentctl.errors import Refused
+    from agentctl.operations import oddcare
+
+    task = foreign()
+    folder = task.path / "many"
+    folder.mkdir()
+    for number in range(50):
+        (folder / str(number)).touch()
+    monkeypatch.setattr(oddcare, "_MOST_ENTRIES", 40)
+    with pytest.raises(Refused, match="more than 40 files"):
+        oddcare.refuse_odd_within(TaskDir(task.path))
