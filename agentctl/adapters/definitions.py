@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.known import KnownFiles
 from agentctl.adapters.personal import config_folder
 from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
@@ -25,8 +26,12 @@ from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
 _SIZE_LIMIT = 256 * 1024
-#: A folder with more files than this is no folder of definitions.
-_MOST_FILES = 1000
+#: YAML is slow: what is long is the prompt below.
+_FRONT_LIMIT = 16 * 1024
+#: The parts of a TOML key; the time that a parser takes grows with their square.
+_MOST_PARTS = 200
+#: A folder with more files than this, or one that takes longer to read, is no folder of definitions.
+_MOST_FILES, _FOLDER_LIMIT_S = 1000, 10.0
 
 
 class Origin(StrEnum):
@@ -97,7 +102,11 @@ def read_all(places: Sequence[Source], known: KnownFiles) -> Found:
     """Read every definition of these folders."""
     found = Found([], [])
     for place in places:
+        until = monotonic() + _FOLDER_LIMIT_S
         for path in _files(place, found.warnings):
+            if monotonic() > until:
+                found.warnings.append(f"{path} and what follows is left out: the folder takes too long to read")
+                break
             try:
                 found.definitions.append(_read(path, place, known))
             except UsageError as error:
@@ -173,7 +182,7 @@ def _text(path: Path, data: bytes) -> str:
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
 #: A value without quotes: people (and other programs) put colons and stars into them, which YAML does not allow.
-_UNQUOTED = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(?![\"'\[{|>])(\S.*?)[ \t]*$", re.MULTILINE)
+_UNQUOTED = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(?![\"'\[{|>])(\S.*)$", re.MULTILINE)
 
 
 def _split(path: Path, data: bytes) -> tuple[str, str]:
@@ -181,6 +190,8 @@ def _split(path: Path, data: bytes) -> tuple[str, str]:
     found = _FRONT_MATTER.match(_text(path, data).replace("\r\n", "\n"))
     if found is None:
         raise UsageError(f"{path}:1: it does not begin with front matter (YAML between two lines of ---)")
+    if len(found.group(1).encode()) > _FRONT_LIMIT:
+        raise UsageError(f"{path}:1: its front matter is larger than {_FRONT_LIMIT} bytes; the prompt stands below it")
     return "\n" + found.group(1), found.group(2)
 
 
@@ -210,7 +221,7 @@ def _read_claude(path: Path, data: bytes) -> AgentSpec:
 
 
 def _quote(found: re.Match[str]) -> str:
-    key, value = found.groups()
+    key, value = found[1], found[2].rstrip(" \t")
     plain = re.fullmatch(r"true|false|[\d.]+", value)
     return found.group() if plain else f"{key}: {json.dumps(value, ensure_ascii=False)}"
 
@@ -219,6 +230,7 @@ def _read_codex(path: Path, data: bytes) -> AgentSpec:
     import tomllib  # 5 ms, for who has such files.
 
     text = _text(path, data)
+    _refuse_long_keys(path, text)
     try:
         return codex_spec(tomllib.loads(text), path.stem, "", str(path))
     except BadValue as error:
@@ -226,6 +238,13 @@ def _read_codex(path: Path, data: bytes) -> AgentSpec:
     except (ValueError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         raise UsageError(f"{path}:{line.group(1) if line else 1}: {str(error) or 'nested too deep'}") from error
+
+
+def _refuse_long_keys(path: Path, text: str) -> None:
+    for number, line in enumerate(text.split("\n"), 1):
+        keys = line.split("=")[:-1] or [line]  # What is behind the last = is a value.
+        if any(key.count(".") > _MOST_PARTS for key in keys):
+            raise UsageError(f"{path}:{number}: a key has more than {_MOST_PARTS} parts")
 
 
 def _line_of(text: str, key: str) -> int:

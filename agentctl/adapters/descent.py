@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from agentctl.adapters import processes
-from agentctl.adapters.paths import read_bytes
+from agentctl.adapters.opening import read_bytes
 
 
 @cache

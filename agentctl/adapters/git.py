@@ -1,7 +1,8 @@
 """The `git` program, called so that nothing but what was asked for is run or moved.
 
 A caller's `GIT_DIR` and the like never reach it (a spawn may come from a hook). Hooks and file system monitors, which
-a repository's settings may name, are switched off. Where a worktree is known, its folders are given by name: the `.git`
+a repository's settings may name, are switched off. A folder that is itself one of git's, which a clone can bring, is no
+repository here, unless it is given by name. Where a worktree is known, its folders are given by name: the `.git`
 that lies in it is an agent's to change, and could name settings that run something.
 """
 
@@ -14,6 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
+from agentctl.adapters.searchpath import absolute_entries
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 
@@ -32,7 +34,7 @@ _ALWAYS = {
 }
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=", "core.splitIndex=false", "submodule.recurse=false", "gc.auto=0",
-    "maintenance.auto=false", "core.pager=cat",
+    "maintenance.auto=false", "core.pager=cat", "safe.bareRepository=explicit",
 )  # fmt: skip
 #: Another git has a lock. That a branch is in the way of another one's name is said alike, and does not pass.
 _LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)
@@ -54,8 +56,9 @@ class TooLong(GitError):
 
 
 def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what names a repository."""
-    return {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    """Return an environment without what names a repository, or a program in the folder that one stands in."""
+    kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return {**kept, "PATH": absolute_entries(kept["PATH"])} if "PATH" in kept else kept
 
 
 class Git(NamedTuple):
@@ -91,6 +94,8 @@ class Git(NamedTuple):
     def _execute(self, args: tuple[str, ...], files: tuple[IO[bytes], IO[bytes], IO[bytes]], most: int | None) -> int:
         import subprocess
 
+        if "GIT_DIR" not in self.environ:
+            _refuse_hidden(self.folder)
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         try:
             process = subprocess.Popen(
@@ -164,6 +169,23 @@ def quoted_alternate(folder: str) -> str:
     """Return a folder as GIT_ALTERNATE_OBJECT_DIRECTORIES takes it: a bare colon would end it."""
     escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _refuse_hidden(folder: str) -> None:
+    """Refuse a folder that git, before 2.38, would take for a repository though nothing in it is called `.git`."""
+    place = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(place, ".git")):
+        if _is_gits(place):
+            raise GitError(f"{place} is a folder of git's own, and no working tree", hint="--cwd names another")
+        if place == os.path.dirname(place):
+            return
+        place = os.path.dirname(place)
+
+
+def _is_gits(folder: str) -> bool:
+    """Tell whether git would find its own files in a folder, or beside them where the others are."""
+    has = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "commondir")]
+    return has[0] and any(has[1:])
 
 
 def _bound(most_bytes: int) -> None:

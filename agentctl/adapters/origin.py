@@ -1,56 +1,90 @@
-"""Whether a task was made here, by this person, or came with files that somebody else wrote.
+"""What this person has made or vouched for, by marks among their own files that nobody else can leave there.
 
-A cloned repository may bring a task directory. What `task.yaml` allows there is nobody's word until a person has given
-it: `origin` in the task's folder holds a code that only this person's own key (`~/.config/agentctl/key`) can make.
+A cloned repository may bring a task directory, and a worker may write files of its task. What such files say is
+nobody's word until a person has given it. A mark is an empty file in `~/.config/agentctl/own/`, which no clone reaches
+and sandboxes keep closed; its name is the hash of what is vouched for: a task in the place where it lies, the allowing
+rules in its `task.yaml`, an answer to a request for permission. A random text in the task's `origin` is in each hash:
+another task that comes to lie in the place of a removed one has no marks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
+import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
-from agentctl.adapters.files import create_whole, make_folder, write_whole
+from agentctl.adapters.files import create_whole, make_folder
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import Refused, StorageError
+from agentctl.errors import StorageError
 
-_KEY_BYTES = 32
+try:
+    from _blake2 import blake2b  # `hashlib` brings OpenSSL along: 2 ms for each command.
+except ImportError:
+    from hashlib import blake2b
 
-
-def mark_own(task: TaskDir, environ: Mapping[str, str]) -> None:
-    """Note that this person made a task; without a home to keep a key in, nothing is noted."""
-    with contextlib.suppress(OSError, StorageError):
-        file = _key_file(environ)
-        if not file.exists():
-            make_folder(file.parent)
-            create_whole(file, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
-        write_whole(task.origin, _code(task, file.read_bytes().strip()).encode() + b"\n", durable=False)
+_NONCE_BYTES = 16
 
 
-def is_own(task: TaskDir, environ: Mapping[str, str]) -> bool:
-    """Tell whether this person made a task, in the place where it lies now."""
-    try:
-        told, key = task.origin.read_text(encoding="ascii").strip(), _key_file(environ).read_bytes().strip()
-    except (OSError, UnicodeDecodeError):
+def marks_folder(environ: Mapping[str, str]) -> FilePath:
+    """Return where a person's marks are."""
+    return FilePath(config_folder(environ)) / "own"
+
+
+def name_task(task: TaskDir) -> None:
+    """Give a task the random text that its marks are bound to, unless it has one."""
+    if not task.nonce():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(task.origin)
+        create_whole(task.origin, os.urandom(_NONCE_BYTES).hex().encode() + b"\n")
+
+
+def mark(folder: FilePath, task: TaskDir, what: str, *told: str) -> None:
+    """Leave a mark: this is the person's word.
+
+    Raises:
+        StorageError, OSError: The folder cannot be written.
+    """
+    make_folder(os.path.realpath(folder))
+    fd = open_plain(folder / _name_of(task, what, told), os.O_WRONLY | os.O_CREAT)
+    os.close(fd)
+
+
+def is_marked(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
+    """Tell whether there is such a mark, and nobody else could have left it."""
+    if not task.nonce():
         return False
-    return bool(key) and hmac.compare_digest(told, _code(task, key))
+    try:
+        found = os.lstat(folder / _name_of(task, what, told))
+        above = os.stat(folder)
+    except OSError:
+        return False
+    return found.st_uid == above.st_uid == os.geteuid() and not above.st_mode & 0o022
 
 
-def check_own(task: TaskDir, environ: Mapping[str, str], doing: str) -> None:
-    """Raise `Refused` where a task's files, by which something would be run, may be somebody else's."""
-    if not is_own(task, environ):
-        raise Refused(
-            f"{task.path} was not made here by you: {doing} would run what its files say",
-            hint="spawn anew what you want to run, in a task of your own: agentctl new TITLE",
-        )
+def unmark(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
+    """Take a mark back; tell whether it was there."""
+    try:
+        os.unlink(folder / _name_of(task, what, told))
+    except OSError:
+        return False
+    return True
 
 
-def _code(task: TaskDir, key: bytes) -> str:
-    return hmac.new(key, os.fsencode(os.path.realpath(task.path)), "sha256").hexdigest()
+def _name_of(task: TaskDir, what: str, told: tuple[str, ...]) -> str:
+    """Return the name of a mark; a task has the same by whatever path one comes to it."""
+    place = f"{os.path.realpath(task.path.parent)}/{task.id}"
+    text = json.dumps([place, task.nonce(), what, *told])
+    return str(blake2b(text.encode(), digest_size=16, person=b"agentctl").hexdigest())
 
 
-def _key_file(environ: Mapping[str, str]) -> Path:
-    return config_folder(environ) / "key"
+def can_be_marked(folder: FilePath) -> bool:
+    """Tell whether marks can be left in a folder, which is made."""
+    try:
+        make_folder(os.path.realpath(folder))
+    except (OSError, StorageError):
+        return False
+    return os.access(folder, os.W_OK)

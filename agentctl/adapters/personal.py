@@ -11,3 +11,9 @@ def config_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of a person's config.yaml, agents, templates, trust and key (XDG Base Directory)."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(base) / "agentctl"
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of what is worth keeping, and no setting (XDG Base Directory)."""
+    base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
+    return Path(base) / "agentctl"

@@ -40,7 +40,7 @@ def read_trusted(file: Path) -> Trusted:
     if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o022:
         raise Refused(f"{file} can be written by somebody else: nothing in it is believed", hint=f"rm {file}")
     try:
-        files = (read_json(file) or {}).get("files")
+        files = (read_json(os.path.realpath(file)) or {}).get("files")
     except Damaged as error:
         raise Damaged(error.message, hint=f"rm {file}, then trust again what you want to use") from error
     rows = files.items() if isinstance(files, dict) else ()
@@ -75,8 +75,8 @@ def revoke(file: Path, paths: list[str]) -> list[str]:
 
 def _change(file: Path, change: Callable[[Trusted], Any]) -> None:
     """Change the file whole; two who change it at once do so one after the other."""
-    make_folder(file.parent)
-    with locked(file.parent):
+    make_folder(os.path.realpath(file.parent))
+    with locked(f"{file.parent}/"):
         before = read_trusted(file)
         trusted = dict(before)
         change(trusted)

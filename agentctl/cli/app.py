@@ -31,6 +31,9 @@ _WORLD = {
     errno.EIO: "the disk does not answer as it should",
     errno.ENAMETOOLONG: "use a shorter name",
 }
+#: What the system says where something else lies than should: of a file that is named, it is the world's doing, too.
+_ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EEXIST, errno.ENOENT, errno.ENOTEMPTY})
+_LOOK = "something else lies there than should: look at it; agentctl doctor tells more"
 
 
 def run() -> NoReturn:
@@ -60,6 +63,8 @@ def main(argv: list[str]) -> int:
             return _leave_quietly()
         if error.errno in _WORLD:
             return _say(_told(error), _WORLD[error.errno], ExitCode.REFUSED)
+        if error.errno in _ODD and error.filename:
+            return _say(_told(error), _LOOK, ExitCode.REFUSED)
         return _confess(error)
     except Exception as error:  # noqa: BLE001 - the last place at which a bug can be told clearly
         return _confess(error)

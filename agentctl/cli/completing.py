@@ -1,12 +1,20 @@
-"""What a shell offers for an instance, a task or a template: names of folders. Never raises or writes."""
+"""What a shell offers for an instance, a task, an agent or a template: names, in no time. Never raises or writes.
+
+Whoever made the folder one stands in has named what lies there, and zsh runs what it finds in an offer: so nothing but
+names in the sense of `is_name` is ever offered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
+
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError
 
 if TYPE_CHECKING:
     from agentctl.adapters.taskdir import Root, TaskDir
@@ -32,11 +40,39 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _template_names(ctx), incomplete)
 
 
+#: More than a person chooses from, and longer than one waits for the answer to a key.
+_MOST, _LIMIT_S = 1000, 2.0
+
+
 def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()) -> list[str]:
+    found: list[str] = []
+    with suppress(Exception, _TooLong), _bounded_time():  # A shell that completes a line is shown nothing but names.
+        for name in names():
+            if is_name(name) and name.startswith(incomplete) and name not in taken:
+                found.append(name)
+            if len(found) == _MOST:
+                break
+    return found
+
+
+@contextmanager
+def _bounded_time() -> Iterator[None]:
+    """Break off with `_TooLong`, also what waits in the kernel for somebody to write to a FIFO."""
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
     try:
-        return [name for name in names() if name.startswith(incomplete) and name not in taken]
-    except Exception:  # noqa: BLE001 - a shell that completes a line is shown nothing but names
-        return []
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _TooLong(BaseException):
+    """Nothing on the way up takes it for an error of its own."""
+
+
+def _too_long(_number: int, _frame: object) -> NoReturn:
+    raise _TooLong
 
 
 def _given(ctx: typer.Context) -> frozenset[str]:
@@ -59,21 +95,19 @@ def _task_of(ctx: typer.Context) -> TaskDir:
     return find_task(given.get("task"), root=given.get("root"), force=True)
 
 
-def _template_names(ctx: typer.Context) -> list[str]:
-    from agentctl.operations.templates import template_folders
+def _template_names(ctx: typer.Context) -> Iterator[str]:
+    from agentctl.operations.templatesources import all_templates
 
-    try:
-        root: Root | None = _root_of(ctx)
-    except Exception:  # noqa: BLE001 - the shipped ones need no root
-        root = None
-    return [path.parent.name for folder in template_folders(root) for path in Path(folder).glob("*/task.yaml")]
+    root: Root | None = None
+    with suppress(AgentctlError):  # The shipped ones need no root.
+        root = _root_of(ctx)
+    yield from (template.name for template in all_templates(root))
 
 
 def _agent_names(ctx: typer.Context) -> list[str]:
     from agentctl.operations.agents import list_agent_specs
 
-    try:
-        root: Root | None = _root_of(ctx)
-    except Exception:  # noqa: BLE001 - the shipped ones need no root
-        root = None
+    root: Root | None = None
+    with suppress(AgentctlError):
+        root = _root_of(ctx)
     return [agent.spec.name for agent in list_agent_specs(root)[0]]

@@ -21,6 +21,8 @@ from agentctl.operations.results import read_result
 
 app = module()
 
+#: `-P`: a folder `agentctl` that somebody else has put into this one is not what is run.
+_PROGRAM = (sys.executable, "-P", "-m", "agentctl")
 _CONSUMER = "demo"
 _REPORT_LINES = 40
 _QUESTION_LIMIT_S = 40
@@ -65,24 +67,24 @@ class _Steps:
             out(f"\n-- {title}")
         out(f"$ agentctl {shlex.join(args)}")
         sys.stdout.flush()
-        code = subprocess.run([sys.executable, "-m", "agentctl", *args], env=self._environ, check=False).returncode
+        code = subprocess.run([*_PROGRAM, *args], env=self._environ, check=False).returncode
         if check and code != ExitCode.DONE:
             raise Refused(f"this step of the demo ended with exit code {code}")
         return code
 
 
 def _start(path: str) -> str:
+    from agentctl.operations.templatesources import SHIPPED
+
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise Refused(f"there is no folder {folder}", hint="agentctl demo --path FOLDER")
     find_root(None, create=True)
     out("-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings")
-    args = ["new", "--template", "survey", "--set", f"path={folder}", "--start"]
+    args = ["new", "--template", f"{SHIPPED}survey", "--set", f"path={folder}", "--start"]
     out(f"$ agentctl {shlex.join(args)}")
     sys.stdout.flush()
-    done = subprocess.run(
-        [sys.executable, "-m", "agentctl", *args, "--json"], stdout=subprocess.PIPE, check=False, text=True
-    )
+    done = subprocess.run([*_PROGRAM, *args, "--json"], stdout=subprocess.PIPE, check=False, text=True)
     if done.returncode != ExitCode.DONE:
         raise Refused("the survey could not be started")
     return _task_of(done.stdout)

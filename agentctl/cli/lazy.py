@@ -28,7 +28,7 @@ VERBS: dict[str, Listed] = {
     "tasks": Listed("tasks", "List the tasks."),
     "templates": Listed("templates", "List the templates that `new --template` knows."),
     "agents": Listed("agents", "List and show the agents that can be spawned."),
-    "trust": Listed("trust", "Let agents that come with the project do what their files say."),
+    "trust": Listed("trust", "Let what comes with the project do what its files say."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
     "subtask": Listed("subtask", "Give an agent a task of its own below this one, and wait for its answer."),
     "list": Listed("list", "List the workers of a task and their status."),

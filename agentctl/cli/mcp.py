@@ -71,6 +71,7 @@ def mcp(
         return
     from agentctl.mcp import http as over_http
 
-    token_file = over_http.make_token(http)
-    print(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token_file}", file=sys.stderr, flush=True)
-    over_http.serve(toolbox, http, token_file, call_s=call_seconds, progress_s=progress_seconds)
+    place = over_http.listen(http)
+    token = over_http.make_token(http)
+    print(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token.file}", file=sys.stderr, flush=True)
+    over_http.serve(toolbox, place, token, call_s=call_seconds, progress_s=progress_seconds)

@@ -15,7 +15,7 @@ from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.batch import read_batch
 from agentctl.operations.locating import find_task
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
-from agentctl.operations.spawning import resume_queue, spawn_workers, task_for_spawn
+from agentctl.operations.spawning import spawn_workers, task_for_spawn
 
 app = module()
 
@@ -171,7 +171,7 @@ def spawn(
         place = find_task(task, root=root, force=force)
         return _resume(place, json) if resume else _start_roster(place, wait=wait, json=json)
     requests = _read(batch) if batch is not None else [request]
-    place = task_for_spawn(task, root=root, force=force)
+    place = task_for_spawn(task, root=root, force=force, tell=note)
     spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
     return _answer(place, spawned, wait=wait, json=json, many=many)
 
@@ -246,6 +246,8 @@ def _environment(pairs: list[str]) -> dict[str, str]:
 
 
 def _resume(place: TaskDir, json: bool) -> int:
+    from agentctl.operations.requeuing import resume_queue  # Only after a reboot.
+
     resumed = resume_queue(place)
     if json:
         out_json(resumed)

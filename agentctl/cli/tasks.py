@@ -42,7 +42,11 @@ def new(
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Make it from a template.", autocompletion=complete_templates),
+        typer.Option(
+            metavar="NAME",
+            help="Make it from a template; shipped:NAME means none but the shipped one.",
+            autocompletion=complete_templates,
+        ),
     ] = None,
     values: Annotated[
         list[str] | None,

@@ -17,8 +17,8 @@ app = module()
 def templates(root: opt.Root = None, force: opt.Force = False, json: opt.Json = False) -> None:
     """List the templates that `new --template` knows.
 
-    Your own are the folders in `templates/` of the root; one hides a shipped one of its name.
-    To a pipe, a line each: name, source, description.
+    Those of the project are the folders in `templates/` of the root; one hides a shipped one of its name, and is used
+    once you trust it (`agentctl trust FOLDER`). To a pipe, a line each: name, source, description, `untrusted`.
     """
     try:
         found = find_root(root, force=force)
@@ -32,11 +32,12 @@ def templates(root: opt.Root = None, force: opt.Force = False, json: opt.Json = 
             _show(row)
     else:
         for row in rows:
-            out_fields(row["name"], row["source"], row["description"])
+            out_fields(row["name"], row["source"], row["description"], None if row["usable"] else "untrusted")
 
 
 def _show(row: dict[str, Any]) -> None:
-    out(f"{plain(row['name'])}  {plain(row['description'])}")
+    untrusted = "" if row["usable"] else f"  (untrusted: {plain(row['source'])})"
+    out(f"{plain(row['name'])}  {plain(row['description'])}{untrusted}")
     for key, parameter in row["parameters"].items():
         default = parameter.get("default")
         shown = "" if not default else f" [default: {plain(default)}]"

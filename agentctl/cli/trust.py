@@ -1,4 +1,4 @@
-"""`trust`: a person's word for agents that come with a project."""
+"""`trust`: a person's word for what comes with a project."""
 
 import sys
 from typing import Annotated, Any
@@ -22,22 +22,27 @@ app = module()
     examples="""
 agentctl trust --list
 agentctl trust .agentctl/agents/build.md
+agentctl trust .agentctl/templates/survey .agentctl/tasks/build
+agentctl trust .agentctl/tasks/build/task.yaml
 agentctl trust --revoke .agentctl/agents/build.md
 """,
 )
 def trust(
-    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions of this project.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml.")
+    ] = None,
     wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what waits for it.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust them no more.")] = False,
     root: opt.Root = None,
     force: opt.Force = False,
     json: opt.Json = False,
 ) -> None:
-    """Let agents that come with the project do what their files say.
+    """Let what comes with the project do what its files say.
 
-    Read the file first. It is trusted by you alone, as it is now: any change to it needs a new word. What it only
-    restricts needs no trust. Without a FILE: as with --list. To a pipe, a line each: path, `trusted` or `untrusted`,
-    agent, what it allows.
+    Look at it first. A definition of an agent and a template are trusted as they are now: any change needs a new word.
+    A task that was made elsewhere, or by somebody else, is yours from then on, with all that lies in it. Rules in a
+    task.yaml that allow something need your word when they were changed by hand. What only restricts needs none.
+    Without a FILE: as with --list. To a pipe, a line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
     """
     if wanted and (files or revoke):
         raise UsageError("--list goes with neither files nor --revoke")
@@ -47,7 +52,9 @@ def trust(
         rows, warnings = list_trust(root_or_none(root, force))
         warn(warnings)
     else:
-        rows = revoke_files(files) if revoke else trust_files(root_or_none(root, force), files)
+        rows = (
+            revoke_files(root_or_none(root, force), files) if revoke else trust_files(root_or_none(root, force), files)
+        )
     if json:
         out_json(rows)
     else:
@@ -58,7 +65,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         state = "trusted" if row["trusted"] else "untrusted"
         if not is_terminal(sys.stdout):
-            out_fields(row["path"], state, row["agent"], "; ".join(row["powers"]))
+            out_fields(row["path"], state, row["agent"], "; ".join(row["powers"]), row["kind"])
             continue
         out(f"{state}  {plain(row['path'])}")
         for power in row["powers"]:

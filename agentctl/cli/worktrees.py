@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, outline, plain
+from agentctl.cli.render import is_terminal, note, note_foreign, out, out_fields, out_json, outline, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.operations.locating import find_task
@@ -47,7 +47,7 @@ def list_command(
 
 
 def _list(task: str | None, root: str | None, force: bool, json: bool) -> None:
-    rows = list_worktrees(find_task(task, root=root, force=force))
+    rows = list_worktrees(note_foreign(find_task(task, root=root, force=force)))
     if json:
         out_json(rows)
         return
@@ -83,7 +83,7 @@ def show(
     json: opt.Json = False,
 ) -> None:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
-    told = show_worktree(find_task(task, root=root, force=force), instance)
+    told = show_worktree(note_foreign(find_task(task, root=root, force=force)), instance)
     if json:
         out_json(told)
         return

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hmac
 import os
-from typing import Any
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -13,6 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.paths import FilePath
+from agentctl.errors import Refused
+from agentctl.lean import NamedTuple
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.supervision.environment import store_folder
 from agentctl.tools.registry import Toolbox
@@ -38,11 +45,32 @@ class WithToken:
         await self._app(scope, receive, send)
 
 
-def make_token(port: int) -> FilePath:
-    """Put a new token into a private file in memory; return its path."""
-    path = store_folder() / f"mcp-{port}.token"
-    write_whole(path, os.urandom(32).hex().encode() + b"\n", durable=False)
-    return path
+def listen(port: int) -> socket.socket:
+    """Take the port, before anything is written about who serves there.
+
+    Raises:
+        Refused: Somebody else has it, or it may not be had.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        is_taken = error.errno == errno.EADDRINUSE
+        hint = "is a server of yours running already? else name another port" if is_taken else "name another port"
+        raise Refused(f"port {port} of {HOST} cannot be had: {error.strerror}", hint=f"{hint}: --http PORT") from error
+
+
+class Token(NamedTuple):
+    """What a client has to show, and the private file in memory that tells it."""
+
+    text: str
+    file: FilePath
+
+
+def make_token(port: int) -> Token:
+    """Make a token for who serves at a port; whoever calls this has the port."""
+    token = Token(os.urandom(32).hex(), store_folder() / f"mcp-{port}.token")
+    write_whole(token.file, f"{token.text}\n".encode(), durable=False)
+    return token
 
 
 def make_app(toolbox: Toolbox, port: int, token: str, **settings: Any) -> ASGIApp:
@@ -55,12 +83,24 @@ def make_app(toolbox: Toolbox, port: int, token: str, **settings: Any) -> ASGIAp
 
 
 def serve(
-    toolbox: Toolbox, port: int, token_file: FilePath, *, call_s: float | None = None, progress_s: float = PROGRESS_S
-) -> None:
+    toolbox: Toolbox, place: socket.socket, token: Token, *, call_s: float | None = None,
+    progress_s: float = PROGRESS_S,
+) -> None:  # fmt: skip
     """Serve until interrupted."""
-    token = token_file.read_text(encoding="ascii").strip()
-    app = make_app(toolbox, port, token, call_s=call_s, progress_s=progress_s)
+    app = make_app(toolbox, place.getsockname()[1], token.text, call_s=call_s, progress_s=progress_s)
+    signal.signal(signal.SIGTERM, _leave)  # uvicorn hands it on when it is done.
     try:
-        uvicorn.run(app, host=HOST, port=port, log_level="error", access_log=False)
+        uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[place])
     finally:
-        os.unlink(token_file)
+        _forget(token)
+
+
+def _leave(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _forget(token: Token) -> None:
+    """Remove the token's file, if it still is that of this server."""
+    with contextlib.suppress(OSError):
+        if token.file.read_text(encoding="ascii").strip() == token.text:
+            os.unlink(token.file)

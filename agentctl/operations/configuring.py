@@ -15,6 +15,10 @@ from agentctl.adapters.personal import config_folder
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import DEEPEST, Limits
 from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.operations.ownership import is_own
+
+#: YAML of a quarter of a megabyte can take three seconds.
+_MOST_OF_OTHERS = 16 << 10
 
 
 def read_config(task: TaskDir) -> TaskConfig:
@@ -32,6 +36,8 @@ def read_config(task: TaskDir) -> TaskConfig:
 
 
 def _parse(task: TaskDir, head: bytes) -> TaskConfig:
+    if len(head) > _MOST_OF_OTHERS and not is_own(task):
+        raise UsageError(f"{task.task_file} is larger than {_MOST_OF_OTHERS} bytes, and was not made here by you")
     from agentctl.adapters.yamldoc import parse  # Only here: a hot path that finds the cache good loads no YAML.
 
     return _understood(task, head, parse(Path(task.task_file), head))
@@ -49,16 +55,17 @@ def _understood(task: TaskDir, head: bytes, document: Document) -> TaskConfig:
     found = TaskConfig(
         limits=taskfile.read_limits(document, base),
         title=str(document.value.get("title") or ""),
-        parent_task_id=text.get("parentTaskId"),
-        root_task_id=text.get("rootTaskId"),
-        parent_instance=text.get("parentInstance"),
+        parent_task_id=config.named(text.get("parentTaskId")),
+        root_task_id=config.named(text.get("rootTaskId")),
+        parent_instance=config.named(text.get("parentInstance")),
         agent=text.get("agent"),
         created_at=text.get("createdAt"),
         permissions=taskfile.read_permissions(document),
         children_at_end=taskfile.read_children_at_end(document),
     )
-    with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
-        config.store(task, head, found)
+    if is_own(task):
+        with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
+            config.store(task, head, found)
     return found
 
 

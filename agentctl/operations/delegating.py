@@ -6,11 +6,13 @@ One that cannot be started, or fails, is a result as any other: it takes nothing
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
@@ -255,7 +257,7 @@ def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:
 
 def _tail(path: str, size: int) -> str:
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             whole = file.seek(0, 2)
             file.seek(max(0, whole - size))
             text = file.read(size).decode(errors="replace")

@@ -18,6 +18,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity import REPORTED, Phase, Row, RowType, encode_row
 from agentctl.errors import AgentctlError
 from agentctl.operations.locating import caller, find_task
+from agentctl.operations.ownership import check_own
 
 _LONGEST = 1 << 20
 _SHOWN = 2000
@@ -40,11 +41,13 @@ def _note(told: Mapping[str, Any]) -> bool:
         return False
     me = caller()
     if me is not None and me.agent.spec.exists():
+        check_own(me.task)
         if me.agent.has_ended or _is_driven(read_quietly(me.agent.spec)):
             return False
         ActivityWriter(me.agent.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
         return True
     task = _task_of(told)
+    check_own(task)
     ActivityWriter(task.observed).write(encode_row(_row(told, phase, agent_id), now_iso()))
     return True
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from agentctl.adapters.files import make_folder, storage_errors, write_whole
+from agentctl.adapters.opening import read_bytes
 from agentctl.errors import Refused
 from agentctl.operations.clients import edits_for
 from agentctl.operations.editing import Edit
@@ -46,6 +47,8 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
     texts: dict[str, tuple[str | None, str | None]] = {}
     for edit in edits_for(client, project=project, hooks=hooks or (undo and client == "claude"), environ=environ):
         path = os.path.realpath(edit.path)  # A link to a folder of dotfiles stays one.
+        if project is not None and not _is_below(path, project):
+            raise Refused(f"{edit.path} leads out of the project, to {path}", hint="look at that link")
         before, now = texts.get(path) or (_read(path),) * 2
         texts[path] = before, _undone(edit, path, now) if undo else edit.applied(now)
     if undo:
@@ -54,6 +57,10 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
         Change(path=path, before=before, after=after, backup=path + BACKUP) for path, (before, after) in texts.items()
     ]
     return [change for change in changes if change.before != change.after]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _undone(edit: Edit, path: str, now: str | None) -> str | None:
@@ -101,7 +108,7 @@ def _write(change: Change, *, undo: bool) -> None:
     if _read(change.path) != change.before:
         raise Refused(f"{change.path} has changed meanwhile", hint="look at it, then say it again")
     try:
-        make_folder(os.path.dirname(change.path))
+        make_folder(os.path.realpath(os.path.dirname(change.path)))
         if not undo and change.before is not None and not os.path.exists(change.backup):
             _put(change.backup, change.before)
         _put(change.path, change.after)
@@ -128,7 +135,6 @@ def _put(path: str, text: str | None) -> None:
 
 def _read(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return file.read()
+        return read_bytes(path).decode("utf-8", "surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
         return None

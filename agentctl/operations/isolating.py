@@ -18,15 +18,17 @@ from agentctl.adapters.files import (
     to_json,
     write_whole,
 )
-from agentctl.adapters.git import Git, GitError, git_in, git_of, pause
+from agentctl.adapters.git import Git, GitError, git_in, pause
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
+from agentctl.supervision.recordedtree import git_from
 
 #: A checkout may fetch large files.
 _LIMIT_S = 600.0
+_UNDO_LIMIT_S = 60.0
 _TRIES = 5
 _MOST_NAMES = 1000
 #: Definitions and templates in a root are a project's; the rest is of one person and one machine.
@@ -145,6 +147,8 @@ def _is_branch(git: Git, name: str) -> bool:
 def _take_place(git: Git, agent: AgentDir) -> tuple[str, str]:
     """Take a folder by mkdir, with a branch that is free: those of an earlier task of this name may hold work."""
     above = agent.task.root.worktrees / agent.task.id
+    if os.path.islink(agent.task.root.worktrees):
+        raise Refused(f"{agent.task.root.worktrees} is a link: worktrees are made where one sees them")
     make_folder(above)
     for number in range(1, _MOST_NAMES):
         name = agent.instance if number == 1 else f"{agent.instance}-{number}"
@@ -225,10 +229,11 @@ def _is_ours(agent: AgentDir, path: str) -> bool:
 
 def _undo(record: Mapping[str, Any]) -> None:
     """Remove folder, git's knowledge of it, and the branch if it is where it was made."""
-    path, git = record["path"], git_of(record["commonDir"], limit_s=60)
+    path = record["path"]
     with contextlib.suppress(GitError):  # Twice: git locks one that it is about to make.
-        git.patiently("worktree", "remove", "--force", "--force", path)
+        git_from(record, _UNDO_LIMIT_S).patiently("worktree", "remove", "--force", "--force", path)
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(GitError):  # One that another worktree has by now is refused.
+        git = git_from(record, _UNDO_LIMIT_S)
         if git.text("rev-parse", "--verify", "--quiet", f"refs/heads/{record['branch']}") == record["base"]:
             git.patiently("branch", "-D", record["branch"])

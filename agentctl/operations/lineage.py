@@ -20,10 +20,9 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller, caller
-from agentctl.supervision.environment import AGENT_DIR, COOKIE
-from agentctl.supervision.kinship import barred_by, enlist
+from agentctl.supervision.kinship import are_kin, barred_by, enlist
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.tree import guarded_by
+from agentctl.supervision.strangers import guarded_by, marked_by
 
 #: No honest tree of tasks is as deep; a forged one may be a circle.
 _MOST_TASKS = 128
@@ -41,39 +40,56 @@ def true_caller() -> Caller | None:
     return Caller(deepest.task, deepest.instance)
 
 
+def shown_caller() -> Caller | None:
+    """Return the worker in which this process runs, where a lie about that could bring more power.
+
+    What is said counts only where nothing is shown.
+    """
+    shown = [agent for agent in _shown_to(os.getpid()) if agent.spec.exists()]
+    deepest = max(shown, key=_depth_of, default=None)
+    return true_caller() if deepest is None else Caller(deepest.task, deepest.instance)
+
+
+def who() -> str:
+    """Return who acts, for the `by` of an event: the worker that calls, by proof, else `user`.
+
+    From a sandbox with a pid namespace of its own nobody can tell whose it is: `sandbox`.
+    """
+    found = true_caller()
+    if found is not None:
+        return found.instance
+    return "sandbox" if processes.is_in_sandbox() else "user"
+
+
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
 def _shown_to(_pid: int) -> Sequence[AgentDir]:
     return tuple(_shown())
 
 
 def _shown() -> Iterator[AgentDir]:
-    """Yield the workers that this process may belong to: what marks it and those above it, up to the first shim."""
+    """Yield the workers that this process may belong to: those whose shims are above it, or that it is marked as of.
+
+    What is above a shim may only have launched it: any shim does that, for whoever is next in the queue. So a worker
+    above does not count where one further down is of its own tree of tasks or of one that is kin. Of any other tree
+    it counts all the same: that shim may be a process of the worker, in a tree of its own making.
+    """
     if not processes.LINUX:
         return
+    passed: list[TaskDir] = []
     pid, seen = os.getpid(), set[int]()
     while pid > 1 and pid not in seen:
         seen.add(pid)
         guarded = guarded_by(pid)
-        if guarded is not None:
-            yield guarded
-            return  # What is above a shim only launched it: any shim does that, for whoever is next in the queue.
-        marked = _marked(pid)  # For one whose shim was killed.
-        if marked is not None:
-            yield marked
-            if read_quietly(marked.worker).get("pid") == pid:
-                return  # The worker's first process: above it there is its shim, or whoever took it from that.
+        agent = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
+        if agent is not None:
+            tree = root_of_tree(agent.task)
+            if not any(are_kin(tree, below) for below in passed):
+                yield agent
+            # Above a worker's first process there is its shim, or whoever took it from that.
+            if guarded is not None or read_quietly(agent.worker).get("pid") == pid:
+                passed.append(tree)
         stat = processes.read_stat(pid)
         pid = stat.ppid if stat else 0
-
-
-def _marked(pid: int) -> AgentDir | None:
-    """Return the worker whose cookie a process carries."""
-    environ = processes.environment_of(pid)
-    folder, cookie = environ.get(AGENT_DIR.encode()), environ.get(COOKIE.encode())
-    if not folder or not cookie:
-        return None
-    agent = AgentDir(os.fsdecode(folder))
-    return agent if read_quietly(agent.worker).get("cookie") == os.fsdecode(cookie) else None
 
 
 def _depth_of(agent: AgentDir) -> int:
@@ -144,7 +160,7 @@ def queues_locked(root: TaskDir, parent: Caller | None) -> Iterator[None]:
     """
     trees = [root] if parent is None else [root, root_of_tree(parent.task)]
     with contextlib.ExitStack() as held:
-        for lock in sorted({os.path.realpath(tree.queue_lock) for tree in trees}):
+        for lock in sorted({os.path.join(os.path.realpath(tree.path), tree.queue_lock.name) for tree in trees}):
             held.enter_context(locked(lock))
         yield
 

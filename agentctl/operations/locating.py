@@ -45,6 +45,8 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
                 f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
             )
         make_folder(path / "tasks")
+    elif not named and os.path.islink(path):
+        raise Refused(f"{path} is a link: nobody but you can say that it is meant", hint=f"--root {path}")
     root = Root(path)
     if not force:
         _refuse_unsafe(path)
@@ -85,7 +87,7 @@ def _refuse_unsafe(path: FilePath) -> None:
 
 
 def find_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> TaskDir:
-    """Return the task: `explicit`, else AGENTCTL_TASK, else the root's current one.
+    """Return the task: `explicit`, else AGENTCTL_TASK, else the root's current one. It may be somebody else's.
 
     Raises:
         NotFound: There is no such task, or none is named and none is current.
@@ -93,7 +95,7 @@ def find_task(explicit: str | None, *, root: str | None = None, force: bool = Fa
     found = find_root(root, force=force)
     name = explicit or os.environ.get(TASK_VARIABLE) or current_task(found)
     if name is None:
-        raise NotFound(f"no task is chosen in {found.path}", hint='agentctl new "TITLE" or agentctl use TASK')
+        raise NotFound(f"no task is chosen in {found.path}", hint=_which(found))
     task = found.task(check_name(name, "the task"))
     if not task.exists:
         known = ", ".join(found.task_ids()[:10]) or "none"
@@ -101,13 +103,41 @@ def find_task(explicit: str | None, *, root: str | None = None, force: bool = Fa
     return task
 
 
+def _which(root: Root) -> str:
+    named = _named_current(root)
+    if named is None:
+        return 'agentctl new "TITLE" or agentctl use TASK'
+    return f"{foreign_current(root)}; --task {named} looks at it"
+
+
+def foreign_current(root: Root) -> str | None:
+    """Return what to say of a `current` that is not taken, since it names a task which is not this person's own."""
+    named = _named_current(root)
+    if named is None or current_task(root) is not None:
+        return None
+    return (
+        f"{root.current} names {named}, which was not made here by you, or was moved"
+        f" (agentctl trust {root.task(named).path}, if all in it is yours)"
+    )
+
+
 def current_task(root: Root) -> str | None:
-    """Return the id of the root's current task; None where there is none."""
+    """Return the id of the root's current task; None where there is none, or it is not this person's own.
+
+    A repository that somebody else wrote can bring the file that names it.
+    """
+    from agentctl.operations.ownership import is_own  # It asks this module who calls.
+
+    name = _named_current(root)
+    return name if name is not None and is_own(root.task(name)) else None
+
+
+def _named_current(root: Root) -> str | None:
     try:
         name = root.current.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return name if is_name(name) else None
+    return name if is_name(name) and root.task(name).exists else None
 
 
 def find_agent(task: TaskDir, instance: str) -> AgentDir:
@@ -118,6 +148,8 @@ def find_agent(task: TaskDir, instance: str) -> AgentDir:
         NotFound: There is no such worker; the hint names some that are.
     """
     agent = task.agent(check_name(instance, "the instance"))
+    if os.path.islink(agent.path):
+        raise Refused(f"{agent.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
     if not agent.path.is_dir() and not _is_told_of(agent):
         known = ", ".join(task.instances()[:10]) or "none"
         raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
@@ -148,9 +180,3 @@ def caller_or_refuse(what: str) -> Caller:
     if found is None or not found.agent.spec.exists():
         raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
     return found
-
-
-def who() -> str:
-    """Return who acts, for the `by` of an event: the calling worker's instance, or `user`."""
-    found = caller()
-    return found.instance if found else "user"

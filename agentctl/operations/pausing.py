@@ -10,7 +10,9 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Refused
-from agentctl.operations.locating import find_agent, who
+from agentctl.operations.lineage import who
+from agentctl.operations.locating import find_agent
+from agentctl.operations.ownership import check_own
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.control import poke
 from agentctl.supervision.judging import Condition, judge
@@ -30,6 +32,7 @@ def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
 
 
 def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
+    check_own(task)
     agent = find_agent(task, instance)
     condition = judge(agent)
     if condition is not Condition.SUPERVISED:

@@ -23,7 +23,7 @@ from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
-from agentctl.domain.names import base_name
+from agentctl.domain.names import base_name, check_name
 from agentctl.domain.states import Status
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
@@ -31,10 +31,10 @@ from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import failpoints
+from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.kinship import task_name
-from agentctl.supervision.spec import WorkerSpec
-from agentctl.supervision.tickets import NO_ENVIRONMENT
+from agentctl.supervision.spec import WorkerSpec, is_of_task
 
 if TYPE_CHECKING:
     from agentctl.operations.ordering import Ordered
@@ -78,7 +78,7 @@ def prepare(
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
-            delegation=request.delegation._asdict() if request.delegation else None,
+            delegation=request.delegation._asdict() if request.delegation else None, origin=task.nonce() or None,
         )  # fmt: skip
         write_whole(agent.spec, to_json(spec.to_json()), durable=False)
     except BaseException:
@@ -193,10 +193,10 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Age
 
     make_folder(task.keys)
     path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    with locked(task.keys):
+    with locked(task.keys / ""):
         known = read_json(path) or {}
-        if known:
-            agent = task.agent(str(known["agentInstance"]))
+        agent = task.agent(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
+        if known and (is_of_task(agent) or not agent.spec.exists()):
             is_begun = _is_begun(agent, processes.identity_from(known.get("spawner")))
             if is_begun and not (request.reuse and _was_in_vain(agent)):
                 return _spawned_of(agent)

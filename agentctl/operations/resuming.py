@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.origin import check_own
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
@@ -16,8 +14,10 @@ from agentctl.operations.continuing import continued, has_spoken
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
 from agentctl.operations.messaging import unread
+from agentctl.operations.ownership import check_own
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
+from agentctl.supervision.spec import is_of_task
 
 _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
 
@@ -29,7 +29,7 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
         NotFound: There is no such worker or agent id.
         Refused: It is no agent, it has not ended, or its program can continue nothing.
     """
-    check_own(task, os.environ, "resume")
+    check_own(task)
     agent = newest_run(task, instance)
     spawned = spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
     if spawned.reused:  # Of two that would continue one session at the same time, one does.
@@ -40,7 +40,7 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
 
 def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
     """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
-    check_own(task, os.environ, "resume")
+    check_own(task)
     view, _ = read_task(task)
     chains = _chains(task)
     requests = []
@@ -85,6 +85,11 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
     """Return what continues a run: the same order, the vendor's session, another prompt."""
     spec, session = read_quietly(agent.spec), _session_of(agent)
     told = spec.get("order")
+    if not is_of_task(agent):
+        raise Refused(
+            f"the order of {agent.instance} was not written by a spawn in {agent.task.id}: it may be somebody else's",
+            hint="spawn it anew",
+        )
     if not isinstance(told, dict):
         raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
     order = order_from(told)

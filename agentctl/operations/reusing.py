@@ -1,7 +1,7 @@
 """When one piece of work is the same as another: the same order, in the same folder, over the same files.
 
 The files are those that git knows or would take up: a commit, what differs from it, and what is new. What git ignores,
-what lies outside of the repository and the program's own version do not count.
+what a submodule has beside its commit, what lies outside of the repository and the program's own version do not count.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def _ours(root: Root, top: str) -> str:
 
 def _digest(git: Git, ours: str) -> str:
     found = hashlib.sha256(git.run("rev-parse", "HEAD"))
-    differs = ("diff", "HEAD", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames")
+    differs = ("diff", "HEAD", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames",
+               "--ignore-submodules=dirty")  # fmt: skip
     found.update(git.run(*differs, "--", ".", ours))
     new = git.names("ls-files", "-z", "--others", "--exclude-standard", "--", ".", ours)
     for name in sorted(new):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -27,8 +27,9 @@ from agentctl.operations.budgeting import (
     refuse_unreported,
 )
 from agentctl.operations.configuring import read_config
-from agentctl.operations.lineage import depth_in, enlist_all, queues_locked, true_caller
-from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, who
+from agentctl.operations.lineage import depth_in, enlist_all, queues_locked, true_caller, who
+from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, foreign_current
+from agentctl.operations.ownership import check_own
 from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
 from agentctl.operations.sandboxes import refuse_in_sandbox
@@ -39,15 +40,14 @@ from agentctl.supervision.dispatch import (
     answers,
     carry_out,
     check_free,
-    dispatch,
     dispatch_locked,
     give_orders,
     shims_ahead,
 )
-from agentctl.supervision.endings import Ending, decide, is_over, publish
+from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.launching import replace_spares
 from agentctl.supervision.tickets import (
-    NO_ENVIRONMENT,
     forget_environment,
     make_ticket,
     next_age,
@@ -60,8 +60,14 @@ from agentctl.supervision.tickets import (
 _COMMAND_SHOWN = 200
 
 
-def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> TaskDir:
-    """Return the task that `find_task` finds; where none is chosen, make one."""
+def task_for_spawn(
+    explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool
+) -> TaskDir:
+    """Return the task that `find_task` finds; where none is chosen, make one.
+
+    Args:
+        tell: Called where one is chosen that is not this person's own, and so another one is made.
+    """
     if explicit or os.environ.get(TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
     found = find_root(root, create=True, force=force)
@@ -70,6 +76,9 @@ def task_for_spawn(explicit: str | None, *, root: str | None, force: bool) -> Ta
         return found.task(current)
     from agentctl.operations.tasks import create_task  # Few spawns make a task.
 
+    why = foreign_current(found)
+    if why is not None:
+        tell(f"a new task is made: {why}")
     return create_task(found, "Task")
 
 
@@ -83,6 +92,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request that cannot be meant; nothing was started.
     """
+    check_own(task)
     config = read_config(task)
     parent = true_caller()
     depth = depth_in(task, parent)
@@ -321,25 +331,3 @@ def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:
         publish(item.agent)
     mark_stale(item.agent.task)
     return True
-
-
-def resume_queue(task: TaskDir) -> list[str]:
-    """Give this process's environment to queued workers whose own is gone, and start what can start."""
-    from agentctl.adapters.origin import check_own  # With OpenSSL behind it: few commands need it.
-
-    check_own(task, os.environ, "--resume-queue")
-    root, blob = root_of_tree(task), environment.pack(environment.for_worker(os.environb, {}))
-    folder, token, resumed = environment.store_folder(), "", []
-    with locked(root.queue_lock):
-        for ticket in read_queue(root):
-            if (folder / ticket.environment).exists():
-                continue
-            if is_over(root.sibling(ticket.task_id).agent(ticket.instance)):
-                remove_ticket(root, ticket)
-                continue
-            token = token or environment.put(blob)
-            os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))
-            resumed.append(ticket.instance)
-        sync_folder(root.queue)
-    dispatch(root)
-    return resumed

@@ -22,6 +22,7 @@ from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_limit, refuse_if_barred, true_caller
 from agentctl.operations.locating import Caller
+from agentctl.operations.ownership import check_own, check_rules
 from agentctl.operations.references import find_artifacts
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
@@ -93,6 +94,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     """
     if not request.title.strip():
         raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
+    check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
     with shims_ahead(root_of_tree(parent), 1):
@@ -163,12 +165,13 @@ def _inherited(parent: TaskDir) -> dict[str, Any]:
     defaults, limits = Limits().to_json(), config.limits.to_json()
     taken: dict[str, Any] = {key: limits[key] for key in _OF_WORKERS if limits[key] != defaults[key]}
     if config.permissions:
+        check_rules(parent, config.permissions)
         taken["permissions"] = [dict(rule) for rule in config.permissions]
     return {**taken, "childrenAtEnd": config.children_at_end.value}
 
 
 def _tell_parent(parent: TaskDir, child: TaskDir, title: str, agent: str, caller: Caller | None) -> None:
-    payload = {"taskId": child.id, "title": title, "agent": agent}
+    payload = {"taskId": child.id, "title": title, "agent": agent, "origin": child.nonce()}
     by = caller.instance if caller else USER
     eventlog.append(parent.events, [ev.make_event(now_iso(), ev.SUBTASK_CREATED, parent.id, by, payload)])
 

@@ -69,4 +69,4 @@ def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     folder = os.path.dirname(sys.executable)
     if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
-        environ[b"PATH"] = os.fsencode(f"{path}{os.pathsep}{folder}")
+        environ[b"PATH"] = os.fsencode(os.pathsep.join(filter(None, (path, folder))))  # "" is the current folder.

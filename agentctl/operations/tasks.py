@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -10,17 +11,20 @@ from typing import Any
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
-from agentctl.adapters.origin import mark_own
+from agentctl.adapters.opening import OddFile, refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskhead import head_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, first_free, slug
+from agentctl.domain.permissions import parse_policy
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
-from agentctl.errors import LockTimeout, NotFound, UsageError
+from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.configuring import keep_config, personal_defaults, usable_config
-from agentctl.operations.locating import current_task, who
+from agentctl.operations.lineage import who
+from agentctl.operations.locating import caller, current_task
+from agentctl.operations.ownership import check_own, is_own, mark_own, vouch_for_rules
 
 _ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
@@ -38,7 +42,7 @@ def create_task(
     above: Mapping[str, str] | None = None,
     furnish: Callable[[TaskDir], None] | None = None,
 ) -> TaskDir:
-    """Make a task with these limits over the person's own, and choose it as the root's current one.
+    """Make a task with these limits over the person's own; where a person asks, it becomes the root's current one.
 
     Args:
         above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
@@ -49,6 +53,10 @@ def create_task(
         limits_from({key: value for key, value in config.items() if key not in _OTHER_KEYS})
     except BadLimit as error:
         raise UsageError(str(error)) from error
+    if "permissions" in config and not above:
+        from agentctl.operations.inheriting import refuse_allowing  # Few tasks have rules of their own.
+
+        refuse_allowing(parse_policy(config["permissions"]))
     if len(title) > _LONGEST_TITLE:
         raise UsageError(
             f"the title has {len(title)} characters, and may have {_LONGEST_TITLE}",
@@ -59,7 +67,7 @@ def create_task(
         _fill(task, title, config, above or {})
         if furnish is not None:
             furnish(task)
-        return task if above else use_task(root, task.id)
+        return task if above or caller() is not None else use_task(root, task.id)
     except BaseException:  # A full disk: the name must not be taken by what is no task.
         shutil.rmtree(task.path, ignore_errors=True)
         raise
@@ -71,8 +79,9 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
     text = head_of(head) + _LIMITS_COMMENT
     write_whole(task.task_file, roster.initial(text))
+    mark_own(task)
+    vouch_for_rules(task, parse_policy(config.get("permissions")))
     keep_config(task, text, head)
-    mark_own(task, os.environ)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title, **above})
     eventlog.append(task.events, [event])
     sync_folder(task.path.parent)
@@ -80,6 +89,8 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
 
 def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
     """Take a name by mkdir, so that of two that race each gets one."""
+    if os.path.islink(root.tasks):
+        raise Refused(f"{root.tasks} is a link: tasks are made where one sees them", hint="--root names another place")
     make_folder(root.tasks)
     base = check_name(task_id, "the task id") if task_id is not None else slug(title)
 
@@ -106,6 +117,8 @@ def use_task(root: Root, task_id: str) -> TaskDir:
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:
         raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
+    check_own(task)
+    refuse_odd(root.lock)
     try:
         with storage_errors(root.lock, "lock"), FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
             write_whole(root.current, task.id.encode() + b"\n")
@@ -122,7 +135,8 @@ def list_tasks(root: Root) -> list[dict[str, Any]]:
 
 def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
     view = TaskView()
-    view.apply(eventlog.LogReader(task.events).rows())
+    with contextlib.suppress(OddFile):  # It stands there all the same; whoever looks into it is told.
+        view.apply(eventlog.LogReader(task.events).rows())
     statuses = [worker.status for worker in view.workers.values()]
     config = usable_config(task)
     counts = {status.value: statuses.count(status) for status in Status}
@@ -135,5 +149,6 @@ def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
         "createdAt": config.created_at,
         "parentTaskId": config.parent_task_id,
         "current": task.id == current,
+        "own": is_own(task),
         "path": str(task.path),
     }

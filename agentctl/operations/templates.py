@@ -1,7 +1,6 @@
 """Task templates: a folder with a task.yaml (config, parameters, roster) and the files that its workers need.
 
-Found in the root's `templates/`, then beside a person's config.yaml, then those that ship. A task made from one has its
-own copy of the files, and its workers' orders, resolved, in `template/roster.json`.
+A task made from one has its own copy of the files, and its workers' orders, resolved, in `template/roster.json`.
 """
 
 from __future__ import annotations
@@ -14,47 +13,54 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import agentctl
 from agentctl.adapters.document import Document
 from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskfile import read_limits
 from agentctl.adapters.yamldoc import parse
-from agentctl.domain.names import check_name, is_name
-from agentctl.errors import NotFound, Refused, StorageError, UsageError
+from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.batch import request_from
-from agentctl.operations.configuring import personal_file
 from agentctl.operations.locating import working_folder
 from agentctl.operations.requests import Spawned
 from agentctl.operations.spawning import spawn_workers
 from agentctl.operations.tasks import create_task
+from agentctl.operations.templatesources import (
+    CACHES,
+    FILE,
+    Template,
+    all_templates,
+    bytes_of,
+    check_usable,
+    digest_of,
+    find_template,
+    is_usable,
+    read_template,
+)
 
 _ROSTER = "roster.json"
 _KEYS = ("name", "description", "title", "parameters", "config", "roster")
 
 
-def template_folders(root: Root | None) -> list[Path]:
-    """Return the folders that hold templates, the ones that win first."""
-    package = Path(agentctl.__file__).parent
-    shipped = next((f for f in (package / "task_templates", package.parent / "task_templates") if f.is_dir()), package)
-    return [*([Path(root.templates)] if root else []), personal_file().parent / "templates", shipped]
-
-
 def list_templates(root: Root | None) -> list[dict[str, Any]]:
-    """Return a row for each template: {name, description, source, parameters}."""
+    """Return a row for each template: {name, description, source, parameters, usable}; those that win."""
     found: dict[str, dict[str, Any]] = {}
-    for folder in template_folders(root):
-        for path in sorted(folder.glob("*/task.yaml")):
-            if is_name(path.parent.name) and path.parent.name not in found:
-                document = parse(path, path.read_bytes())
-                found[path.parent.name] = {
-                    "name": path.parent.name,
-                    "description": str(document.value.get("description", "")),
-                    "source": str(path.parent),
-                    "parameters": _parameters(document),
-                }
+    for template in all_templates(root):
+        if template.name not in found:
+            found[template.name] = _row(template)
     return list(found.values())
+
+
+def _row(template: Template) -> dict[str, Any]:
+    row = {"name": template.name, "source": str(template.folder), "usable": is_usable(template)}
+    try:
+        document = read_template(template)
+        return {**row, "description": str(document.value.get("description", "")), "parameters": _parameters(document)}
+    except (UsageError, OddFile) as error:
+        if not template.of_root:
+            raise
+        return {**row, "description": f"it cannot be read: {error.message}", "parameters": {}}
 
 
 def create_from_template(
@@ -64,21 +70,25 @@ def create_from_template(
 
     Raises:
         NotFound: There is no such template.
+        Refused: It comes with the project, and is not trusted.
         UsageError: An unknown or missing parameter, or an error in the template: file, line and key.
     """
-    folder = _find(root, name)
-    path = folder / "task.yaml"
-    document = parse(path, path.read_bytes())
+    template = find_template(root, name)
+    digest, said = check_usable(template), bytes_of(template)
+    document = parse(template.folder / FILE, said)
     unknown = set(document.value) - set(_KEYS)
     if unknown:
         raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
     settings = _settings(document, values)
     read_limits(document)
-    task_title = title or _fill(str(document.value.get("title") or name), settings, document, ("title",))
+    task_title = title or _fill(str(document.value.get("title") or template.name), settings, document, ("title",))
     _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
 
     def furnish(task: TaskDir) -> None:
-        _copy(folder, task.template)
+        _copy(template.folder, task.template)
+        copied = (task.template / FILE).read_bytes()
+        if digest is not None and (digest_of(task.template), copied) != (digest, said):  # What is used was trusted.
+            raise Refused(f"{template.folder} was changed meanwhile", hint="say it again")
         places = {**settings, "template": str(task.template), "task": str(task.path)}
         write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
 
@@ -88,7 +98,7 @@ def create_from_template(
 
 def _copy(folder: Path, target: FilePath) -> None:
     try:
-        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns(CACHES))
     except OSError as error:
         why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise StorageError(f"cannot copy the template {folder}: {why}", hint="nothing was made") from error
@@ -104,15 +114,6 @@ def start_template(task: TaskDir) -> list[Spawned]:
     if known:
         raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
     return spawn_workers(task, requests, queue=True)
-
-
-def _find(root: Root | None, name: str) -> Path:
-    check_name(name, "the template")
-    for folder in template_folders(root):
-        if (folder / name / "task.yaml").is_file():
-            return folder / name
-    known = ", ".join(row["name"] for row in list_templates(root)) or "none"
-    raise NotFound(f"no template {name!r}", hint=f"known: {known}")
 
 
 def _parameters(document: Document) -> dict[str, dict[str, str]]:

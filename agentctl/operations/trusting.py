@@ -1,54 +1,125 @@
-"""A person's word that a definition which came with a project may do what it says."""
+"""A person's word that what came with a project, or was changed in it, may do what it says.
+
+It is asked for of definitions of agents, of templates, of rules in a task.yaml that allow something, and of whole
+tasks that were made elsewhere, or by somebody else.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import trust
-from agentctl.adapters.taskdir import Root
-from agentctl.errors import NotFound, Refused
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.errors import AgentctlError, NotFound, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.agents import Agent, all_agents
+from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import true_caller
 from agentctl.operations.locating import caller
+from agentctl.operations.oddcare import refuse_odd_within
+from agentctl.operations.ownership import (
+    allowing,
+    are_vouched_for,
+    check_own,
+    disown,
+    doubt_rules,
+    is_own,
+    mark_own,
+    vouch_for_rules,
+)
+from agentctl.operations.templatesources import Template, all_templates, digest_of, is_usable, powers_of
+
+Row = dict[str, Any]
 
 
-def list_trust(root: Root | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each file that needs trust here and each that is trusted, and what was left out."""
+class _Things(NamedTuple):
+    """What in a root can be trusted."""
+
+    agents: list[Agent]
+    templates: list[Template]
+    tasks: list[TaskDir]
+    #: What was left out.
+    warnings: list[str]
+
+
+def _things(root: Root | None) -> _Things:
     agents, warnings = all_agents(root)
-    needing = {os.path.realpath(agent.spec.source): agent for agent in agents if agent.powers}
-    trusted = trust.read_trusted(trust.trust_file(os.environ))
-    rows = [_row(agent) for agent in needing.values()]
-    elsewhere = [path for path in trusted if path not in needing]
-    return rows + [{"path": path, "agent": None, "trusted": True, "powers": []} for path in elsewhere], warnings
+    templates = [one for one in all_templates(root) if one.of_root]
+    return _Things(agents, templates, [root.task(name) for name in root.task_ids()] if root else [], warnings)
 
 
-def trust_files(root: Root | None, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Trust definitions of this project as they are now; return a row for each.
+def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
+    """Return a row for each thing that needs trust here and each that is trusted, and what was left out."""
+    found = _things(root)
+    rows = [_of_agent(agent) for agent in found.agents if agent.powers]
+    rows += [_of_template(template) for template in found.templates]
+    rows += [row for task in found.tasks for row in _of_task(task)]
+    here = {row["path"] for row in rows}
+    elsewhere = [path for path in trust.read_trusted(trust.trust_file(os.environ)) if path not in here]
+    return rows + [_row(path, "agent", trusted=True) for path in elsewhere], found.warnings
+
+
+def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+    """Trust definitions, templates, tasks and rules of this project as they are now; return a row for each.
 
     Raises:
-        NotFound: A file is no definition of this project, or cannot be read as one.
+        NotFound: A file is none of these, or cannot be read as one.
         Refused: A worker asks; what its agents may do is for a person to say.
     """
     _refuse_workers()
-    agents, warnings = all_agents(root)
-    named = [_named(file, agents, warnings) for file in files]
-    digests = {agent.spec.source: agent.digest for agent in named if agent.powers}
+    found = _things(root)
+    named = [_named(file, found) for file in files]
+    digests: dict[str, str] = {}
+    for one in named:
+        if isinstance(one, Agent) and one.powers:
+            digests[one.spec.source] = one.digest
+        elif isinstance(one, Template):
+            digests[str(one.folder)] = digest_of(one.folder)
     if digests:
         trust.trust(trust.trust_file(os.environ), digests)
-    return [_row(agent._replace(usable=True)) for agent in named]
+    return [_trusted(one) for one in named]
 
 
-def revoke_files(files: Sequence[str]) -> list[dict[str, Any]]:
-    """Trust these files no more; they need not exist any more."""
+class _Rules(NamedTuple):
+    """The rules in the task.yaml of a task."""
+
+    task: TaskDir
+
+
+def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
+    """Return the row of what has just been trusted; a task and its rules are noted here."""
+    if isinstance(one, Agent):
+        return _of_agent(one._replace(usable=True))
+    if isinstance(one, Template):
+        return _of_template(one)
+    if isinstance(one, TaskDir):
+        refuse_odd_within(one)
+        mark_own(one)
+        return _row(one.path, "task", trusted=True)
+    check_own(one.task)
+    rules = read_config(one.task).permissions
+    vouch_for_rules(one.task, rules)
+    return _row(one.task.task_file, "rules", trusted=True, powers=_told(rules))
+
+
+def revoke_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+    """Trust these no more; definitions and templates need not exist any more."""
     _refuse_workers()
     paths = [os.path.abspath(file) for file in files]
-    gone = trust.revoke(trust.trust_file(os.environ), paths)
+    tasks = {path: task for path in paths if (task := _task_at(root, path)) is not None}
+    gone = trust.revoke(trust.trust_file(os.environ), [path for path in paths if path not in tasks])
+    gone += [path for path, task in tasks.items() if _untrust(path, task)]
     missing = [path for path in paths if path not in gone]
     if missing:
         raise NotFound(f"{missing[0]} was not trusted", hint="agentctl trust --list shows what is")
-    return [{"path": os.path.realpath(path), "agent": None, "trusted": False, "powers": []} for path in gone]
+    return [_row(path, "agent" if path not in tasks else "task", trusted=False) for path in gone]
+
+
+def _untrust(path: str, task: TaskDir) -> bool:
+    return disown(task) if path == task.path else doubt_rules(task, read_config(task).permissions)
 
 
 def _refuse_workers() -> None:
@@ -57,15 +128,63 @@ def _refuse_workers() -> None:
         raise Refused(f"{found.instance} is a worker: whom to trust is for a person to say", hint="ask for it")
 
 
-def _named(file: str, agents: Sequence[Agent], warnings: Sequence[str]) -> Agent:
+def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
     path = os.path.realpath(file)
-    for agent in agents:
+    for agent in found.agents:
         if os.path.realpath(agent.spec.source) == path:
             return agent
-    left_out = [line for line in warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
-    raise NotFound(f"{file} is no definition of an agent here", hint="; ".join(left_out) or "agentctl trust --list")
+    for template in found.templates:
+        if path in (os.path.realpath(template.folder), os.path.realpath(template.folder / "task.yaml")):
+            return template
+    for task in found.tasks:
+        if path == os.path.realpath(task.path):
+            return task
+        if path == os.path.realpath(task.task_file):
+            return _Rules(task)
+    left_out = [line for line in found.warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
+    raise NotFound(
+        f"{file} is no definition, template, task or task.yaml here",
+        hint="; ".join(left_out) or "agentctl trust --list",
+    )
 
 
-def _row(agent: Agent) -> dict[str, Any]:
+def _task_at(root: Root | None, path: str) -> TaskDir | None:
+    """Return the task that a path is, or whose task.yaml it is."""
+    folder = Path(path).parent if os.path.basename(path) == "task.yaml" else Path(path)
+    if root is None or os.path.realpath(folder.parent) != os.path.realpath(root.tasks):
+        return None
+    return root.task(folder.name)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _row(path: str, kind: str, *, trusted: bool, powers: Sequence[str] = (), agent: str | None = None) -> Row:
+    return {"path": str(path), "kind": kind, "agent": agent, "trusted": trusted, "powers": list(powers)}
+
+
+def _of_agent(agent: Agent) -> Row:
     path = os.path.realpath(agent.spec.source)
-    return {"path": path, "agent": agent.spec.name, "trusted": agent.usable, "powers": agent.powers}
+    return _row(path, "agent", trusted=agent.usable, powers=agent.powers, agent=agent.spec.name)
+
+
+def _of_template(template: Template) -> Row:
+    path = os.path.realpath(template.folder)
+    return _row(path, "template", trusted=is_usable(template), powers=powers_of(template))
+
+
+def _of_task(task: TaskDir) -> Iterator[Row]:
+    """Yield what is to be said of a task: it is somebody else's, or its rules allow something."""
+    if not is_own(task):
+        yield _row(task.path, "task", trusted=False, powers=["a task that was not made here by you"])
+        return
+    try:
+        rules = read_config(task).permissions
+    except AgentctlError:
+        return
+    if allowing(rules):
+        yield _row(task.task_file, "rules", trusted=are_vouched_for(task, rules), powers=_told(rules))
+
+
+def _told(rules: Sequence[Any]) -> list[str]:
+    return [f"permissions allow {rule['tool']} {rule['pattern']}" for rule in allowing(rules)]

@@ -12,11 +12,13 @@ from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, read_quietly, to_json, write_whole
-from agentctl.adapters.git import GitError, git_of
+from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import Damaged, NotFound, Refused
 from agentctl.operations.locating import find_agent
+from agentctl.operations.ownership import check_own
+from agentctl.supervision.recordedtree import git_from, tree_from
 
 _LOOK_LIMIT_S = 60.0
 _RECORD_LIMIT_S = 600.0
@@ -29,7 +31,8 @@ def told_worktree(agent: AgentDir) -> Record | None:
     if not record:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
-    return {**shown, "overlaps": overlaps(agent, record)}
+    more = {"next": f"agentctl worktrees show {agent.instance}"} if _lacks_changes(agent, record) else {}
+    return {**shown, "overlaps": overlaps(agent, record), **more}
 
 
 def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -49,13 +52,19 @@ def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def _touched(record: Mapping[str, Any]) -> set[str]:
-    return set((record.get("changes") or {}).get("files") or ())
+    files = _changes_of(record).get("files")
+    return set(files) if isinstance(files, dict) else set()
+
+
+def _changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = record.get("changes")
+    return found if isinstance(found, dict) else {}
 
 
 def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the patch among the files of a result: [{path, size, sha256}], or nothing."""
-    changes = (record or {}).get("changes") or {}
-    if "patch" not in changes:
+    changes = _changes_of(record or {})
+    if not {"patch", "size", "sha256"} <= changes.keys():
         return []
     return [{"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]}]
 
@@ -67,22 +76,30 @@ def ensure_recorded(agent: AgentDir, *, again: bool = False) -> None:
         again: Also where it was tried, and failed.
     """
     record = read_quietly(agent.worktree)
-    known = record.get("changes")
-    if not record or not agent.has_ended or record.get("removed") or (known and not (again and "error" in known)):
-        return
-    from agentctl.supervision.changes import record_changes
+    if _lacks_changes(agent, record) and (again or not record.get("changes")):
+        from agentctl.supervision.changes import record_changes
 
-    record_changes(agent, limit_s=_RECORD_LIMIT_S)
+        record_changes(agent, limit_s=_RECORD_LIMIT_S)
+
+
+def _lacks_changes(agent: AgentDir, record: Mapping[str, Any]) -> bool:
+    """Tell whether what an ended worker changed was not put down, and still can be."""
+    known = record.get("changes")
+    return (
+        bool(record) and agent.has_ended and not record.get("removed") and (not known or "error" in _changes_of(record))
+    )
 
 
 def list_worktrees(task: TaskDir) -> list[Record]:
     """Return a row for each worktree of a task."""
+    check_own(task)
     found = (task.agent(instance) for instance in task.instances())
     return [_row(agent) for agent in found if agent.worktree.exists()]
 
 
 def show_worktree(task: TaskDir, instance: str) -> Record:
     """Return everything that is known of one worktree."""
+    check_own(task)
     agent = find_agent(task, instance)
     _record_of(agent)
     ensure_recorded(agent, again=True)
@@ -93,13 +110,15 @@ def _record_of(agent: AgentDir) -> Record:
     record = read_json(agent.worktree)
     if record is None:
         raise NotFound(f"{agent.instance} has no worktree", hint="agentctl spawn --worktree makes one")
+    if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
+        raise Damaged(f"{agent.worktree} does not say where the worktree is", hint="agentctl doctor looks at it")
     return record
 
 
 def _row(agent: AgentDir) -> Record:
     ensure_recorded(agent)
     record = read_quietly(agent.worktree)
-    changes = record.get("changes") or {}
+    changes = _changes_of(record)
     told = told_worktree(agent) or {}
     return {
         "agentInstance": agent.instance,
@@ -131,8 +150,6 @@ def _standing(agent: AgentDir, record: Mapping[str, Any]) -> Record:
 
 def _uncommitted(record: Mapping[str, Any]) -> int:
     """Return how many files differ from the last commit, new ones among them; 0 where the folder is gone."""
-    from agentctl.supervision.changes import tree_from
-
     tree = tree_from(record)
     if tree is None or not os.path.isdir(tree.path):
         return 0
@@ -144,15 +161,11 @@ def _uncommitted(record: Mapping[str, Any]) -> int:
 
 def _unmerged(record: Mapping[str, Any]) -> int:
     """Return how many commits of the worktree are on no other branch, tag or remote."""
-    from agentctl.supervision.changes import tree_from
-
-    branch, tree = str(record["branch"]), tree_from(record)
-    git = git_of(record["commonDir"], limit_s=_LOOK_LIMIT_S)
+    git, branch, tree = git_from(record, _LOOK_LIMIT_S), str(record["branch"]), tree_from(record)
     mine = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{branch}")
     heads = [name.strip() for name in mine if name.strip()]
     if tree is not None and os.path.isdir(tree.git_dir):  # It may have left its branch.
-        own = git.with_environment({"GIT_DIR": tree.git_dir, "GIT_COMMON_DIR": tree.common})
-        heads.append(own.text("rev-parse", "HEAD"))
+        heads.append(tree.at_its_head(git).text("rev-parse", "HEAD"))
     if not heads:
         return 0
     others = ("--not", record["base"], f"--exclude={branch}", "--branches", "--remotes", "--tags")
@@ -168,6 +181,7 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
     Raises:
         Refused: Somebody works in it, or it holds what is nowhere else; nothing was changed.
     """
+    check_own(task)
     agent = find_agent(task, instance)
     record = _record_of(agent)
     if record.get("removed"):
@@ -175,9 +189,8 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
     _refuse_in_use(task, agent, str(record["path"]))
     ensure_recorded(agent, again=True)
     _refuse_loss(agent, record)
-    git = git_of(record["commonDir"], limit_s=_LOOK_LIMIT_S)
     try:
-        git.patiently("worktree", "remove", record["path"])
+        git_from(record, _LOOK_LIMIT_S).patiently("worktree", "remove", record["path"])
     except GitError as error:
         raise Refused(
             f"git does not remove the worktree of {instance}: {error.message}",
@@ -223,7 +236,7 @@ def _refuse_loss(agent: AgentDir, record: Mapping[str, Any]) -> None:
 def _delete_branch(record: Mapping[str, Any]) -> bool:
     """Delete the branch as far as git itself calls it merged."""
     try:
-        git_of(record["commonDir"], limit_s=_LOOK_LIMIT_S).patiently("branch", "-d", record["branch"])
+        git_from(record, _LOOK_LIMIT_S).patiently("branch", "-d", record["branch"])
     except GitError:
         return False
     return True

@@ -124,8 +124,8 @@ def test_an_agent_of_the_project_runs_once_it_is_trusted(project: Path) -> None:
     assert f"agentctl trust {file}" in refused.err
     assert run("list", "--json").json == []
 
-    assert run("trust").out == f"{file}\tuntrusted\tbuild\targv runs echo built\n"
-    assert run("trust", file).out == f"{file}\ttrusted\tbuild\targv runs echo built\n"
+    assert run("trust").out == f"{file}\tuntrusted\tbuild\targv runs echo built\tagent\n"
+    assert run("trust", file).out == f"{file}\ttrusted\tbuild\targv runs echo built\tagent\n"
     run("spawn", "--agent", "build", "--name", "b1", "--wait", "Build it")
     assert "built Build." in run("result", "b1").out
 
@@ -150,7 +150,7 @@ def test_a_worker_cannot_trust(project: Path) -> None:
     [
         (("--revoke",), 2, "--revoke needs the files"),
         (("--list", "x.md"), 2, "--list goes with neither"),
-        (("x.md",), 3, "x.md is no definition of an agent here"),
+        (("x.md",), 3, "x.md is no definition, template, task or task.yaml here"),
         (("--revoke", "x.md"), 3, "x.md was not trusted"),
     ],
     ids=str,

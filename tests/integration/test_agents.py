@@ -53,23 +53,6 @@ def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: T
     assert ends("b")["result"]["finalMessage"] == "allowed"
 
 
-@pytest.mark.slow
-def test_a_task_that_came_with_a_clone_allows_nothing(task: Task) -> None:
-    """Whoever committed it has another key than this person."""
-    (task.path / "origin").write_text("0" * 64, encoding="ascii")
-    config = task.path / "task.yaml"
-    config.write_text(config.read_text(encoding="utf-8").replace("config: {", "config: {permissions: allow, "))
-    refused = agent("permit rm -rf /", check=False)
-    assert (refused.code, "was not made here by you" in refused.err) == (1, True)
-    assert "was not made here by you" in run("resume", "--lost", check=False).err
-    assert "was not made here by you" in run("spawn", "--resume-queue", check=False).err
-    run("new", "Mine", "--id", "mine")
-    own = task.path.parent / "mine" / "task.yaml"
-    own.write_text(own.read_text(encoding="utf-8").replace("config: {", "config: {permissions: allow, "))
-    agent("permit make", "--wait")
-    assert run("result", "a").out == "allowed\n"
-
-
 def test_an_agent_allows_its_child_no_more_than_it_may_itself(task: Task) -> None:
     agent("say x", "--keep")
     blocked()

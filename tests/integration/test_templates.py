@@ -54,7 +54,7 @@ MISTAKES = [
 
 @pytest.fixture
 def template(root: Path) -> Path:
-    folder = root / "templates" / "mine"
+    folder = Path(os.environ["HOME"]) / ".config" / "agentctl" / "templates" / "mine"
     folder.mkdir(parents=True, mode=0o700)
     (folder / "task.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "note.txt").write_text("a note\n", encoding="utf-8")
@@ -140,7 +140,7 @@ def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped
     assert "survey" in unknown.err
     template.rename(template.with_name("survey"))
     rows = run("templates", "--json").json
-    assert [row["source"] for row in rows if row["name"] == "survey"] == [str(root / "templates" / "survey")]
+    assert [row["source"] for row in rows if row["name"] == "survey"] == [str(template.with_name("survey"))]
 
 
 @pytest.mark.parametrize("option", [["--max-concurrent", "3"], ["--grace-seconds", "1"]])

@@ -77,6 +77,9 @@ def test_where_the_shim_dies_before_the_patch_it_is_made_later(repository: Path)
     run("wait", "a", check=False)
     assert task.exit("a")["reason"] == "lost"  # type: ignore[index]
     assert "changes" not in record(task, "a")
+    assert "agentctl worktrees show a" in run("result", "a", check=False).err
+    assert run("result", "a", "--json", check=False).json["worktree"]["next"] == "agentctl worktrees show a"
+    run("worktrees", "show", "a")
     told = run("result", "a", "--json", check=False).json
     assert told["worktree"]["changes"]["files"] == {"x": "added"}
     assert [Path(file["path"]).name for file in told["files"]] == ["changes.patch"]

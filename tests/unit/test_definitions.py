@@ -238,7 +238,7 @@ def test_power_from_a_project_is_refused_until_it_is_trusted(places: Places, nam
     assert not usable(places, agent), "another content needs another word"
     file.write_text(content, encoding="utf-8")
     assert usable(places, agent)
-    revoke_files([str(file)])
+    revoke_files(places.root, [str(file)])
     assert not usable(places, agent)
 
 
@@ -273,19 +273,19 @@ def test_one_who_is_a_worker_trusts_nobody(places: Places, monkeypatch: pytest.M
     with pytest.raises(Refused, match="w1 is a worker"):
         trust_files(places.root, [str(file)])
     with pytest.raises(Refused, match="w1 is a worker"):
-        revoke_files([str(file)])
+        revoke_files(places.root, [str(file)])
 
 
 def test_only_definitions_can_be_trusted(places: Places) -> None:
     other = places.write("project/other.md", md("a", "permissions: allow"))
     bad = places.write("project/.agentctl/agents/bad.md", md("b", "permissions: maybe"))
-    with pytest.raises(NotFound, match="no definition of an agent here"):
+    with pytest.raises(NotFound, match="is no definition, template"):
         trust_files(places.root, [str(other)])
     with pytest.raises(NotFound) as caught:
         trust_files(places.root, [str(bad)])
     assert f"{bad}:3: permissions must be" in str(caught.value.hint)
     with pytest.raises(NotFound, match="was not trusted"):
-        revoke_files([str(bad)])
+        revoke_files(places.root, [str(bad)])
 
 
 def test_trust_is_private_and_believed_only_while_it_is(places: Places) -> None:
@@ -314,7 +314,7 @@ def test_what_is_trusted_is_listed_also_when_it_is_gone(places: Places) -> None:
     file.unlink()
     rows, _ = list_trust(places.root)
     assert [(row["path"], row["agent"]) for row in rows if row["trusted"]] == [(str(file), None)]
-    revoke_files([str(file)])
+    revoke_files(places.root, [str(file)])
     assert [row["path"] for row in list_trust(places.root)[0]] == [str(waiting)]
 
 

@@ -12,6 +12,8 @@ from source_tree import SourceFile
 
 MOST_RANGES = 200
 "Above so many lines the whole file is blamed: git takes them one by one."
+_SETTINGS = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null")
+"The tree may be anybody's: nothing that it brings is run."
 UNCOMMITTED = "0" * 40
 
 
@@ -99,7 +101,7 @@ class LineAges:
         began = time.monotonic()
         try:
             done = subprocess.run(
-                ["git", "-C", repository, *arguments],
+                ["git", *_SETTINGS, "-C", repository, *arguments],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=max(1.0, self.budget_s - self._spent_s),

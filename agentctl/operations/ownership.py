@@ -1,0 +1,205 @@
+"""Whether a task is this person's own: only then is anything started, written or believed that its files say.
+
+A repository that somebody else wrote may bring tasks, with everything that lies in one: orders, a queue, records of
+worktrees, identities of processes, rules. They can be looked at, and that is all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentctl.adapters import origin
+from agentctl.adapters.config import cached, root_of_tree
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.events import SUBTASK_CREATED, BadLine
+from agentctl.domain.names import is_name
+from agentctl.errors import Refused
+from agentctl.lean import Any
+from agentctl.operations.locating import caller
+from agentctl.supervision.environment import COOKIE, store_folder
+
+Rules = Sequence[Mapping[str, str]]
+Question = Mapping[str, Any]
+_TASK, _RULES, _ANSWER = "task", "rules", "answer"
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+def mark_own(task: TaskDir) -> None:
+    """Note that this person has made a task, or takes it for their own.
+
+    Raises:
+        Refused: There is no place for the note.
+    """
+    origin.name_task(task)
+    origin.mark(place_for_marks(), task, _TASK)
+
+
+def disown(task: TaskDir) -> bool:
+    """Take that back; tell whether it was noted."""
+    return _unmark(task, _TASK)
+
+
+def is_own(task: TaskDir) -> bool:
+    """Tell whether this person made a task, in the place where it lies now."""
+    if os.path.islink(task.path) or os.path.islink(task.path.parent):
+        return False
+    return _is_marked(task, _TASK) or _is_callers(task) or _is_below_own(task)
+
+
+def check_own(task: TaskDir) -> None:
+    """Raise `Refused` where a task's files may be somebody else's: nothing is started or written there."""
+    if not is_own(task):
+        raise Refused(
+            f"{task.path} was not made here by you, or was moved: it can be looked at (list, show, logs), and no more",
+            hint=f"work in a task of your own (agentctl new TITLE); if all that lies in it is yours: {_how(task.path)}",
+        )
+
+
+def _is_callers(task: TaskDir) -> bool:
+    """Tell whether a worker calls that belongs to the task: its HOME may be another one.
+
+    The shim that gave it its cookie runs in a person's own task and its sub-tasks, and nowhere else.
+    """
+    me, cookie = caller(), os.environ.get(COOKIE)
+    if me is None or not cookie or task.path not in (me.task.path, root_of_tree(me.task).path):
+        return False
+    return read_quietly(me.agent.worker).get("cookie") == cookie
+
+
+def _is_below_own(task: TaskDir) -> bool:
+    """Tell whether a task of the person's tells of this one below it: a worker may have made it, with another HOME."""
+    config = cached(task)
+    if config is None or config.parent_task_id is None or not is_name(config.parent_task_id):
+        return False
+    above = task.sibling(config.parent_task_id)
+    return above.path != task.path and _tells_of(above, task) and is_own(above)
+
+
+def _tells_of(above: TaskDir, task: TaskDir) -> bool:
+    events = (row[1] for row in LogReader(above.events).rows() if not isinstance(row, BadLine))
+    told = (event["payload"] for event in events if event["type"] == SUBTASK_CREATED)
+    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in told)
+
+
+# -- rules that allow --------------------------------------------------------------------------------------------------
+
+
+def allowing(rules: Rules) -> list[Mapping[str, str]]:
+    """Return the rules by which something is allowed without asking."""
+    return [rule for rule in rules if rule.get("answer") == "allow"]
+
+
+def vouch_for_rules(task: TaskDir, rules: Rules) -> None:
+    """Note that the rules in a task's task.yaml are this person's word."""
+    if allowing(rules):
+        origin.mark(place_for_marks(), task, _RULES, _text_of(rules))
+
+
+def are_vouched_for(task: TaskDir, rules: Rules) -> bool:
+    """Tell whether a task's rules allow nothing, or this person has vouched for them as they are."""
+    return not allowing(rules) or _is_marked(task, _RULES, _text_of(rules))
+
+
+def doubt_rules(task: TaskDir, rules: Rules) -> bool:
+    """Take one's word for rules back; tell whether it was given."""
+    return _unmark(task, _RULES, _text_of(rules))
+
+
+def check_rules(task: TaskDir, rules: Rules) -> None:
+    """Raise `Refused` where a task's rules allow something that this person has not vouched for."""
+    if not are_vouched_for(task, rules):
+        first = allowing(rules)[0]
+        raise Refused(
+            f"{task.task_file} allows agents something that you have not vouched for:"
+            f" {first.get('tool')} {first.get('pattern')}",
+            hint=f"take it out of `permissions` there; or read it, then: {_how(task.task_file)}",
+        )
+
+
+def _text_of(rules: Rules) -> str:
+    return text_of([dict(rule) for rule in rules])
+
+
+# -- answers to requests for permission --------------------------------------------------------------------------------
+
+
+def vouch_for_answer(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> None:
+    """Note, where its driver looks for that, that an answer to a request for permission came through agentctl.
+
+    Args:
+        question: What was answered, all of it: to the same request in other words it is no answer.
+    """
+    order = read_quietly(agent.spec).get("order")
+    marks = order.get("marks") if isinstance(order, dict) else None
+    origin.mark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+
+
+def take_answer(marks: str, agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> bool:
+    """Tell whether an answer to this very question came through agentctl; its note is not needed any more.
+
+    Args:
+        marks: Where it is noted, as the driver knows it: what lies in the worker's folder the worker may have written.
+    """
+    return origin.unmark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+
+
+def _marks_in(told: object) -> FilePath:
+    return FilePath(told) if isinstance(told, str) and os.path.isabs(told) else place_for_marks()
+
+
+def _told_by(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
+    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at"))
+    return [agent.instance, *told, text_of(question)]
+
+
+def text_of(value: object) -> str:
+    """Return the same text for what is the same in two JSON files."""
+    return json.dumps(value, sort_keys=True)
+
+
+# -- where marks are ---------------------------------------------------------------------------------------------------
+
+
+def _how(path: str) -> str:
+    return f"agentctl trust {shlex.quote(path)}"
+
+
+def _is_marked(task: TaskDir, what: str, *told: str) -> bool:
+    return any(origin.is_marked(folder, task, what, *told) for folder in _folders())
+
+
+def _unmark(task: TaskDir, what: str, *told: str) -> bool:
+    """Take a mark back wherever it is; tell whether there was one."""
+    return bool(sum(origin.unmark(folder, task, what, *told) for folder in _folders()))
+
+
+def _folders() -> Iterator[FilePath]:
+    """Yield where marks may be: among a person's own files, and without a home in memory."""
+    yield origin.marks_folder(os.environ)
+    try:
+        yield store_folder() / "own"
+    except (Refused, OSError):
+        return
+
+
+def place_for_marks() -> FilePath:
+    """Return where this person's marks go.
+
+    Raises:
+        Refused: There is no place for them.
+    """
+    for folder in _folders():
+        if origin.can_be_marked(folder):
+            return folder
+    raise Refused(
+        f"there is no place to note what is yours: {origin.marks_folder(os.environ)} cannot be written",
+        hint="make your home folder writable, or set XDG_CONFIG_HOME",
+    )

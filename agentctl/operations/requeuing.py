@@ -1,0 +1,48 @@
+"""Queued workers whose environment is gone, by a reboot or a logout: they get that of whoever says so."""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.files import sync_folder
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.projection import TaskView
+from agentctl.operations.ownership import check_own
+from agentctl.supervision import environment
+from agentctl.supervision.dispatch import dispatch
+from agentctl.supervision.endings import is_over
+from agentctl.supervision.spec import is_of_task
+from agentctl.supervision.tickets import Ticket, read_queue, remove_ticket
+
+
+def _told_of(root: TaskDir, queue: list[Ticket]) -> list[Ticket]:
+    """Return the tickets of workers that a spawn has put there: a repository may bring others."""
+    views: dict[str, TaskView] = {}
+    for task_id in {ticket.task_id for ticket in queue}:
+        view = views[task_id] = TaskView()
+        view.apply(eventlog.LogReader(root.sibling(task_id).events).rows())
+    told = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
+    return [ticket for ticket in told if is_of_task(root.sibling(ticket.task_id).agent(ticket.instance))]
+
+
+def resume_queue(task: TaskDir) -> list[str]:
+    """Give this process's environment to queued workers whose own is gone, and start what can start."""
+    check_own(task)
+    root, blob = root_of_tree(task), environment.pack(environment.for_worker(os.environb, {}))
+    folder, token, resumed = environment.store_folder(), "", []
+    with locked(root.queue_lock):
+        for ticket in _told_of(root, read_queue(root)):
+            if environment.waits(folder, ticket.environment):
+                continue
+            if is_over(root.sibling(ticket.task_id).agent(ticket.instance)):
+                remove_ticket(root, ticket)
+                continue
+            token = token or environment.put(blob)
+            os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))
+            resumed.append(ticket.instance)
+        sync_folder(root.queue)
+    dispatch(root)
+    return resumed

@@ -1,0 +1,118 @@
+"""At stake: a key pressed in a folder of somebody else's runs nothing, and the prompt comes back."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.steps import new_task
+from tests.support import PROGRAM, run, start_argv
+
+EVIL = ["$(touch RAN)", "\\$(touch RAN)", "`touch RAN`", "\\`touch RAN\\`", '";touch RAN;"', "a\nb", "-x", "a b", "é"]
+
+
+def completed(line: str, shell: str) -> str:
+    """Return what the program gives a shell for the end of a line."""
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
+    fish = {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return run(env={"_AGENTCTL_COMPLETE": f"complete_{shell}", **words, **fish}, check=False).out
+
+
+def plant(root: Path) -> None:
+    """Make tasks, workers, templates and agents with names that a shell would run, and one good one of each."""
+    task = new_task().path
+    (root.parent / "work" / ".claude" / "agents").mkdir(parents=True)
+    for number, name in enumerate([*EVIL, "good"]):
+        for folder in (root / "tasks" / name, root / "templates" / name):
+            folder.mkdir(parents=True)
+            (folder / "task.yaml").touch()
+        (task / "agents" / name).mkdir(parents=True)
+        named = f'---\nname: "{name}"\ndescription: x\n---\n'.replace("\\", "\\\\")
+        (root.parent / "work" / ".claude" / "agents" / f"{number}.md").write_text(named)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "bash", "fish"])
+@pytest.mark.parametrize(
+    "line",
+    ["agentctl new --template ", "agentctl use ", "agentctl show --task t1 ", "agentctl agents show "],
+)
+def test_only_names_are_offered(root: Path, line: str, shell: str) -> None:
+    plant(root)
+    told = completed(line, shell)
+    assert "good" in told
+    assert not [word for word in ("touch", "-x", "a b", "é", "a\nb") if word in told]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
+@pytest.mark.parametrize("line", ["new --template ", "use ", "show --task t1 ", "agents show "])
+def test_zsh_runs_nothing_that_a_folder_is_named(root: Path, tmp_path: Path, line: str) -> None:
+    plant(root)
+    program = tmp_path / "bin" / "agentctl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
+    program.chmod(0o700)
+    home = tmp_path / "home"
+    home.joinpath("script").write_text(run(env={"_AGENTCTL_COMPLETE": "source_zsh"}).out)
+    home.joinpath(".zshrc").write_text("PS1='ready> '; autoload -Uz compinit; compinit -u -D; source ~/script\n")
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    assert b"good" in typed(f"agentctl {line}goo\t", until=b"good", path=path)
+    typed(f"agentctl {line}\t", until=b"good", path=path)
+    assert not list(tmp_path.rglob("RAN"))
+
+
+def typed(keys: str, until: bytes, path: str) -> bytes:
+    """Type into a zsh of its own; return what it showed until then."""
+    leader, follower = pty.openpty()
+    shell = start_argv(
+        ["zsh", "-i"], stdin=follower, stdout=follower, stderr=follower, env={"TERM": "dumb", "PATH": path}
+    )
+    os.close(follower)
+    shown = b""
+    try:
+        shown = seen(leader, b"ready> ")
+        os.write(leader, keys.encode())
+        shown = seen(leader, until)
+    finally:
+        os.write(leader, b"\x15exit\r")
+        while read_some(leader):
+            pass
+        os.close(leader)
+        shell.wait(20)
+    return shown
+
+
+def seen(leader: int, wanted: bytes) -> bytes:
+    """Read what a terminal is sent until something is in it."""
+    shown, give_up_at = b"", time.monotonic() + 20
+    while wanted not in shown and time.monotonic() < give_up_at:
+        shown += read_some(leader)
+    return shown
+
+
+def read_some(leader: int) -> bytes:
+    """Read what is there, or comes soon; nothing at the end."""
+    if not select.select([leader], [], [], 20)[0]:
+        return b""
+    try:
+        return os.read(leader, 65536)
+    except OSError:
+        return b""  # how Linux says that the other side is closed
+
+
+def test_a_folder_of_very_many_and_a_reader_that_sleeps_do_not_keep_the_prompt(root: Path, tmp_path: Path) -> None:
+    root.mkdir()
+    os.mkfifo(root / "current")
+    began = time.monotonic()
+    assert completed("agentctl show ", "bash").strip() == ""
+    templates = root / "templates"
+    for number in range(3000):
+        (templates / f"t{number}").mkdir(parents=True)
+        (templates / f"t{number}" / "task.yaml").touch()
+    assert len(completed("agentctl new --template ", "bash").split()) == 201
+    assert time.monotonic() - began < 20

@@ -1,0 +1,293 @@
+"""At stake: the files of a task that somebody else made start nothing, allow nothing, and are not believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.agent_steps import agent, agent_world, ends
+from tests.steps import Task, new_task, spawn, statuses
+from tests.support import run, worker
+
+FOREIGN = "was not made here by you"
+#: What starts, writes or decides something, on the worker `w` of the task.
+WRITERS = [
+    *(
+        "spawn -- true",
+        "spawn --queue -- true",
+        "spawn --resume-queue",
+        "subtask general x",
+        "cancel w",
+        "cancel --all",
+    ),
+    *("pause w", "unpause w", "send w text", "resume w", "resume --lost", "interact respond w yes --id q1", "wait w"),
+    *(
+        "wait-all",
+        "wait-any",
+        "join",
+        "worktrees list",
+        "worktrees show w",
+        "worktrees remove w",
+        "activity w --rebuild",
+    ),
+    "doctor --close-breaker x",
+]
+READERS = [
+    ("list",),
+    ("show", "w"),
+    ("logs", "w"),
+    ("events",),
+    ("tree",),
+    ("usage",),
+    ("result", "w"),
+    ("activity", "w"),
+]
+
+
+@pytest.fixture
+def foreign(root: Path) -> Task:
+    """A task with one ended worker, as a clone has it: everything is there but the mark among the person's files."""
+    task = new_task()
+    spawn(worker("exits", 0), name="w")
+    task.ended("w")
+    run("list")
+    forget(task)
+    return task
+
+
+def forget(task: Task) -> None:
+    """Take the marks away: this person has made nothing."""
+    shutil.rmtree(Path(os.environ["HOME"]) / ".config" / "agentctl" / "own")
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+@pytest.mark.parametrize("line", WRITERS)
+def test_what_writes_or_starts_is_refused_and_changes_nothing(foreign: Task, line: str) -> None:
+    before = snapshot(foreign.path)
+    verb, dashes, behind = line.partition(" -- ")
+    words = [*verb.split(), "--task", "t1", *(["--", *behind.split()] if dashes else [])]
+    done = run(*words, check=False)
+    assert (done.code, FOREIGN in done.err) == (1, True), done
+    assert "agentctl trust" in done.err
+    assert snapshot(foreign.path) == before
+
+
+@pytest.mark.parametrize("args", READERS, ids=" ".join)
+def test_it_can_be_looked_at_and_nothing_is_written(foreign: Task, args: tuple[str, ...]) -> None:
+    before = snapshot(foreign.path.parent.parent)
+    assert run(*args, "--task", "t1").code == 0
+    assert snapshot(foreign.path.parent.parent) == before
+
+
+def test_a_current_that_names_it_is_not_taken(foreign: Task) -> None:
+    refused = run("list", check=False)
+    assert (refused.code, "--task t1 looks at it" in refused.err) == (3, True)
+    told = spawn(worker("exits", 0), name="mine").json
+    assert told["taskId"] != "t1", "a task of one's own is made"
+    assert run("use", "t1", check=False).code == 1
+    assert {row["taskId"]: row["own"] for row in run("tasks", "--json").json} == {"t1": False, told["taskId"]: True}
+
+
+def test_what_its_log_does_not_tell_the_end_of_is_not_judged(foreign: Task) -> None:
+    log = foreign.path / "events.jsonl"
+    kept = [line for line in log.read_bytes().splitlines(keepends=True) if b"agent.completed" not in line]
+    log.write_bytes(b"".join(kept))
+    (foreign.agent("w") / "exit.json").unlink()
+    rows = run("list", "--task", "t1", "--json").json
+    assert [(row["status"], row["health"]) for row in rows] == [("running", None)]
+    assert b"lost" not in log.read_bytes()
+
+
+def test_trust_makes_it_ones_own_and_revoke_takes_that_back(foreign: Task) -> None:
+    assert run("trust").out.split("\t")[1] == "untrusted"
+    run("trust", foreign.path)
+    assert statuses() == {"w": "completed"}
+    spawn(worker("exits", 0), name="again")
+    run("wait", "again")
+    run("trust", "--revoke", foreign.path)
+    assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
+
+
+def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) -> None:
+    task = new_task()
+    shutil.copytree(task.path, root / "clone")
+    (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
+    shutil.rmtree(task.path)
+    (root / "clone").rename(task.path)
+    assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
+
+
+def test_a_moved_task_has_to_be_vouched_for_anew(root: Path) -> None:
+    task = new_task()
+    task.path.rename(task.path.with_name("t2"))
+    assert FOREIGN in run("spawn", "--task", "t2", "--", "true", check=False).err
+
+
+def test_a_ticket_that_came_into_ones_own_task_is_not_resumed(root: Path) -> None:
+    """By `git pull`, say: a repository may add files to a folder of one's own."""
+    task = new_task()
+    spawn(worker("exits", 0), name="w")
+    task.ended("w")
+    task.agent("evil").mkdir()
+    spec = json.loads((task.agent("w") / "spec.json").read_bytes())
+    told = {**spec, "agentInstance": "evil", "argv": ["touch", str(Path("PWNED").absolute())]}
+    (task.agent("evil") / "spec.json").write_text(json.dumps(told), encoding="utf-8")
+    (task.path / "queue" / f"4000.000000000001.{'a' * 16}.r.t1.evil").touch()
+    assert run("spawn", "--resume-queue", "--json").json == []
+    run("wait-all", check=False)
+    assert not Path("PWNED").exists()
+
+
+def test_an_order_that_was_put_in_the_place_of_ones_own_is_not_taken(world: Task) -> None:
+    """By `git pull`, which overwrites what a .gitignore names."""
+    agent("say x", "--wait")
+    file = world.agent("a") / "spec.json"
+    spec = json.loads(file.read_bytes())
+    order = {**spec["order"], "permissions": [{"tool": "*", "pattern": "*", "answer": "allow"}]}
+    file.write_text(json.dumps({**spec, "order": order, "origin": "0" * 32}), encoding="utf-8")
+    refused = run("resume", "a", "go on", check=False)
+    assert (refused.code, "may be somebody else's" in refused.err) == (1, True)
+
+
+def test_a_shim_starts_no_order_that_is_not_its_tasks(root: Path) -> None:
+    task = new_task(cap=1)
+    spawn(worker("sleeps", 60), name="first")
+    spawn(["touch", "PWNED"], "--queue", name="queued")
+    file = task.agent("queued") / "spec.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "origin": "0" * 32}), encoding="utf-8")
+    run("cancel", "first")
+    task.ended("queued")
+    assert task.exit("queued")["reason"] == "not_started"  # type: ignore[index]
+    assert not Path("PWNED").exists()
+
+
+def test_a_sub_task_in_the_place_of_a_removed_one_is_not_ones_own(world: Task) -> None:
+    told = run("subtask", "general", "say x", "--json").json
+    child = world.path.parent / str(told["taskId"])
+    (child / "origin").write_text("0" * 32, encoding="ascii")
+    assert FOREIGN in run("spawn", "--task", child.name, "--", "true", check=False).err
+
+
+def test_a_spawn_says_that_the_chosen_task_is_not_ones_own(foreign: Task) -> None:
+    told = run("spawn", "--", "true")
+    assert "a new task is made" in told.err
+    assert f"agentctl trust {foreign.path}" in told.err
+
+
+def test_a_task_that_a_worker_makes_is_not_chosen_for_the_person(root: Path) -> None:
+    new_task()
+    spawn(["sh", "-c", "agentctl new Other"], "--wait", name="w")
+    assert [row["taskId"] for row in run("tasks", "--json").json if row["current"]] == ["t1"]
+
+
+def test_a_worker_with_another_home_belongs_to_its_task(root: Path, tmp_path: Path) -> None:
+    new_task()
+    home = tmp_path / "other"
+    home.mkdir()
+    inside = "agentctl report result --summary done && agentctl spawn --name child -- true && agentctl wait child"
+    spawn(["sh", "-c", inside], "--env", f"HOME={home}", name="w")
+    run("wait-all")
+    assert statuses() == {"w": "completed", "child": "completed"}
+
+
+# -- rules that allow --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def allow_all(task: Task) -> Path:
+    file = task.path / "task.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("config: {", "config: {permissions: allow, ", 1), encoding="utf-8")
+    return file
+
+
+def test_rules_that_somebody_wrote_into_a_task_allow_nothing_without_a_persons_word(world: Task) -> None:
+    file = allow_all(world)
+    refused = agent("permit make", check=False)
+    assert (refused.code, "have not vouched for: * *" in refused.err) == (1, True)
+    refused = run("subtask", "general", "permit make", check=False)
+    assert "have not vouched for" in refused.err, "a sub-task does not take them over either"
+    run("trust", file)
+    agent("permit make", "--wait")
+    assert ends()["result"]["finalMessage"] == "allowed"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("permissions: allow", "permissions: [{tool: Bash, answer: allow}]")
+    )
+    assert "have not vouched for" in agent("permit make", name="b", check=False).err, "any change asks anew"
+
+
+def test_a_cache_of_the_configuration_allows_nothing(world: Task) -> None:
+    run("list")
+    cache = world.path / "config.json"
+    known = json.loads(cache.read_bytes())
+    cache.write_text(json.dumps({**known, "permissions": [{"tool": "*", "pattern": "*", "answer": "allow"}]}))
+    assert "have not vouched for" in agent("permit make", check=False).err
+
+
+# -- templates ---------------------------------------------------------------------------------------------------------
+
+SURVEY = """\
+name: survey
+config: {permissions: allow}
+roster:
+  - {name: evil, argv: [touch, PWNED]}
+"""
+
+
+@pytest.fixture
+def shipped(root: Path) -> Path:
+    folder = root / "templates" / "survey"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "task.yaml").write_text(SURVEY, encoding="utf-8")
+    return folder
+
+
+def test_a_template_of_a_root_is_used_once_it_is_trusted_as_it_is(shipped: Path, root: Path) -> None:
+    refused = run("new", "--template", "survey", "--set", "path=.", "--start", check=False)
+    assert (refused.code, f"agentctl trust {shipped}" in refused.err) == (1, True)
+    assert not (root / "tasks").exists()
+    assert "it runs touch PWNED" in run("trust").out
+    assert [row["usable"] for row in run("templates", "--json").json] == [False]
+    run("trust", shipped)
+    (shipped / "more.sh").write_text("true", encoding="utf-8")
+    assert "is not trusted" in run("new", "--template", "survey", check=False).err, "any change asks anew"
+    run("trust", shipped)
+    run("new", "--template", "survey", "--start")
+    run("wait-all")
+    assert Path("PWNED").exists()
+
+
+def test_the_one_that_ships_can_be_had_by_name(shipped: Path) -> None:
+    run("new", "--template", "shipped:survey", "--set", f"path={shipped}")
+    assert not Path("PWNED").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "sparse", "many"])
+def test_a_template_that_holds_more_than_files_is_refused(shipped: Path, tmp_path: Path, kind: str) -> None:
+    odd = shipped / "odd"
+    if kind == "link":
+        odd.symlink_to(tmp_path)
+    elif kind == "fifo":
+        os.mkfifo(odd)
+    elif kind == "sparse":
+        odd.touch()
+        os.truncate(odd, 1 << 40)
+    else:
+        odd.mkdir()
+        for number in range(1100):
+            (odd / str(number)).touch()
+    told = {"link": "a link", "fifo": "a FIFO"}.get(kind, "more than a template has")
+    for command in (("trust", shipped), ("new", "--template", "survey")):
+        refused = run(*command, check=False, timeout=10)
+        assert (refused.code, told in refused.err) == (1, True), refused

@@ -1,0 +1,89 @@
+"""At stake: what agentctl runs is what was installed, whatever lies in the folder that a person stands in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.agent_steps import agent_world
+from tests.repositories import commit, new_repository
+from tests.steps import new_task
+from tests.support import run, start_argv
+
+PROGRAM = [sys.executable, "-P", "-m", "agentctl"]
+
+
+def plant(folder: Path) -> Path:
+    """Put programs and modules into a folder that tell when they are run; return the file where they do."""
+    ran = folder.parent / "RAN"
+    script = f"#!/bin/sh\ntouch '{ran}'\n"
+    for name in ("git", "claude", "codex", "ps", "sysctl", "agentctl-program", "python3", "sh"):
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+    module = f"open({str(ran)!r}, 'w').close()\n"
+    for name in ("json", "typer", "yaml", "asyncio", "sitecustomize"):
+        (folder / f"{name}.py").write_text(module)
+    for package in ("agentctl", "mcp"):
+        (folder / package).mkdir()
+        for name in ("__init__", "__main__"):
+            (folder / package / f"{name}.py").write_text(module)
+    return ran
+
+
+@pytest.mark.slow
+def test_the_demo_runs_what_ships_and_not_what_a_clone_calls_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = root.parent / "work"
+    monkeypatch.delenv("AGENTCTL_ROOT")
+    ran = plant(clone)
+    template = clone / ".agentctl" / "templates" / "survey"
+    template.mkdir(parents=True)
+    worker = f"roster: [{{name: size, argv: [touch, '{ran}']}}]\n"
+    (template / "task.yaml").write_text(f"name: survey\nparameters: {{path: {{default: x}}}}\n{worker}")
+    process = start_argv([*PROGRAM, "demo"], cwd=clone)
+    out, err = process.communicate(timeout=150)
+    assert (process.returncode, err) == (0, "")
+    assert "$ agentctl new --template shipped:survey" in out
+    assert "nothing of it is running any more" in out
+    assert not ran.exists()
+
+
+def test_a_shipped_template_can_be_meant_whatever_hides_it(root: Path) -> None:
+    for name in ("survey", "other"):
+        (root / "templates" / name).mkdir(parents=True)
+        (root / "templates" / name / "task.yaml").write_text("name: survey\ntitle: not it\n")
+    run("new", "--template", "shipped:survey", "--set", "path=.", "--id", "s")
+    assert (root / "tasks" / "s" / "template" / "workers" / "size.py").is_file()
+    assert "no template" in run("new", "--template", "shipped:other", check=False).err
+    assert run("new", "--template", "shipped:../survey", check=False).code == 2
+
+
+@pytest.mark.parametrize("entry", ["", ".", "here/.."])
+def test_a_relative_entry_of_path_names_no_program_of_ours(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    agent_world(tmp_path, monkeypatch)
+    clone = new_repository(tmp_path / "clone")
+    (clone / "here").mkdir()
+    ran = plant(clone)
+    commit(clone, "programs")
+    path = {"PATH": f"{entry}{os.pathsep}{os.environ['PATH']}"}
+    for args in (
+        ["spawn", "--agent", "general", "--name", "a", "--worktree", "--wait", "say x"],
+        ["spawn", "--reuse", "--wait", "--name", "b", "--", "/bin/true"],
+        ["worktrees"],
+        ["agents"],
+        ["doctor"],
+    ):
+        process = start_argv([*PROGRAM, *args], cwd=clone, env=path)
+        _, err = process.communicate(timeout=40)
+        assert (process.returncode, err) == (0, ""), args
+    assert not ran.exists()
+
+
+def test_an_empty_path_gets_no_entry_for_the_current_folder(root: Path) -> None:
+    new_task()
+    run("spawn", "--name", "a", "--wait", "--", "/bin/sh", "-c", 'echo "$PATH"', env={"PATH": ""})
+    assert "" not in run("logs", "a").out.strip().split(os.pathsep)
