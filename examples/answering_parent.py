@@ -1,7 +1,8 @@
 """A parent that answers its children's questions, by a rule where it has one, and leaves the others to a person.
 
 While a question is open its worker is `blocked` and its time limit stands still. `agentctl interact list` shows it, and
-any terminal may answer it; the first valid answer wins.
+any terminal may answer it; the first valid answer wins. A request for permission is for a person to allow: a parent
+that is a worker itself may deny it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TEXTS = {"greeting": "hello", "warning": "mind the step"}
 
 def answer(question: agentctl.Question) -> str | None:
     """Return what this parent knows; None leaves the question open."""
-    if question.kind == "permission":
+    if question.tool is not None:  # A request for permission.
         return "deny"
     wished = "loud" if question.agent_instance == "warning" else "quiet"
     offered = {str(option["id"]) for option in question.options}

@@ -68,7 +68,7 @@ def _result_of(instance: str) -> str:
 
 
 def _agentctl(*args: str) -> str:
-    command = [sys.executable, "-m", "agentctl", *args]
+    command = [sys.executable, "-P", "-m", "agentctl", *args]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 

@@ -59,7 +59,8 @@ class TaskExecutor:
         working_dir: Where the workers run; else the working folder.
         session_id: Groups what was delegated (`get_session_tasks`).
         on_cancel: Whether a coroutine that is cancelled cancels its workers, or leaves them at work.
-        on_question: Called with each question of a worker. Without it, questions wait for an answer from elsewhere.
+        on_question: Called with each question of a worker. Without it, questions wait for an answer from elsewhere; so
+            does a request for permission that this program, as a worker itself, may not allow.
     """
 
     #: How much of an answer a result holds; the whole is in the worker's folder.

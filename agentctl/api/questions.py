@@ -14,13 +14,13 @@ class Question:
     task_id: str
     agent_instance: str
     id: str
-    #: `text confirm select permission ...`
+    #: `select confirm input`
     kind: str
     text: str
     #: {id, label} each; an answer is the id of one, where there are any.
     options: Sequence[Mapping[str, Any]] = ()
     default: str | None = None
-    #: Of a permission: what is to be allowed.
+    #: Of a permission: what is to be allowed. In a worker only `deny` is sure to be taken.
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
 

@@ -65,8 +65,8 @@ def ask(
 ) -> None:
     """Ask a question from inside a worker; wait for the answer and print it alone.
 
-    The worker is blocked meanwhile, and its clock stands still. At the deadline the default is the answer;
-    without one the exit code is 4.
+    The worker is blocked meanwhile; its clock stands still as long as it does nothing else. At the deadline the
+    default is the answer; without one the exit code is 4.
     """
     options = [_option(text) for text in option or []]
     chosen = kind or (Kind.SELECT if options else Kind.INPUT)
@@ -135,6 +135,9 @@ def _show(row: dict[str, Any]) -> None:
     out(f"{row['agentInstance']}{by} in {row['taskId']} asks: {plain(row['question'])}")
     for line in outline(row.get("arguments") or {}, "    | "):
         out(line)
+    if row.get("isCut"):
+        whole = f"agentctl logs {row['agentInstance']} --task {row['taskId']} --raw"
+        out(f"    warning: there is more than is shown: {whole}")
     for one in row["options"] or ():
         out(f"    {plain(one['id'])}  {plain(one['label'])}")
     if row.get("default") is not None:

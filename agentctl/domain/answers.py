@@ -11,6 +11,19 @@ KINDS = ("select", "confirm", "input")
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
 _LONGEST = 100_000
 
+#: What an option of a permission does: this once, from now on, not at all.
+ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
+
+
+def meaning(means: Any, option: str) -> str:
+    """Return what an option of a permission does, by the `means` of its question; one that is not told may do the most.
+
+    >>> meaning({"accept": "allow"}, "accept"), meaning(None, "accept")
+    ('allow', 'allow_always')
+    """
+    told = means.get(option) if isinstance(means, Mapping) else None
+    return told if told in {ALLOW, DENY} else ALLOW_ALWAYS
+
 
 def check_question(body: Mapping[str, Any], default: str | None) -> None:
     """Raise `UsageError` where a question cannot be answered as it stands."""

@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -20,6 +20,8 @@ ANSWERS = ("allow", "deny", "ask")
 Rules = list[dict[str, str]]
 _KEYS = ("tool", "pattern", "answer")
 _LONGEST = 4096
+#: Tells where a path leads.
+Real = Callable[[str], str | None]
 
 #: What the programs call the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
@@ -79,15 +81,21 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
     return {key: str(text) for key, text in rule.items()}
 
 
-def decide(rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None) -> str:
+def decide(
+    rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None, real: Real | None = None
+) -> str:
     """Return the answer of the first rule that matches a tool call: allow, deny, or ask where none does.
+
+    Args:
+        real: Tells where a path leads whatever links lie on its way, or None where nobody can tell. With it a rule
+            allows a path only if it also allows what that leads to, and denies it if it denies either.
 
     >>> rules = parse_policy([{"tool": "Bash", "pattern": "git *", "answer": "allow"}])
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
     ('allow', 'ask')
     """
     try:
-        touched = _Touched(tool, arguments or {})
+        touched = _Touched(tool, arguments or {}, real)
     except RecursionError:
         return "ask"  # nested deeper than one can look
     return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
@@ -101,8 +109,8 @@ def denies(rules: Sequence[Mapping[str, str]]) -> bool:
 class _Touched:
     """What one call of a tool is about: its commands, its paths, its other telling arguments, and all as JSON."""
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any]) -> None:
-        self._tool = tool.lower()
+    def __init__(self, tool: str, arguments: Mapping[str, Any], real: Real | None) -> None:
+        self._tool, self._real = tool.lower(), real
         told = list(_telling(arguments))
         self._commands = [_as_command(value) for key, value in told if key in _COMMANDS]
         self._paths = [text for key, value in told if key in _PATHS for text in _texts(value)]
@@ -123,17 +131,33 @@ class _Touched:
         if any(not _is_simple(command) for command in self._commands):
             return False
         if pattern.startswith("{") or not (self._commands or self._paths or self._others):
-            return fnmatchcase(self._json, pattern)
+            return fnmatchcase(self._json, pattern) and all(map(self._is_no_link, self._paths))
         return (
             all(fnmatchcase(command, pattern) for command in self._commands)
             and all(_path_matches(path, pattern) for path in self._paths)
+            and (self._real is None or all(self._leads_to(path, pattern) for path in self._paths))
             and all(_url_matches(text, pattern) for text in self._others)
         )
 
     def _any_matches(self, pattern: str) -> bool:
         pieces = [piece for command in self._commands for piece in (command, *_pieces(command))]
         paths = [posixpath.normpath(path) for path in self._paths]
-        return any(fnmatchcase(text, pattern) for text in (*pieces, *paths, *self._paths, *self._others, self._json))
+        texts = (*pieces, *paths, *self._paths, *self._others, self._json)
+        return any(fnmatchcase(text, pattern) for text in texts) or any(
+            self._leads_to(path, pattern) for path in self._paths
+        )
+
+    def _leads_to(self, path: str, pattern: str) -> bool:
+        """Tell whether a path leads to where a pattern says, as it is written or by its own folder's links."""
+        found = self._real(path) if self._real else None
+        if self._real is None or found is None:
+            return False
+        return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real))
+
+    def _is_no_link(self, path: str) -> bool:
+        """Tell whether a path leads to no other place than it says."""
+        here = (self._real(".") if self._real else None) or "/"
+        return self._real is None or self._real(path) == posixpath.normpath(posixpath.join(here, path))
 
 
 def _is_tool(tool: str, wanted: str) -> bool:
@@ -190,6 +214,16 @@ def _pieces(command: str) -> list[str]:
 def _path_matches(path: str, pattern: str) -> bool:
     """Tell whether a path lies where the pattern says; one that climbs (`..`) might lie anywhere."""
     return ".." not in path.split("/") and fnmatchcase(path, pattern)
+
+
+def _real_pattern(pattern: str, real: Real) -> str:
+    """Return a pattern with the folder that it begins with replaced by where that leads."""
+    literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    folder, slash, _ = literal.rpartition("/")
+    found = real(folder or slash or ".")
+    if found is None:
+        return pattern
+    return re.sub(r"([*?\[])", r"[\1]", found.rstrip("/")) + "/" + pattern[len(folder) + len(slash) :]
 
 
 def _url_matches(text: str, pattern: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from agentctl.domain.answerschema import problem_of
@@ -13,7 +12,7 @@ from agentctl.drivers.order import Order
 
 #: How often an agent is asked to mend its answer.
 REPAIRS = 2
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_FENCE = "```"
 
 
 class FinalAnswer:
@@ -57,5 +56,7 @@ class FinalAnswer:
 def _value_in(text: str | None) -> Any:
     """Return the JSON value that an answer is; models like to put a fence around it."""
     plain = (text or "").strip()
-    fenced = _FENCED.fullmatch(plain)
-    return json.loads(fenced[1] if fenced else plain)
+    first, _, rest = plain.partition("\n")
+    body, closing, after = rest.rpartition("\n")
+    is_fenced = first.rstrip() in {_FENCE, f"{_FENCE}json"} and closing and after.strip() == _FENCE
+    return json.loads(body if is_fenced else plain)

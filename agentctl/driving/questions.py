@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_json, set_aside
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.realpath import resolver
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.answers import meaning
 from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.room import when_there_is_room
+from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
-from agentctl.operations.asking import Asked, close_question, leave, put_question
+from agentctl.operations.asking import Asked, close_question, leave, put_again, put_question
+from agentctl.operations.ownership import take_answer
 
+#: What somebody may do to a permission beside agentctl.
+FORGED, CHANGED = "forged", "changed"
 #: More than a person reads of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
@@ -29,9 +37,12 @@ class Decided(NamedTuple):
 
 
 def decided_by(order: Order, ask: Ask) -> Decided | None:
-    """Return the policy's answer to a permission; None for what it leaves to a person."""
-    answer = "ask" if ask.tool is None else decide(order.permissions, ask.tool, ask.arguments or {})
-    if ask.tool is not None and any(decide(rules, ask.tool, ask.arguments) == "deny" for rules in order.denied_above):
+    """Return the policy's answer to a permission; None for what it leaves to a person. Runs in the worker's folder."""
+    if ask.tool is None:
+        return None
+    real = resolver(os.getcwd())
+    answer = decide(order.permissions, ask.tool, ask.arguments, real)
+    if any(decide(rules, ask.tool, ask.arguments, real) == "deny" for rules in order.denied_above):
         answer = "deny"
     if answer == "ask":
         return None
@@ -42,9 +53,11 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
 class OpenQuestions:
     """The questions that the program waits for, by its own keys."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
+    def __init__(self, agent: AgentDir, marks: str) -> None:
+        self.agent, self.marks = agent, marks
         self._open: dict[str, tuple[Ask, Asked]] = {}
+        #: What somebody has done to them beside agentctl, by what was done and the question.
+        self._tampered: dict[tuple[str, str], bool] = {}
 
     def put(self, ask: Ask) -> None:
         """Put a question on disk; the worker is blocked from now on."""
@@ -55,12 +68,32 @@ class OpenQuestions:
     def answered(self) -> Iterator[tuple[Ask, str]]:
         """Yield what has been answered since, and let go of it."""
         for key, (ask, asked) in list(self._open.items()):
-            answer = read_quietly(self.agent.answer(asked.question_id))
-            if answer:
+            if ask.tool is not None and put_again(self.agent, asked):
+                self._tampered.setdefault((CHANGED, asked.question_id), False)
+            answer = _read(self.agent.answer(asked.question_id))
+            if answer is None:
+                continue
+            if not self._counts(ask, asked, answer):
+                set_aside(self.agent.answer(asked.question_id))
+                self._tampered.setdefault((FORGED, asked.question_id), False)
+            else:
                 del self._open[key]
                 leave(self.agent, asked)
                 if not answer.get("expired"):
                     yield ask, str(answer.get("answer"))
+
+    def take_tampered(self) -> list[tuple[str, str]]:
+        """Return what somebody has done to the permissions beside agentctl, and to which, each once."""
+        fresh = [what for what, is_told in self._tampered.items() if not is_told]
+        self._tampered |= dict.fromkeys(fresh, True)
+        return fresh
+
+    def _counts(self, ask: Ask, asked: Asked, answer: Mapping[str, Any]) -> bool:
+        """Tell whether an answer is one to what was asked here, and not to what a worker made of it on disk.
+
+        That to a permission came through agentctl, which asks who may give it. Only the driver takes one back.
+        """
+        return bool(answer) and (ask.tool is None or take_answer(self.marks, self.agent, asked.question, answer))
 
     def close(self, key: str, why: str) -> None:
         """Close a question that nobody needs an answer to."""
@@ -76,17 +109,30 @@ class OpenQuestions:
             self.close(key, why)
 
 
+def _read(file: FilePath) -> Mapping[str, Any] | None:
+    """Return an answer; {} for what can be none, whatever lies there, and None where there is nothing to be read."""
+    try:
+        return read_json(file)
+    except Damaged:
+        return {}
+    except OSError:
+        return None
+
+
 def _body(ask: Ask) -> dict[str, Any]:
+    question, arguments = _cut(ask.question, _LONGEST_QUESTION), _bounded(ask.arguments)
     body: dict[str, Any] = {
         "kind": "select" if ask.options else "input",
-        "question": ask.question[:_LONGEST_QUESTION] or "(an empty question)",
+        "question": question or "(an empty question)",
         "options": [{"id": key, "label": label} for key, label in ask.options],
         "default": None,
         "deadlineSeconds": None,
     }
     more = {
         "tool": ask.tool,
-        "arguments": _bounded(ask.arguments) if ask.arguments is not None else None,
+        "means": {key: meaning(ask.means, key) for key, _ in ask.options} if ask.tool is not None else None,
+        "arguments": arguments,
+        "isCut": question != ask.question or arguments != ask.arguments or None,
         "askedBy": ask.asked_by,
         "askedByType": ask.asked_by_type,
         "multiple": ask.multiple or None,

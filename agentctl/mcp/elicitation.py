@@ -86,19 +86,20 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
         return answer
     place = server.toolbox.source.place()
     for name in asking:
-        _put(server, ctx, place, place.find(name), answer["results"][name]["question"])
+        _put(server, ctx, place, place.find(name), dict(answer["results"][name]["question"]))
         answer["results"][name]["question"]["asked"] = "the user is being asked: wait for it again"
     return answer
 
 
 async def _ask(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+    form = forms.form_of(agent, question)
     try:
-        filled = await ctx.session.elicit_form(forms.message_of(agent, question), forms.schema_of(question))
+        filled = await ctx.session.elicit_form(form.message, form.schema)
     except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
         return  # The client cannot, or is gone: the question waits for whoever else answers.
     if filled.action == "accept":
         content = dict(filled.content or {})
-        await anyio.to_thread.run_sync(forms.answer, place, agent, question["id"], content)
+        await anyio.to_thread.run_sync(forms.answer, place, agent, question, content)
 
 
 # -- protocols in which a server asks by its answer --------------------------------------------------------------------
@@ -115,16 +116,15 @@ async def go_on(server: AgentctlServer, ctx: Context, token: str, responses: Map
 
 
 def take_answers(place: Place, handle: Handle, responses: Mapping[str, Any]) -> Handle:
-    """Pass on what was filled in; what was declined is not asked again."""
+    """Pass on what was filled in; what was declined, or answered with nothing that was offered, is not asked again."""
     open_ones = forms.open_forms(place, handle.pending)
     for key, filled in responses.items():
         told = filled if isinstance(filled, Mapping) else filled.model_dump()
         if key not in open_ones:
             continue  # Answered elsewhere, or never asked.
         agent, question = open_ones[key]
-        if told.get("action") == "accept":
-            forms.answer(place, agent, question["id"], told.get("content") or {})
-        else:
+        is_filled = told.get("action") == "accept" and forms.answer(place, agent, question, told.get("content") or {})
+        if not is_filled:
             handle = handles.declined(place.task, handle, key)
     return handle
 
@@ -150,8 +150,7 @@ def input_requests(place: Place, handle: Handle) -> dict[str, types.InputRequest
     found: dict[str, types.InputRequest] = {}
     for key, (agent, question) in forms.open_forms(place, handle.pending).items():
         if key not in handle.declined:
-            params = types.ElicitRequestFormParams(
-                message=forms.message_of(agent, question), requested_schema=forms.schema_of(question)
-            )
+            form = forms.form_of(agent, question)
+            params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
             found[key] = types.ElicitRequest(params=params)
     return found

@@ -1,24 +1,44 @@
-"""The questions of workers as MCP's forms, and what comes back as their answers."""
+"""The questions of workers as MCP's forms, and what comes back as their answers.
+
+A form allows only what it shows whole: of a longer call it offers the answers that deny it, and says where to read on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.answers import DENY, meaning
+from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.answering import who_answers
 from agentctl.operations.interacting import respond
 from agentctl.tools.definition import Pending
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
 
 FIELD = "answer"
-_LONGEST_ARGUMENTS = 2000
+#: In characters, as they are shown.
+_LONGEST, _LONGEST_LABEL = 2000, 1000
+
+
+class Form(NamedTuple):
+    """What the user of a client reads and fills in."""
+
+    message: str
+    schema: dict[str, Any]
+    #: What may come back, and the answer that it is; None: any text. Nothing at all where nothing may be answered.
+    answers: Mapping[str | bool, str] | None
 
 
 def key_of(agent: AgentDir, question: Mapping[str, Any]) -> str:
-    """Return the name of a question: no other one of the same call has it."""
-    return f"{agent.task.id}.{agent.instance}.{question['id']}"
+    """Return the name of a question: no other one of the same call has it, be it put in its place."""
+    text = json.dumps(question, sort_keys=True).encode()
+    return f"{agent.task.id}.{agent.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
 
 
 def open_forms(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
@@ -32,29 +52,70 @@ def open_forms(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict
     return found
 
 
-def message_of(agent: AgentDir, question: Mapping[str, Any]) -> str:
-    """Return what the user reads."""
-    told = f"{agent.instance} asks: {question['question']}"
-    arguments = str(question.get("arguments") or "")[:_LONGEST_ARGUMENTS]
-    return f"{told}\n{question.get('tool', '')} {arguments}".rstrip() if arguments else told
+def form_of(agent: AgentDir, question: Mapping[str, Any]) -> Form:
+    """Return the form of a question."""
+    asked, tool, arguments = plain(question["question"]), plain(question.get("tool") or ""), question.get("arguments")
+    call = f"{tool} {plain(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
+    is_whole = not question.get("isCut") and max(len(asked), len(call)) <= _LONGEST
+    lines = [f"{agent.instance} asks: {_cut(asked)}", _cut(call)]
+    if not is_whole:
+        lines.append(f"{_NOT_ALLOWED if tool else _NOT_WHOLE} {plain(_way_to_the_whole(agent, question))}")
+    message = "\n".join(line for line in lines if line)
+    if question.get("kind") != "confirm" and not question.get("options"):
+        return _form(message, {} if tool and not is_whole else None)
+    if question.get("kind") == "confirm":
+        return _form(message, {} if tool and not is_whole else {True: "yes", False: "no"})
+    labels = {str(one["id"]): plain(one["label"]) for one in _offered(question, is_whole=is_whole)}
+    return _form(message, {plain(name): name for name in labels}, [_cut(label) for label in labels.values()])
 
 
-def schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form: one field."""
-    kind, options = question.get("kind"), question.get("options") or []
+_NOT_WHOLE = "This is not all of it. The whole:"
+_NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole:"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"
+
+
+def _way_to_the_whole(agent: AgentDir, question: Mapping[str, Any]) -> str:
+    if question.get("isCut"):
+        return f"agentctl logs {agent.instance} --task {agent.task.id} --raw"
+    return f"agentctl interact list --task {agent.task.id}"
+
+
+def _offered(question: Mapping[str, Any], *, is_whole: bool) -> Iterator[Mapping[str, Any]]:
+    """Yield the options that the form has: what allows something only where the user sees all of it."""
+    is_permission, means = bool(question.get("tool")), question.get("means")
+    for option in question["options"]:
+        is_shown = is_whole and len(str(option["label"])) <= _LONGEST_LABEL
+        if is_shown or not is_permission or meaning(means, str(option["id"])) == DENY:
+            yield option
+
+
+def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str] | None = None) -> Form:
     field: dict[str, Any] = {"type": "string", "title": "Answer"}
-    if kind == "confirm":
+    if answers == {}:
+        return Form(message, {"type": "object", "properties": {}}, {})
+    if labels is not None:
+        field |= {"enum": list(answers or ()), "enumNames": labels}
+    elif answers is not None:
         field = {"type": "boolean", "title": "Yes?"}
-    elif options:
-        field |= {"enum": [str(one["id"]) for one in options], "enumNames": [str(one["label"]) for one in options]}
-    return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+    return Form(message, {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}, answers)
 
 
-def answer(place: Place, agent: AgentDir, question_id: str, content: Mapping[str, Any]) -> None:
-    """Pass a filled form on; where somebody else has answered meanwhile, that answer stands."""
-    value = content.get(FIELD)
-    said = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+def answer(place: Place, agent: AgentDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
+    """Pass a filled form on, if the form had that answer; where somebody else has answered meanwhile, theirs stands."""
+    value, answers = content.get(FIELD), form_of(agent, question).answers
+    if not isinstance(value, str | bool):
+        return False
+    said = str(value) if answers is None else answers.get(value)
+    if said is None:
+        return False
     try:
-        respond(place.task.root, task=agent.task, instance=agent.instance, question_id=question_id, answer=said)
+        respond(
+            place.task.root, task=agent.task, instance=agent.instance, question_id=question["id"], answer=said,
+            answerer=who_answers(by_form=True), shown=question,
+        )  # fmt: skip
     except AgentctlError:
         pass  # The question, if it is still open, is as it was.
+    return True

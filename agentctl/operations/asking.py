@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, set_aside, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, locked
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
-from agentctl.errors import Refused, WaitTimedOut
-from agentctl.operations.locating import caller_or_refuse, who
+from agentctl.errors import Refused, StorageError, WaitTimedOut
+from agentctl.operations.lineage import who
+from agentctl.operations.locating import caller_or_refuse
+from agentctl.operations.ownership import check_own
 from agentctl.supervision.control import poke
 from agentctl.supervision.questions import waiting_askers
 
@@ -36,7 +39,7 @@ def ask(
     deadline_s: float | None,
     question_id: str | None,
 ) -> dict[str, str]:
-    """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile; its clock stands still.
+    """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile.
 
     Args:
         kind: `select` (an option's id is the answer), `confirm` (yes or no), `input` (any text).
@@ -52,16 +55,45 @@ def ask(
         Refused: The worker has ended, or somebody else waits for this question's answer.
     """
     agent = caller_or_refuse("interact ask").agent
-    body = {"kind": kind, "question": question, "options": [{"id": key, "label": label} for key, label in options]}
+    check_own(agent.task)
+    body: dict[str, Any] = {
+        "kind": kind,
+        "question": question,
+        "options": [{"id": key, "label": label} for key, label in options],
+        "default": default,
+        "deadlineSeconds": deadline_s,
+    }
     check_question(body, default)
     deadline = None if deadline_s is None else monotonic() + deadline_s
     with Watch() as watch:
-        asked = put_question(agent, {**body, "default": default, "deadlineSeconds": deadline_s}, question_id)
+        try:
+            asked = put_question(agent, body, question_id)
+        except (StorageError, OSError) as error:
+            return _ask_from_within(agent, body, question_id, watch, error)
         try:
             watch.add(agent.interactions)
             return _await_answer(agent, asked.question_id, watch, default, deadline)
         finally:
             leave(agent, asked)
+
+
+def _ask_from_within(
+    agent: AgentDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
+) -> dict[str, str]:
+    """Have the driver put a question that a sandbox does not let this process put, and wait for its answer.
+
+    The answer can be read where every other is. The driver minds the deadline: only it can close the question.
+    """
+    from agentctl.operations import outbox
+
+    if not outbox.is_walled(agent, error):
+        raise error
+    name = question_id or f"q{os.urandom(4).hex()}"
+    watch.add(agent.interactions)
+    with outbox.said(agent, {"verb": "ask", "id": name, **body}):
+        if not agent.question(name).exists():
+            raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {agent.instance} tells why")
+        return _await_answer(agent, name, watch, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +102,8 @@ class Asked:
 
     question_id: str
     lock: int
+    #: As its file has it.
+    question: Mapping[str, Any]
 
 
 def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None) -> Asked:
@@ -83,7 +117,7 @@ def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None)
         if lock is None:
             raise Refused(f"somebody waits for the answer to {name} already")
         try:
-            _put(agent, name, body, is_new=is_new)
+            question = _put(agent, name, body, is_new=is_new)
         except BaseException:
             os.close(lock)
             if is_new:  # A question that no event tells of would be open for ever.
@@ -91,13 +125,15 @@ def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None)
                     os.unlink(agent.question(name))
             raise
     poke(agent)
-    return Asked(name, lock)
+    return Asked(name, lock, question)
 
 
-def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> None:
+def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
+    known = {} if is_new else read_quietly(agent.question(name))
+    value = known or {"id": name, "askedAt": now_iso(), **body}
     me = processes.identify(os.getpid())
-    value = read_quietly(agent.question(name)) or {"id": name, "askedAt": now_iso(), **body}
-    write_whole(agent.question(name), to_json({**value, "asker": me.to_json() if me else None}))
+    value["asker"] = me.to_json() if me else None
+    write_whole(agent.question(name), to_json(value))
     events = []
     if is_new:
         payload = {key: value[key] for key in _TOLD if key in value}
@@ -105,6 +141,25 @@ def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> N
     if not agent.answer(name).exists():
         events.append(event_of(agent, ev.BLOCKED, {"id": name}))
     eventlog.append(agent.task.events, events)
+    return value
+
+
+def put_again(agent: AgentDir, asked: Asked) -> bool:
+    """Give a question's file the content back that it was put with; tell whether somebody has changed it since.
+
+    Where there is no room for it now the next look does it.
+    """
+    file, content = agent.question(asked.question_id), to_json(asked.question)
+    try:
+        if read_bytes(file) == content:
+            return False
+        set_aside(file)  # A folder would stand in the way of another file.
+    except (StorageError, OSError):
+        pass
+    with contextlib.suppress(StorageError, OSError):
+        write_whole(file, content)
+        return True
+    return False
 
 
 def leave(agent: AgentDir, asked: Asked) -> None:
@@ -114,12 +169,16 @@ def leave(agent: AgentDir, asked: Asked) -> None:
 
 
 def _next_id(agent: AgentDir) -> str:
-    return f"q{len(agent.question_ids()) + 1}"
+    """Return a name that nothing has: an answer that is there already would be taken for that of a new question."""
+    number = len(agent.question_ids()) + 1
+    while agent.question(f"q{number}").exists() or agent.answer(f"q{number}").exists():
+        number += 1
+    return f"q{number}"
 
 
-def event_of(agent: AgentDir, kind: str, payload: dict[str, Any]) -> ev.Event:
-    """Return an event about a worker, by whoever runs this."""
-    return ev.make_event(now_iso(), kind, agent.task.id, who(), payload, agent.instance)
+def event_of(agent: AgentDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:
+    """Return an event about a worker; without `by` it is by whoever runs this."""
+    return ev.make_event(now_iso(), kind, agent.task.id, by or who(), payload, agent.instance)
 
 
 def refuse_if_ended(agent: AgentDir, verb: str) -> None:

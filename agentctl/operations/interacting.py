@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -13,8 +14,10 @@ from agentctl.domain import events as ev
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import check_name, first_of
 from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.operations.answering import Answerer, check_answerer, who_answers
 from agentctl.operations.asking import event_of, refuse_if_ended, resumed_by
-from agentctl.operations.locating import current_task, who
+from agentctl.operations.locating import current_task
+from agentctl.operations.ownership import check_own, is_own, vouch_for_answer
 from agentctl.supervision import failpoints
 from agentctl.supervision.control import poke
 from agentctl.supervision.questions import open_questions, waiting_askers
@@ -34,7 +37,7 @@ def list_questions(root: Root, task: TaskDir | None = None) -> list[dict[str, An
 
 def _questions_of(tasks: list[TaskDir]) -> list[dict[str, Any]]:
     found = []
-    for one in tasks:
+    for one in filter(is_own, tasks):
         for instance in one.instances():
             agent = one.agent(instance)
             if agent.interactions.exists() and not agent.has_ended:
@@ -46,7 +49,7 @@ def _questions_of(tasks: list[TaskDir]) -> list[dict[str, Any]]:
 def _row(agent: AgentDir, name: str, waiting: bool) -> dict[str, Any]:
     body = read_quietly(agent.question(name))
     keys = ("kind", "question", "options", "default", "askedAt", "deadlineSeconds")
-    more = ("tool", "arguments", "askedBy", "askedByType", "multiple", "other")
+    more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other")
     return {
         "taskId": agent.task.id,
         "agentInstance": agent.instance,
@@ -58,16 +61,29 @@ def _row(agent: AgentDir, name: str, waiting: bool) -> dict[str, Any]:
 
 
 def respond(
-    root: Root, *, task: TaskDir | None, instance: str | None, question_id: str | None, answer: str
+    root: Root,
+    *,
+    task: TaskDir | None,
+    instance: str | None,
+    question_id: str | None,
+    answer: str,
+    answerer: Answerer | None = None,
+    shown: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Answer a question; the first valid answer wins.
+
+    Args:
+        answerer: Who answers; None finds out who calls.
+        shown: What they were shown of the question: another one in its place is not answered.
 
     Raises:
         NotFound: There is no such question, or none is open.
         UsageError: More than one is open and none was named, or the answer is none of its options.
-        Refused: It was answered before, or its worker has ended; nothing was changed.
+        Refused: It was answered before, its worker has ended, or it is not the caller's to answer; nothing was changed.
     """
     agent, name = _chosen(root, task, instance, question_id)
+    check_own(agent.task)
+    me = answerer or who_answers()
     with locked(agent.lock):
         body = read_json(agent.question(name))
         if body is None:
@@ -76,11 +92,18 @@ def respond(
         if known is not None:
             raise Refused(_too_late(agent, name, known), hint="agentctl interact list shows what is open")
         refuse_if_ended(agent, "hears")
+        if any(body.get(key) != value for key, value in (shown or {}).items()):
+            raise Refused(f"{name} of {agent.instance} is another question by now", hint="agentctl interact list")
         value = check_answer(body, answer)
-        reply = {"id": name, "answer": value, "by": who(), "at": now_iso()}
-        create_whole(agent.answer(name), to_json(reply))
+        check_answerer(agent, body, value, me)
+        reply = {"id": name, "answer": value, "by": me.name(agent), "at": now_iso()}
+        if body.get("tool"):
+            vouch_for_answer(agent, body, reply)
+        if not create_whole(agent.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
+            raise Refused(_too_late(agent, name, read_quietly(agent.answer(name))), hint="agentctl interact list")
         failpoints.reached("respond.after-answer")
-        eventlog.append(agent.task.events, [event_of(agent, ev.ANSWERED, reply), *resumed_by(agent, name)])
+        event = event_of(agent, ev.ANSWERED, reply, by=reply["by"])
+        eventlog.append(agent.task.events, [event, *resumed_by(agent, name)])
     poke(agent)
     return {"taskId": agent.task.id, "agentInstance": agent.instance, "id": name, "answer": value}
 
@@ -126,7 +149,7 @@ def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
     check_name(instance, "the instance")
     current = current_task(root)
     tasks = [task] if task else [root.task(current)] if current else []
-    others = [] if task else [root.task(name) for name in root.task_ids() if name != current]
+    others = [] if task else [one for one in map(root.task, root.task_ids()) if one.id != current and is_own(one)]
     found = [one.agent(instance) for one in (*tasks, *others) if one.agent(instance).path.exists()]
     asking = [agent for agent in found if agent.question_ids()]
     if not found:

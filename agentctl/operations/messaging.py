@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import make_folder, read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.errors import Refused, UsageError, WaitTimedOut
-from agentctl.operations.locating import caller_or_refuse, find_agent, who
+from agentctl.operations.lineage import who
+from agentctl.operations.locating import caller_or_refuse, find_agent
+from agentctl.operations.ownership import check_own
 
 _READ = "read"
+_MOST_MESSAGES = 10_000
 
 
 def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False) -> dict[str, Any]:
@@ -34,12 +36,15 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     """
     if not text.strip() and not close:
         raise UsageError("the message is empty")
+    check_own(task)
     agent = find_agent(task, instance)
     make_folder(agent.inbox)
     with locked(agent.lock):
         if agent.has_ended:
             raise Refused(f"{instance} has ended; nobody would read the message", hint=f"agentctl result {instance}")
         number = len(_messages(agent)) + 1
+        if number > _MOST_MESSAGES:
+            raise Refused(f"the inbox of {instance} is full: {_MOST_MESSAGES} messages", hint=f"look at {agent.inbox}")
         message: dict[str, Any] = {"id": f"m{number}", "from": who(), "at": now_iso(), "text": text}
         message |= ({"interrupt": True} if interrupt else {}) | ({"close": True} if close else {})
         write_whole(agent.inbox / f"{number:06d}.json", to_json(message))
@@ -64,6 +69,7 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
         WaitTimedOut: None came within `timeout_s`.
     """
     agent = caller_or_refuse("inbox").agent
+    check_own(agent.task)
     make_folder(agent.inbox)
     deadline = None if timeout_s is None else monotonic() + timeout_s
     with Watch([agent.inbox]) as watch:
@@ -78,7 +84,7 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
 
 
 def _messages(agent: AgentDir) -> list[str]:
-    return sorted(name for name in os.listdir(agent.inbox) if name.endswith(".json"))
+    return sorted(name for name in names_in(agent.inbox, _MOST_MESSAGES + 2) if name.endswith(".json"))
 
 
 def _take(agent: AgentDir) -> dict[str, Any] | None:
@@ -98,9 +104,9 @@ def unread(agent: AgentDir) -> list[str]:
 
 
 def next_message(agent: AgentDir) -> dict[str, Any] | None:
-    """Return a worker's first unread message, which stays unread until `mark_read`."""
+    """Return a worker's first unread message, which stays unread until `mark_read`; a damaged one is empty."""
     names, done = _messages(agent), _read_count(agent)
-    return read_json(agent.inbox / names[done]) if done < len(names) else None
+    return read_quietly(agent.inbox / names[done]) if done < len(names) else None
 
 
 def mark_read(agent: AgentDir) -> None:
@@ -109,6 +115,6 @@ def mark_read(agent: AgentDir) -> None:
 
 
 def _read_count(agent: AgentDir) -> int:
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        return int((agent.inbox / _READ).read_text(encoding="ascii"))
+    with contextlib.suppress(OSError, ValueError):
+        return max(0, int((agent.inbox / _READ).read_text(encoding="ascii")))
     return 0

@@ -21,9 +21,11 @@ from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
 from agentctl.operations.handing import with_identity, with_server
 from agentctl.operations.inheriting import denied_above
+from agentctl.operations.ownership import place_for_marks
 from agentctl.operations.policies import policy_of
 from agentctl.operations.requests import AgentWork
 from agentctl.operations.schemas import ask_for, read_schema
+from agentctl.operations.walling import refuse_behind_walls, walls_of
 
 #: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
 _RESTRICTIONS = {
@@ -49,8 +51,18 @@ class Ordered(NamedTuple):
         return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
 
     def of(self, agent: AgentDir, cwd: str) -> Order:
-        """Return the order with the worker's name and folder."""
-        return with_identity(self.order._replace(instance=agent.instance, task_id=agent.task.id, cwd=cwd), agent)
+        """Return the order with the worker's name, its folder, and the walls around it.
+
+        Raises:
+            Refused: It may write, and its folder is what the walls are to protect.
+        """
+        walls = walls_of(agent, cwd, os.environ)
+        if not self.order.read_only and self.order.driver != COMMAND:
+            refuse_behind_walls(agent, cwd, walls)
+        order = self.order._replace(
+            instance=agent.instance, task_id=agent.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
+        )
+        return with_identity(order, agent)
 
 
 def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 
-from agentctl.adapters import origin
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules, parse_policy
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import UsageError
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.inheriting import refuse_allowing
+from agentctl.operations.ownership import check_rules
 from agentctl.operations.requests import AgentWork
 
 _FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
@@ -23,17 +22,13 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
     What a read-only agent may not do, no rule allows: its driver sees to that.
 
     Raises:
-        Refused: The task's rules allow something, and this person did not make the task; or a worker allows its child
+        Refused: The task's rules allow something for which this person has not vouched; or a worker allows its child
             what it may not do itself.
     """
     wished = _parsed(work.permissions)
     refuse_allowing(wished)
     rules = list(usable_config(task).permissions)
-    if _allowing(rules) and not origin.is_own(task, os.environ):
-        raise Refused(
-            f"{task.task_file} allows agents something, and was not made here by you",
-            hint="take `permissions` out of it, or make a task of your own: agentctl new TITLE",
-        )
+    check_rules(task, rules)
     return [*wished, *spec.permissions, *rules]
 
 
@@ -46,7 +41,3 @@ def _parsed(wished: str | Rules | None) -> Rules:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"--permissions is no JSON: {error}", hint=_FORM) from error
     return parse_policy(wished, "--permissions")
-
-
-def _allowing(rules: Rules) -> Rules:
-    return [rule for rule in rules if rule["answer"] == "allow"]

@@ -15,8 +15,9 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.activity import REPORTED, Row, RowType
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.locating import caller_or_refuse
+from agentctl.operations.ownership import check_own
 
 _TEXT_SHOWN = 2000
 
@@ -27,25 +28,14 @@ def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
         raise UsageError("say how far: a percentage, a text, or both", hint="agentctl report progress 40 'reading'")
     if percent is not None and not 0 <= percent <= 100:
         raise UsageError(f"the percentage must be from 0 to 100, not {percent:g}")
-    agent = caller_or_refuse("report progress").agent
-    row = {"at": now_iso(), "percent": percent, "text": text}
-    with locked(agent.lock):
-        _refuse_if_ended(agent)
-        write_whole(agent.progress, to_json(row), durable=False)
-        _note(agent, {**_row(RowType.PROGRESS, text), "percent": percent})
-    return row
+    return _say(_reporting("report progress"), {"verb": "progress", "percent": percent, "text": text})
 
 
 def report_message(text: str) -> dict[str, Any]:
     """Leave a message of the calling worker in its activity."""
     if not text.strip():
         raise UsageError("the message is empty")
-    agent = caller_or_refuse("report message").agent
-    row = _row(RowType.MESSAGE, text)
-    with locked(agent.lock):
-        _refuse_if_ended(agent)
-        _note(agent, row)
-    return row
+    return _say(_reporting("report message"), {"verb": "message", "text": text})
 
 
 def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
@@ -54,16 +44,68 @@ def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
         raise UsageError(
             "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
         )
-    agent = caller_or_refuse("report result").agent
+    agent = _reporting("report result")
     artifact = _artifact(Path(file)) if file else None
-    value = {"summary": summary, "artifacts": [artifact] if artifact else [], "at": now_iso()}
+    return _say(agent, {"verb": "result", "summary": summary, "artifact": artifact})
+
+
+def _say(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+    """Keep a word of the calling worker; where a sandbox does not let it, have its driver keep it."""
+    try:
+        return keep(agent, word)
+    except (StorageError, OSError) as error:
+        from agentctl.operations import outbox
+
+        if not outbox.is_walled(agent, error):
+            raise
+        outbox.say(agent, word)
+        return told_of(word)
+
+
+def told_of(word: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a word that is being kept."""
+    match word["verb"]:
+        case "progress":
+            return {"at": now_iso(), "percent": word["percent"], "text": word["text"]}
+        case "message":
+            return _row(RowType.MESSAGE, word["text"])
+        case _:
+            artifacts = [word["artifact"]] if word["artifact"] else []
+            return {"summary": word["summary"], "artifacts": artifacts, "at": now_iso()}
+
+
+def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+    """Keep what a worker says of itself: {verb: progress, percent, text}, {verb: message, text} or
+    {verb: result, summary, artifact}. Return what is told of it.
+
+    Raises:
+        Refused: The worker has ended.
+    """
+    told = told_of(word)
     with locked(agent.lock):
         _refuse_if_ended(agent)
-        write_whole(agent.result, to_json(value))
-        payload = {"summary": (summary or "")[:_TEXT_SHOWN], "path": artifact["path"] if artifact else None}
-        event = ev.make_event(now_iso(), ev.RESULT_DECLARED, agent.task.id, agent.instance, payload, agent.instance)
-        eventlog.append(agent.task.events, [event])
-    return value
+        match word["verb"]:
+            case "progress":
+                write_whole(agent.progress, to_json(told), durable=False)
+                note(agent, RowType.PROGRESS, word["text"], percent=word["percent"])
+            case "message":
+                _append(agent, told)
+            case _:
+                write_whole(agent.result, to_json(told))
+                eventlog.append(agent.task.events, [_declared(agent, word)])
+    return told
+
+
+def _declared(agent: AgentDir, word: dict[str, Any]) -> ev.Event:
+    path = word["artifact"]["path"] if word["artifact"] else None
+    payload = {"summary": (word["summary"] or "")[:_TEXT_SHOWN], "path": path}
+    return ev.make_event(now_iso(), ev.RESULT_DECLARED, agent.task.id, agent.instance, payload, agent.instance)
+
+
+def _reporting(what: str) -> AgentDir:
+    agent = caller_or_refuse(what).agent
+    check_own(agent.task)
+    return agent
 
 
 def _artifact(path: Path) -> dict[str, Any]:
@@ -82,11 +124,15 @@ def _refuse_if_ended(agent: AgentDir) -> None:
         raise Refused(f"{agent.instance} has ended; what it reports now is not kept")
 
 
+def note(agent: AgentDir, kind: RowType, text: str | None, **more: Any) -> None:
+    """Add a row to what a worker says of itself."""
+    _append(agent, {**_row(kind, text), **more})
+
+
 def _row(kind: RowType, text: str | None) -> dict[str, Any]:
     """Return a row of the activity; its id is told from those of a driver, whose rows can be made again."""
     return Row(kind, f"{REPORTED}{os.urandom(6).hex()}", text=text).to_json(now_iso())
 
 
-def _note(agent: AgentDir, row: dict[str, Any]) -> None:
-    """Append a row to the worker's activity."""
+def _append(agent: AgentDir, row: dict[str, Any]) -> None:
     ActivityWriter(agent.activity).write(to_json(row))

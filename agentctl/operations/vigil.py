@@ -25,6 +25,8 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import heal, tickets_for
+from agentctl.operations.ownership import check_own
+from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.dispatch import Lender, dispatch
 from agentctl.supervision.judging import Condition, judge_surely, queued_instances, settle
 
@@ -36,6 +38,7 @@ class Vigil:
     """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
 
     def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
+        check_own(task)
         self.task = task
         self.root = root_of_tree(task)
         self.watch = watch or Watch()
@@ -102,9 +105,9 @@ class Vigil:
 
     def _set_sentinel(self, instance: str) -> None:
         agent = self.task.agent(instance)
-        for path in (agent.shim, agent.worker):
-            identity = processes.identity_from(read_quietly(path))
-            if path == agent.worker and identity:
+        for is_shim in (True, False):
+            identity = processes.identity_from(read_quietly(agent.shim)) if is_shim else claim_of(agent).leader
+            if identity is not None and not is_shim:
                 self._unguarded[instance] = identity
             # No descriptor left, but for what reading and starting need: the safety look serves this one.
             with contextlib.suppress(OSError):

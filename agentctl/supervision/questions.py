@@ -31,6 +31,12 @@ def abandoned(agent: AgentDir, asked: Collection[str], waiting: Collection[str])
     }
 
 
+def askers_of(agent: AgentDir, asked: Collection[str]) -> list[Identity]:
+    """Return who waits for the answers to these questions, as they tell it."""
+    told = (processes.identity_from(read_quietly(agent.question(question)).get("asker")) for question in asked)
+    return [asker for asker in told if asker is not None]
+
+
 def watch_asker(agent: AgentDir, question: str) -> int | None:
     """Return a descriptor that is readable once the asker of a question has ended; None where it cannot be had."""
     value = read_quietly(agent.question(question))

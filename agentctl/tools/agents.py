@@ -9,6 +9,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import NotFound
 from agentctl.operations.agents import find_agent_spec
+from agentctl.operations.answering import who_answers
 from agentctl.operations.cancelling import cancel_workers
 from agentctl.operations.gathering import Key
 from agentctl.operations.interacting import respond
@@ -65,8 +66,9 @@ def _send(place: Place, given: Arguments, _call: Call) -> Any:
     question = given.get("question_id") or next(iter(waiting_askers(agent)), None)
     if question is not None and not given.get("interrupt"):
         answered = respond(
-            place.task.root, task=agent.task, instance=agent.instance, question_id=question, answer=given["message"]
-        )
+            place.task.root, task=agent.task, instance=agent.instance, question_id=question, answer=given["message"],
+            answerer=who_answers(by_tool=True),
+        )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
     sent = send(agent.task, agent.instance, given["message"], interrupt=given.get("interrupt", False))
     return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
@@ -176,7 +178,8 @@ SEND_INPUT = Tool(
     name="send_input",
     describe=lambda _situation: (
         "Answer the question that an agent waits with (an option's id, yes or no, or free text), or else send it a"
-        " message: it comes with the agent's next turn, or at once with `interrupt`."
+        " message: it comes with the agent's next turn, or at once with `interrupt`. A request for permission (it names"
+        " a tool) you can deny; to allow it is for the user, unless your own rules allow that very call."
     ),
     properties={
         "id": _ID,

@@ -15,7 +15,7 @@ from agentctl.tools.words import short
 
 #: All results of one answer together hold at most so many bytes, and none is cut below the least.
 _TOGETHER, _LEAST = 40_000, 500
-_ASKED = ("kind", "question", "options", "tool", "arguments", "askedByType")
+_ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType")
 
 
 def share_of(count: int) -> int:

@@ -6,9 +6,11 @@ killed and continues, gets the same.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.agents.conversation import Request
@@ -220,6 +222,36 @@ def _pausing(seconds: float) -> str:
     return f"timeout {seconds} tail -f /dev/null; echo paused"
 
 
+def _calls(request: Request, file: str) -> tuple[Call, ...]:
+    """The calls that a file in the working folder of the test lists: [[tool, arguments], ...]."""
+    return tuple(Call(*call) for call in json.loads(Path(file or "calls.json").read_text(encoding="utf-8")))
+
+
+def _steps(request: Request, file: str) -> Reply:
+    """One reply after the other, as a file lists them: [[[tool, arguments], ...], ...].
+
+    `ours:NAME` is a tool of our server, `agent` a sub-agent of the program's own in the background, `shell` and `out`
+    a command, out of the program's sandbox.
+    """
+    replies = json.loads(Path(file or "steps.json").read_text(encoding="utf-8"))
+    given = len(request.results)
+    for calls in replies:
+        if given <= 0:
+            return Reply(text="I call a tool.", calls=tuple(_step(request, *call) for call in calls))
+        given -= len(calls)
+    return Reply(text=done("steps", len(request.results)))
+
+
+def _step(request: Request, tool: str, arguments: Any) -> Call:
+    match tool.partition(":"):
+        case ["ours", ":", name]:
+            return Call(_ours(request, name), arguments)
+        case ["agent", _, _]:
+            return _agent(request, arguments, background=True)
+        case _:
+            return _shell(request, arguments, ask=tool == "out")
+
+
 _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "text": _text,
     "recall": _recall,
@@ -227,6 +259,8 @@ _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "ask": _tools_once("ask", lambda request, name: (_shell(request, f"touch {name or 'asked.txt'}", ask=True),)),
     "pause": _tools_once("pause", lambda request, seconds: (_shell(request, _pausing(float(seconds))),)),
     "slowtool": _tools_once("slowtool", lambda request, _: (_shell(request, _pausing(FOR_EVER_S)),)),
+    "steps": _steps,
+    "calls": _tools_once("calls", _calls),
     "write": _tools_once("write", lambda request, _: _writes(request)),
     "question": _answered(_question),
     "askus": _answered(_question_by_us),

@@ -1,0 +1,125 @@
+"""At stake: a rule that allows a folder allows nothing that a link in it leads to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.adapters.realpath import resolver
+from agentctl.domain.permissions import Rules, decide
+from tests.agent_steps import agent, agent_world, blocked, ends, plays
+from tests.support import run
+
+
+def rules(pattern: str, answer: str = "allow") -> Rules:
+    return [{"tool": "Read", "pattern": pattern, "answer": answer}]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """Make a folder with files, and links of every kind."""
+    folder = tmp_path / "work"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "a.py").touch()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").touch()
+    for name, target in {
+        "src/link": "../../secret/key", "src/folder": "../../secret", "src/dangling": "../../secret/new",
+        "src/loop": "loop", "src/own": "a.py", "src/high": "/", "alias": "src",
+    }.items():  # fmt: skip
+        (folder / name).symlink_to(target)
+    (tmp_path / "also").symlink_to("work")
+    return folder
+
+
+ALLOWED = {
+    "src/a.py": "allow", "src/new.py": "allow", "src/own": "allow", "src/link": "ask", "src/folder/key": "ask",
+    "src/dangling": "ask", "src/loop": "ask", "src/loop/x": "ask", "src/a.py/x": "ask", "src/high/etc/passwd": "ask",
+    "src/no\0text": "ask",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ALLOWED)
+@pytest.mark.parametrize("base", ["", "{work}/", "{also}/"])
+def test_a_folder_is_allowed_and_not_what_links_in_it_lead_to(work: Path, base: str, path: str) -> None:
+    place = base.format(work=work, also=work.parent / "also")
+    assert decide(rules(f"{place}src/*"), "Read", {"path": place + path}, resolver(str(work))) == ALLOWED[path]
+
+
+def test_the_rules_own_folder_may_be_a_link(work: Path) -> None:
+    real = resolver(str(work))
+    assert decide(rules("alias/*"), "Read", {"path": "alias/a.py"}, real) == "allow"
+    assert decide(rules("alias/*"), "Read", {"path": "alias/link"}, real) == "ask"
+    assert decide(rules("*.py"), "Read", {"path": "alias/a.py"}, real) == "allow"
+    assert decide(rules("[a-z]*.py"), "Read", {"path": "src/a.py"}, real) == "allow"
+    assert decide(rules("src/a.py"), "Read", {"path": "src/a.py"}, real) == "allow"
+    assert decide(rules("src/link"), "Read", {"path": "src/link"}, real) == "ask"
+    assert decide(rules("~/*"), "Read", {"path": "~/x"}, real) == "ask"
+    assert decide(rules("*"), "Read", {"path": "src/link"}, real) == "allow", "everything is everything"
+
+
+def test_a_rule_on_the_whole_call_allows_no_link(work: Path) -> None:
+    real = resolver(str(work))
+    for path, answer in (("src/a.py", "allow"), ("src/link", "ask"), (str(work / "src/a.py"), "allow")):
+        assert decide(rules('{"path":"*"}'), "Read", {"path": path}, real) == answer
+
+
+@pytest.mark.parametrize("path", ["src/link", "src/folder/key", "{secret}/key", "src/../../secret/key", "src/dangling"])
+def test_what_a_link_leads_to_is_denied_where_it_is(work: Path, path: str) -> None:
+    secret = work.parent / "secret"
+    told = path.format(secret=secret)
+    both = rules(f"{secret}/*", "deny") + rules("*")
+    assert decide(both, "Read", {"path": told}, resolver(str(work))) == "deny"
+    (work.parent / "other").symlink_to("secret")
+    both = rules(f"{work.parent}/other/*", "deny") + rules("*")
+    assert decide(both, "Read", {"path": told}, resolver(str(work))) == "deny"
+
+
+def test_a_folder_whose_name_is_a_pattern_means_itself_alone(tmp_path: Path) -> None:
+    (tmp_path / "[ab]*").mkdir()
+    (tmp_path / "link").symlink_to("[ab]*")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "[ab]*" / "x").symlink_to("../a/x")
+    real = resolver(str(tmp_path))
+    assert decide(rules("link/*"), "Read", {"path": "link/y"}, real) == "allow"
+    assert decide(rules("link/*"), "Read", {"path": "link/x"}, real) == "ask"
+
+
+NAMES = st.sampled_from(["a", "b", "c", "..", ".", "l", "m"])
+PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)
+
+
+@given(links=st.dictionaries(st.sampled_from(["l", "m", "a/l", "b/m"]), PATHS, max_size=4), path=PATHS)
+def test_whatever_links_there_are_what_is_allowed_lies_in_the_folder(
+    tmp_path_factory: pytest.TempPathFactory, links: dict[str, str], path: str
+) -> None:
+    folder = tmp_path_factory.mktemp("world")
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+    for name, target in links.items():
+        (folder / name).symlink_to(target)
+    real = resolver(str(folder))
+    if decide(rules("a/*"), "Read", {"path": path}, real) == "allow":
+        assert os.path.realpath(folder / path).startswith(f"{folder}/a/")
+    either = rules("a/*", "deny") + rules("*")
+    if real(path) is not None and os.path.realpath(folder / path).startswith(f"{folder}/a/"):
+        assert decide(either, "Read", {"path": path}, real) == "deny"
+
+
+@pytest.mark.slow
+def test_an_agent_is_asked_about_a_link(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Path
+) -> None:
+    agent_world(tmp_path, monkeypatch)
+    allowed = '[{"tool": "Read", "pattern": "src/*", "answer": "allow"}]'
+    ask = "me.ask('Read', {{'path': '{}'}}, 'permission')"
+    agent(plays(tmp_path, ask.format("src/a.py")), "--permissions", allowed, "--cwd", work)
+    assert ends()["result"]["finalMessage"] == "allowed"
+    agent(plays(tmp_path, ask.format("src/link")), "--permissions", allowed, "--cwd", work, name="b")
+    assert blocked("b")["arguments"] == {"path": "src/link"}
+    run("interact", "respond", "b", "deny")
+    ends("b")
