@@ -48,6 +48,8 @@ class Ask(NamedTuple):
     #: The ids of `options` that say yes and no to a permission.
     allow: str = "allow"
     deny: str = "deny"
+    #: What each of `options` does to a permission: ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
+    means: Mapping[str, str] | None = None
     #: The sub-agent that asks; None is the agent itself.
     asked_by: str | None = None
     asked_by_type: str | None = None

@@ -56,6 +56,10 @@ class Order(NamedTuple):
     earlier_attempts: int = 0
     #: Whose rate limits it has: a name for the program with the login that the environment gives it.
     account: str = ""
+    #: What is kept from it, as `operations/walling.py` has it; empty in the orders of versions that knew no walls.
+    walls: Mapping[str, Any] = {}
+    #: Where it is noted that an answer to one of its requests came through agentctl (`adapters/origin.py`).
+    marks: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file, without what has its default."""

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from importlib import import_module
 
+from agentctl.adapters.searchpath import absolute_entries
 from agentctl.drivers.dialogue import Driver
 from agentctl.errors import NotFound, Refused
 
@@ -32,7 +33,8 @@ def load(name: str) -> Driver:
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None where it is not installed."""
-    return shutil.which(driver.program, path=path) if driver.program else None
+    looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
+    return shutil.which(driver.program, path=looked_in) if driver.program else None
 
 
 def choose(wanted: str | None, order: Sequence[str], path: str | None = None) -> Driver:

@@ -9,24 +9,29 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Refused
 from agentctl.operations.locating import Caller
 from agentctl.supervision.slots import held_places
-
-#: Programs that are process 1 of a sandbox and of nothing else.
-_SANDBOX_INITS = frozenset({"bwrap", "codex-linux-san", "codex-linux-sandbox"})
 
 
 def refuse_in_sandbox(root: TaskDir, parent: Caller | None) -> None:
     """Raise `Refused` where the calling worker, or a live shim of this tree of tasks, is in another pid namespace."""
     here = processes.pid_namespace()
     worker = processes.identity_from(read_quietly(parent.agent.worker)) if parent is not None else None
-    if _is_other(worker, here) or _is_sandbox() or any(_is_other(shim, here) for shim in _live_shims(root)):
+    if _is_other(worker, here) or processes.is_in_sandbox() or any(_is_other(shim, here) for shim in _live_shims(root)):
         raise Refused(
             "this process runs in a pid namespace of its own (a sandbox?): workers started here would die with it",
             hint="spawn from outside of the sandbox, or keep the tasks of this one apart: --root FOLDER",
         )
+
+
+def is_in_sandbox_of(agent: AgentDir) -> bool:
+    """Tell whether this process may be in a sandbox of a worker: in a pid namespace that is neither the worker's own
+    nor that of the whole machine.
+    """
+    worker, here = processes.identity_from(read_quietly(agent.worker)), processes.pid_namespace()
+    return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 
 
 def _is_other(identity: Identity | None, here: str) -> bool:
@@ -34,14 +39,6 @@ def _is_other(identity: Identity | None, here: str) -> bool:
     if identity is None or identity.machine != processes.machine_id() or identity.boot != processes.boot_id():
         return False
     return identity.pid_namespace != here
-
-
-def _is_sandbox() -> bool:
-    try:
-        with open("/proc/1/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip() in _SANDBOX_INITS
-    except OSError:
-        return False
 
 
 def _live_shims(root: TaskDir) -> list[Identity]:

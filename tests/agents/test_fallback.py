@@ -10,6 +10,7 @@ import pytest
 from tests.agents.lab import KEY, MODELS, Lab
 from tests.agents.scenarios import done, recalled
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
+from tests.agents.within import USUAL, said, script, tries
 from tests.support import wait_until
 
 OLD = """#!/bin/sh
@@ -79,6 +80,15 @@ def test_nothing_is_written(old: Lab, agent: str, policy: str, monkeypatch: pyte
     assert announced(old, instance)
     assert list(old.work.iterdir()) == []
     assert not mark.exists()
+
+
+def test_walls(old: Lab) -> None:
+    """Without its app-server: the same walls."""
+    script(old, tries(old) + USUAL)
+    agent = old.spawn("calls", "--permissions", "allow")
+    assert old.completed(agent) == done("calls", 1)
+    assert announced(old, agent)
+    assert said(old.work) == ["all tried", "made", "temporary", "no way into git"]
 
 
 def test_cancel_in_mid_tool(old: Lab) -> None:

@@ -96,6 +96,14 @@ def test_one_that_may_only_read_is_asked_nothing_anyway(task: Task) -> None:
     assert {"--ignore-rules", "mcp_servers.persons.enabled=false"} <= {*argv}
 
 
+def test_one_that_knows_no_walls_is_not_let_in(task: Task) -> None:
+    codex("say hello", "--permissions", "allow", app_server="loose")
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "not_started")
+    assert "permissions" in end["message"]
+    assert not Path("was-executed").exists()
+
+
 def test_a_turn_that_may_have_begun_is_not_begun_once_more(task: Task) -> None:
     codex("say hello", "--permissions", "allow", app_server="dies")
     end = ends()

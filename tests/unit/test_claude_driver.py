@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentctl.domain.activity import Phase, RowType
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, meaning
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.claude.values import Meter, Spent, Tokens
@@ -149,6 +150,7 @@ def test_an_allowed_permission_is_answered_as_the_recording_was() -> None:
     (ask,) = [action for action in actions if isinstance(action, Ask)]
     assert (ask.tool, ask.arguments) == ("Bash", {"command": "touch stub-ask.txt", "description": "stub command"})
     assert [key for key, _ in ask.options] == ["allow", "allow_always", "deny"]
+    assert [meaning(ask.means, key) for key, _ in ask.options] == [ALLOW, ALLOW_ALWAYS, DENY]
     assert said(dialogue.answered(ask.key, "allow")) == sent("duplex-ask-allow", "control_response")
     assert not dialogue.answered(ask.key, "allow")
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import decide
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
@@ -177,11 +178,26 @@ def test_an_approval_is_asked_with_all_that_a_person_needs() -> None:
     assert (ask.tool, ask.asked_by, ask.arguments["reason"]) == ("shell", None, "May I?")
     assert decide([{"tool": "shell", "pattern": "touch *", "answer": "allow"}], ask.tool, ask.arguments) == "allow"
     assert ask.question == "Run `touch stub-ask.txt`? Its reason: May I?"
-    assert [name for name, _ in ask.options][:3] == ["accept", "decline", "cancel"]
+    names = ["accept", "decline", "cancel"]
+    assert [name for name, _ in ask.options][:3] == names
+    assert [ask.means[name] for name in names] == [ALLOW, DENY, DENY]
     assert {"id": 0, "result": {"decision": "accept"}} in talk.said
     assert talk.outcome.usage == {"input": 22228 - 5601, "output": 40, "cached": 5601}
     tools = [(row.phase, row.status, row.name) for row in talk.rows if row.type is RowType.TOOL]
     assert tools == [(Phase.START, "running", "shell"), (Phase.END, "completed", "shell")]
+
+
+def test_what_is_offered_beyond_the_usual_answers_counts_as_allowed_for_good() -> None:
+    amendment = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm"]}}
+    offered = ["accept", "acceptForSession", amendment, "somethingNew", "decline"]
+    talk = Conversation(order()).begun()
+    params = {"threadId": ROOT, "itemId": "i", "command": "rm x", "availableDecisions": offered}
+    talk.hear({"id": 7, "method": "item/commandExecution/requestApproval", "params": params})
+    (ask,) = talk.of(Ask)
+    assert ask.means == {
+        "accept": ALLOW, "acceptForSession": ALLOW_ALWAYS, "acceptWithExecpolicyAmendment": ALLOW_ALWAYS,
+        "somethingNew": ALLOW_ALWAYS, "decline": DENY, "cancel": DENY,
+    }  # fmt: skip
 
 
 def test_a_question_is_answered_in_codex_words() -> None:

@@ -5,6 +5,7 @@ APP_SERVER:
 waits FILE          ends like this when there is such a file
 older               does not know how to open a thread
 dies                opens a thread, and ends when it is told to begin a turn
+loose               opens a thread, and knows of no permission profiles, nor does its `sandbox`
 
 exec:
 say TEXT            answers TEXT
@@ -32,8 +33,8 @@ THREAD = "thread-1"
 def app_server() -> int:
     """Do not serve."""
     verb, _, file = os.environ.get("APP_SERVER", "").partition(" ")
-    if verb in {"older", "dies"}:
-        return serve(knows_threads=verb == "dies")
+    if verb in {"older", "dies", "loose"}:
+        return serve(knows_threads=verb != "older", knows_profiles=verb != "loose")
     while verb == "waits" and not Path(file).exists():
         time.sleep(0.01)
     sys.stdout.write('{"method": "warning", "params": {"message": "last words"}}')
@@ -41,7 +42,7 @@ def app_server() -> int:
     return 2
 
 
-def serve(*, knows_threads: bool) -> int:
+def serve(*, knows_threads: bool, knows_profiles: bool) -> int:
     """Open a thread where it is known how, and end when a turn is to begin."""
     for line in sys.stdin:
         message = json.loads(line)
@@ -51,8 +52,11 @@ def serve(*, knows_threads: bool) -> int:
             case "thread/start" if not knows_threads:
                 error = {"code": -32600, "message": "Invalid request: unknown variant `thread/start`"}
                 say(id=message["id"], error=error)
+            case "config/read":
+                say(id=message["id"], result={"config": {}})
             case "thread/start":
-                say(id=message["id"], result={"thread": {"id": THREAD}})
+                active = {"activePermissionProfile": {"id": message["params"]["permissions"]}} if knows_profiles else {}
+                say(id=message["id"], result={"thread": {"id": THREAD}, **active})
             case "turn/start":
                 return 2
     return 0
@@ -104,6 +108,8 @@ def main() -> int:
             print(json.dumps([{"name": "persons"}]))
         case "app-server":
             return app_server()
+        case "sandbox":
+            return 2 if "-P" in sys.argv and os.environ.get("APP_SERVER") == "loose" else 0
         case "exec":
             return execute()
     return 0

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.domain.activity import Row, RowType
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.claude.rows import Transcript
 from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 
 QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
+_MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
 _DENIED = "The user denied this."
 
 
@@ -77,6 +79,7 @@ class Asks:
             options,
             tool=tool,
             arguments=arguments,
+            means=_MEANS,
             asked_by=agent,
             asked_by_type=agent_type,
         )

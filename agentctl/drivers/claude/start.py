@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 
 from agentctl.drivers.order import Order
@@ -14,6 +15,7 @@ HONOURS = frozenset(
 #: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
 #: skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
+_SPECIAL = re.compile(r"[\\*?\[\]{}()!# ]")
 _SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout"})
 #: A Claude Code that was started from another one must not take itself for a part of it.
 _INHERITED = frozenset(
@@ -56,7 +58,7 @@ def argv_of(order: Order) -> list[str]:
         "max-budget-usd": order.max_budget_usd,
     }
     argv += [f"--{name}={value}" for name, value in named.items() if value is not None]
-    return argv + _tools(order) + _servers(order)
+    return argv + _tools(order) + _servers(order) + _walls(order)
 
 
 def _tools(order: Order) -> list[str]:
@@ -84,6 +86,40 @@ def _servers(order: Order) -> list[str]:
         return strict
     servers = {name: _server(value) for name, value in order.mcp_servers.items()}
     return [*strict, f"--mcp-config={json.dumps({'mcpServers': servers})}"]
+
+
+def _walls(order: Order) -> list[str]:
+    """Return the settings that deny what decides over other workers: in every mode, and whatever the rules allow.
+
+    Nobody is asked about it then. A denied path counts for what a shell command plainly names, and for the program's
+    own sandbox. No rule can say "but not": in a worktree the parts of the root are named one by one.
+    """
+    if not order.walls:
+        return []
+    workspace, inner = str(order.walls.get("workspace")), order.walls.get("inRoot") or []
+    closed = [path for path in order.walls.get("closed") or [] if not (inner and _lies_in(workspace, path))]
+    denied = [f"Edit({rule})" for path in [*closed, *inner] for rule in _rules(path)]
+    denied += [f"Edit({_pattern(workspace)}/**/.agentctl/**)"]
+    denied += [f"Read({rule})" for path in order.walls.get("hidden") or [] for rule in _rules(path)]
+    return [f"--settings={json.dumps({'permissions': {'deny': denied}})}"]
+
+
+def _rules(path: str) -> tuple[str, str]:
+    """Return the patterns of a file, or of a folder with all that is in it."""
+    return _pattern(path), f"{_pattern(path)}/**"
+
+
+def _pattern(path: str) -> str:
+    """Return the pattern that means one path: two slashes begin an absolute one, the rest is as in a .gitignore.
+
+    >>> print(_pattern("/home/me/a [1]"))
+    //home/me/a\\ \\[1\\]
+    """
+    return "/" + _SPECIAL.sub(r"\\\g<0>", path)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _server(value: Mapping[str, object]) -> dict[str, object]:

@@ -5,7 +5,8 @@ Facts that the code rests on, seen with the version in `DRIVER`:
 - `codex exec` never asks. What its sandbox does not let through fails; a tool of an MCP server that the config approves
   runs, outside the sandbox.
 - `--sandbox` counts more than whatever the config says, also before `resume`; a version that does not know
-  `--ignore-rules` ends at once.
+  `--ignore-rules` ends at once. `default_permissions` on the command line counts more than a `sandbox_mode` of the
+  config, but not for a version that knows no profiles: `sandbox -P` ends unhappily there.
 - An MCP server is switched off by its name alone; `mcp list` names those of the project too.
 - The prompt is read from stdin to its end. The folder is that in which it is started, also of a resumed thread.
 """
@@ -20,6 +21,7 @@ from typing import Any
 from agentctl.drivers.codex.execdialogue import ExecDialogue
 from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.codex.opening import server
+from agentctl.drivers.codex.walls import PROFILE, link_in, profile
 from agentctl.drivers.dialogue import Driver, Fallback
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
@@ -30,6 +32,8 @@ _NEWER = "a Codex whose app-server begins can"
 #: What acts outside the sandbox and is configured for the person, not for this agent.
 CONFINED = ("features.apps=false", "features.plugins=false")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
+#: Names what the person has excluded of `workspace-write`, by Codex's own keys.
+_CLOSED = 'test -w /tmp || echo exclude_slash_tmp; test -w "${TMPDIR:-/tmp}" || echo exclude_tmpdir_env_var'
 _SWITCHED_OFF: dict[str, Any] = {"enabled": False}
 
 
@@ -60,7 +64,7 @@ def ready(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
             hint=f"--permissions allow or deny; {_NEWER} ask",
         )
     if not _is_confined(order):
-        return order
+        return _walled(order, ask) if order.walls else order
     given = order.mcp_servers if order.read_only else {}
     configured = _configured_servers(ask([order.program, "mcp", "list", "--json"]))
     return order._replace(mcp_servers={**dict.fromkeys(configured, _SWITCHED_OFF), **given})
@@ -69,16 +73,38 @@ def ready(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
 def argv(order: Order) -> list[str]:
     """Return the command line; the prompt comes on stdin."""
     confined = _is_confined(order)
-    flags = [*_settings(order), *(CONFINED if confined else ())]
+    flags = [*_settings(order), *(CONFINED if confined else _profile(order))]
+    sandbox = [] if order.walls and not confined else ["--sandbox", "read-only" if confined else "workspace-write"]
     return [
         *(order.program, "exec", "--json", "--skip-git-repo-check"),
-        *("--sandbox", "read-only" if confined else "workspace-write"),
+        *sandbox,
         # What a person's rules allow runs outside the sandbox.
         *(["--ignore-rules"] if confined else []),
         *(word for flag in flags for word in ("-c", flag)),
         *(["resume", order.resume] if order.resume else []),
         "-",
     ]
+
+
+def _walled(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
+    """Return an order with what of the temporary folders the person has closed, once its walls have proved to stand.
+
+    What else they have configured for the sandbox is not known here, and opens nothing.
+    """
+    if (problem := link_in(order)) is not None:
+        raise Refused(problem, hint="make it a folder, or give the agent a --worktree")
+    closed = ask([order.program, "sandbox", "-c", 'sandbox_mode="workspace-write"', "--", "sh", "-c", _CLOSED])
+    order = order._replace(walls={**order.walls, "settings": dict.fromkeys(closed.decode(errors="replace").split(), 1)})
+    flags = [word for flag in _profile(order) for word in ("-c", flag)]
+    ask([order.program, "sandbox", *flags, "-P", PROFILE, "--", "true"])
+    return order
+
+
+def _profile(order: Order) -> list[str]:
+    if not order.walls:
+        return []
+    value = toml(profile(order, as_dict(order.walls.get("settings"))))
+    return [f"permissions.{PROFILE}={value}", f"default_permissions={toml(PROFILE)}"]
 
 
 def _answers(rules: Sequence[Mapping[str, str]]) -> set[str]:

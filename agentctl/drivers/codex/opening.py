@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.drivers.codex.items import as_dict, as_list, as_text
+from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.order import Order
 
-#: The profile of agents that may only read. The denied path is nobody's: with a read denied, Codex keeps every
+#: The profile of agents that may only read. The first denied path is nobody's: with a read denied, Codex keeps every
 #: command inside the sandbox, those too that the person's rules let out of it.
-_PROFILE = "agentctl-read-only"
+_READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 _SERVER_KEYS = frozenset(
     {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
@@ -19,13 +21,18 @@ _SERVER_KEYS = frozenset(
 
 def greeting(order: Order) -> dict[str, Any]:
     """Return the parameters of `initialize`; permission profiles are the one thing that is experimental."""
-    capabilities = {"experimentalApi": True} if order.read_only else {}
+    capabilities = {"experimentalApi": True} if profile_of(order) else {}
     client = {"name": "agentctl", "title": "agentctl", "version": "1"}
     return {"clientInfo": client, "capabilities": capabilities}
 
 
-def thread_params(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
-    """Return what `thread/start` and `thread/resume` have in common.
+def profile_of(order: Order) -> str | None:
+    """Return the name of the permission profile that its thread gets; None leaves it to Codex's `workspace-write`."""
+    return _READING if order.read_only else PROFILE if order.walls else None
+
+
+def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `thread/start` and `thread/resume` have in common; `configured` is the person's config.
 
     A resumed thread gets its folder too: it would go on in that of its first run.
     """
@@ -35,9 +42,9 @@ def thread_params(order: Order, configured_servers: Iterable[str]) -> dict[str, 
         "approvalPolicy": _approval_policy(order),
         # Whatever the person has configured: what Codex wants to know comes here.
         "approvalsReviewer": "user",
-        "config": _config(order, configured_servers),
+        "config": _config(order, configured),
     }
-    params |= {"permissions": _PROFILE} if order.read_only else {"sandbox": "workspace-write"}
+    params |= {"permissions": profile_of(order)} if profile_of(order) else {"sandbox": "workspace-write"}
     if order.resume:
         params |= {"threadId": order.resume, "cwd": order.cwd or None, "excludeTurns": True}
     return {key: value for key, value in params.items() if value not in (None, {})}
@@ -67,15 +74,18 @@ def _approval_policy(order: Order) -> str:
     return "untrusted" if answers - {"allow"} else "on-request"
 
 
-def _config(order: Order, configured_servers: Iterable[str]) -> dict[str, Any]:
+def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     # Whoever may only read is asked nothing, and uses what the definition gives.
     servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
     config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
     if order.read_only:
-        config[f"permissions.{_PROFILE}"] = {"filesystem": _FILESYSTEM}
+        hidden = dict.fromkeys(map(as_text, as_list(order.walls.get("hidden"))), "deny")
+        config[f"permissions.{_READING}"] = {"filesystem": _FILESYSTEM | hidden}
         # They run outside the sandbox; which of their tools write, nobody knows.
-        others = set(configured_servers) - set(order.mcp_servers)
+        others = set(as_dict(configured.get("mcp_servers"))) - set(order.mcp_servers)
         config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
+    elif order.walls:
+        config[f"permissions.{PROFILE}"] = profile(order, as_dict(configured.get("sandbox_workspace_write")))
     return config
 
 

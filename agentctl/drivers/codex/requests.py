@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, as_dict, as_list, as_text, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
 
@@ -17,6 +18,8 @@ _LABELS = {
     DECLINE: "no; the agent goes on without it",
     CANCEL: "no, and stop the agent",
 }
+#: Whatever else is offered changes Codex's own rules, or this program does not know it.
+_MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 _Answers = Mapping[str, str]
 
 
@@ -61,7 +64,8 @@ def _permission(
     """Return a request for permission; `decisions` is id -> (label, response), with a yes and a no among them."""
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
-    ask = Ask(key, question, options=options, tool=tool, arguments=arguments, allow=ACCEPT, deny=DECLINE)
+    means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
+    ask = Ask(key, question, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means)
 
     def reply(answers: _Answers) -> Any:
         return decisions.get(answers[key], decisions[DECLINE])[1]

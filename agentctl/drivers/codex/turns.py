@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
@@ -11,6 +11,7 @@ from agentctl.drivers.codex import opening
 from agentctl.drivers.codex.errors import INTERRUPTED, Ending, reason_in
 from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.codex.threads import Threads
+from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.codex.wire import Calls, tell
 from agentctl.drivers.dialogue import Action, HangUp, Outcome, SessionIs, Stop
 from agentctl.drivers.order import Order
@@ -50,29 +51,35 @@ class Turns:
     # -- opening ---------------------------------------------------------------------------------------------------
 
     def open(self) -> _Actions:
-        """Greet and open the thread; for one that may only read, first ask which MCP servers are configured."""
+        """Greet and open the thread; first ask what the person has configured, of which its profile is made."""
+        if (problem := link_in(self.order)) is not None:
+            self.ending = (Reason.NOT_STARTED, problem)
+            return [Stop(self._outcome(*self.ending))]
         call = self.calls.call
         actions: _Actions = [
             call("initialize", opening.greeting(self.order), _nothing, self._not_understood),
             tell("initialized"),
         ]
-        if not self.order.read_only:
-            return [*actions, *self._open_thread(())]
+        if opening.profile_of(self.order) is None:
+            return [*actions, *self._open_thread({})]
         where = {"cwd": self.order.cwd or None}
         return [*actions, call("config/read", where, self._configured, self._could_not_begin)]
 
     def _configured(self, result: Mapping[str, Any]) -> _Actions:
-        return self._open_thread(as_dict(as_dict(result.get("config")).get("mcp_servers")))
+        return self._open_thread(as_dict(result.get("config")))
 
-    def _open_thread(self, configured_servers: Iterable[str]) -> _Actions:
+    def _open_thread(self, configured: Mapping[str, Any]) -> _Actions:
         method = "thread/resume" if self.order.resume else "thread/start"
-        params = opening.thread_params(self.order, configured_servers)
+        params = opening.thread_params(self.order, configured)
         return [self.calls.call(method, params, self._opened, self._could_not_begin)]
 
     def _opened(self, result: Mapping[str, Any]) -> _Actions:
         thread = as_text(as_dict(result.get("thread")).get("id"))
         if not thread:
             return self._could_not_begin("it opened a thread without an id")
+        told = as_text(as_dict(result.get("activePermissionProfile")).get("id"))
+        if self.order.walls and told != opening.profile_of(self.order):
+            return self._not_understood(f"its thread has the permissions {told or 'of an older version'}, not ours")
         self.threads.root = thread
         self.model = as_text(result.get("model")) or self.model
         return [SessionIs(thread, self.model), *([] if self.is_interrupted else self._begin())]

@@ -1,0 +1,90 @@
+"""The permission profile of an agent that may write: Codex's own `workspace-write`, with walls around what is ours.
+
+Facts that the code rests on, seen with the version in `DRIVER`:
+
+- `:workspace` is `workspace-write` without what the person has configured for that; `.git`, `.codex` and `.agents` are
+  read-only in it, and in each further folder that may be written.
+- Of two entries the deeper one counts, whatever the modes: `read` below `write` below `read`.
+- An entry is a mount. Its own name cannot be changed then, but that of a folder above it can: whoever renames that and
+  makes another in its place has got around the wall. So each folder between is an entry too.
+- An entry with a character of patterns (`*?[]`) is refused, but below `:workspace_roots` it is a plain path.
+- A denied read takes the effect from every permission to leave the sandbox: the command stays in it, without network.
+  So nothing is denied here.
+- A link in a folder that may be written cannot be an entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentctl.drivers.codex.items import as_dict, as_list, as_text
+from agentctl.drivers.order import Order
+
+PROFILE = "agentctl"
+READ, WRITE = "read", "write"
+_PATTERN = re.compile(r"[*?\[\]]")
+_WORKSPACE = ":workspace_roots"
+#: What the person may have closed: the key of the config -> Codex's entry, and the name in the walls.
+_TEMPORARY = {"exclude_slash_tmp": (":slash_tmp", "/tmp"), "exclude_tmpdir_env_var": (":tmpdir", "TMPDIR")}
+
+
+def profile(order: Order, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the profile; `settings` is `sandbox_workspace_write` of the person's config."""
+    workspace, closed = as_text(order.walls.get("workspace")), list(map(as_text, as_list(order.walls.get("closed"))))
+    roots = [path for path in map(as_text, as_list(settings.get("writable_roots"))) if path]
+    excluded = {key for key in _TEMPORARY if settings.get(key)}
+    folders = as_dict(order.walls.get("temporary"))
+    temporary = [as_text(folders.get(name)) for key, (_, name) in _TEMPORARY.items() if key not in excluded]
+    modes = dict.fromkeys(roots, WRITE)
+    for path in closed:
+        modes |= dict.fromkeys(_between(path, [workspace, *roots, *filter(None, temporary)], closed), WRITE)
+    modes |= dict.fromkeys(closed, READ)
+    modes |= dict.fromkeys(filter(None, [as_text(order.walls.get("outbox"))]), WRITE)
+    files = {_TEMPORARY[key][0]: READ for key in sorted(excluded)} | _entries(modes, workspace, [*roots, *temporary])
+    network = {"network": {"enabled": True}} if settings.get("network_access") else {}
+    return {"extends": ":workspace", "filesystem": files, **network}
+
+
+def link_in(order: Order) -> str | None:
+    """Return what is wrong with a workspace that is to be written and cannot be walled; None where it can."""
+    links = [] if order.read_only else as_list(order.walls.get("links"))
+    return f"{links[0]} is a link, and Codex's sandbox cannot protect one that it may replace" if links else None
+
+
+def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[str]:
+    """Return the folders between a closed path and the innermost place around it that may be written.
+
+    >>> _between("/home/me/.config/agentctl", ["/home/me", "/tmp"], [])
+    ['/home/me/.config']
+    """
+    around = max((place for place in places if _lies_in(path, place)), key=len, default=None)
+    steps: list[str] = []
+    above = path.rpartition("/")[0]
+    while around is not None and _lies_in(above, around):
+        steps.append(above)
+        above = above.rpartition("/")[0]
+    return [step for step in steps if not any(step == one or _lies_in(step, one) for one in closed if one != path)]
+
+
+def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of a profile; one that Codex would refuse for a character is left out where it can be."""
+    inside = {path: mode for path, mode in modes.items() if _lies_in(path, workspace)}
+    files: dict[str, Any] = {
+        path: mode
+        for path, mode in modes.items()
+        if path not in inside and (not _PATTERN.search(path) or _is_needed(path, mode, places))
+    }
+    if inside:
+        files[_WORKSPACE] = {path[len(workspace.rstrip("/")) + 1 :]: mode for path, mode in inside.items()}
+    return files
+
+
+def _is_needed(path: str, mode: str, places: Sequence[str]) -> bool:
+    """Tell whether a path could be written if it were no entry."""
+    return mode == READ and any(_lies_in(path, place) for place in places)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return bool(folder) and path.startswith(f"{folder.rstrip('/')}/")

@@ -1,0 +1,210 @@
+"""What a worker says from within its sandbox: taken up here, outside, in that worker's name and for nothing else.
+
+Whoever writes there is not trusted: files are opened without following or waiting, read up to a bound, checked key by
+key, and removed; what is no word is noted and removed unread. The folder is held open from the start, so that another
+one in its place is never looked into. How much is taken up, at once and in all, is bounded too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import make_folder
+from agentctl.adapters.locks import is_held_elsewhere
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.activity import RowType
+from agentctl.driving.room import when_there_is_room
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.asking import Asked, close_question, leave, put_question
+from agentctl.operations.outbox import LONGEST
+
+if TYPE_CHECKING:
+    from agentctl.driving.words import Word
+
+#: Files that one look takes up, the pause behind a look that took some, and the looks of the last one.
+_AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
+#: Names that one look goes through.
+_LOOKED_AT = 1000
+#: Bytes that one run takes up in all; each file counts as `_LEAST` more.
+_BUDGET, _LEAST = 16 << 20, 1 << 10
+_MOST_QUESTIONS = 20
+_MOST_NOTES = 10
+
+
+class Outbox:
+    """The outbox of one run."""
+
+    def __init__(self, agent: AgentDir) -> None:
+        self.agent = agent
+        make_folder(agent.outbox)
+        self._folder = os.open(agent.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._questions = _Questions(agent)
+        self._budget, self._notes, self._rests_until = _BUDGET, 0, 0.0
+        #: What could not be removed, and is not looked at again.
+        self._stuck: set[str] = set()
+
+    def look(self, again: Callable[[], None]) -> None:
+        """Take up what is there; `again` is called where more is left for a later look."""
+        self._questions.mind()
+        if monotonic() < self._rests_until:
+            again()
+        elif taken := self._take_up():
+            self._rests_until = monotonic() + _PAUSE_S
+            if taken == _AT_ONCE:
+                again()
+
+    def close(self) -> None:
+        """Take up the last words, and close what was asked."""
+        for _ in range(_LAST_LOOKS):
+            if self._take_up() < _AT_ONCE:
+                break
+        self._questions.close()
+        os.close(self._folder)
+
+    def _take_up(self) -> int:
+        """Take up some files; return how many."""
+        names = self._names() if self._budget > 0 else []
+        for name in names:
+            self._take(name)
+        if names and self._budget <= 0:
+            self._note("its outbox has taken up all that one run may say; the rest is not read")
+        return len(names)
+
+    def _names(self) -> list[str]:
+        """Return some names; those with a dot are drafts, or what a sandbox puts there to protect itself."""
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
+        try:
+            with os.scandir(fd) as entries:
+                some = islice(entries, _LOOKED_AT)
+                meant = (one.name for one in some if not one.name.startswith(".") and one.name not in self._stuck)
+                return list(islice(meant, _AT_ONCE))
+        finally:
+            os.close(fd)
+
+    def _take(self, name: str) -> None:
+        from agentctl.driving.words import Junk, word_in  # Most agents say nothing here.
+
+        fd = -1
+        try:
+            self._budget -= _LEAST
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
+            data = _content(fd)
+            self._budget -= len(data)
+            self._do(word_in(data), fd)
+        except FileNotFoundError:
+            return  # Its sayer has taken it back.
+        except (Junk, OSError, AgentctlError) as error:
+            self._note(f"a file in its outbox was not taken: {error}")
+        finally:
+            if fd >= 0 and not self._questions.minds(fd):
+                os.close(fd)
+            self._remove(name)
+
+    def _do(self, word: Word, fd: int) -> None:
+        if word["verb"] == "ask":
+            self._questions.put(word, fd)
+            return
+        from agentctl.operations.reporting import keep
+
+        when_there_is_room(lambda: keep(self.agent, word))
+
+    def _note(self, text: str) -> None:
+        """Tell of what was not taken; of more than some, nobody wants to read."""
+        from agentctl.operations.reporting import note
+
+        self._notes += 1
+        if self._notes <= _MOST_NOTES:
+            when_there_is_room(lambda: note(self.agent, RowType.NOTE, text))
+
+    def _remove(self, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=self._folder)
+        except FileNotFoundError:
+            return
+        except OSError:
+            try:
+                os.rmdir(name, dir_fd=self._folder)
+            except OSError:
+                self._stuck.add(name)
+
+
+class _Waiting(NamedTuple):
+    """A question from within. Its asker holds the lock of the file that the question came in."""
+
+    asked: Asked
+    file: int
+    default: str | None
+    deadline: float | None
+
+
+class _Questions:
+    """The questions from within."""
+
+    def __init__(self, agent: AgentDir) -> None:
+        self.agent = agent
+        self._waiting: dict[str, _Waiting] = {}
+        #: All that were asked in this run: no other may be taken up again.
+        self._known: set[str] = set()
+
+    def put(self, word: Word, fd: int) -> None:
+        """Put a question, or take one up again that came from within.
+
+        Raises:
+            Junk: It is another's, or there are too many.
+        """
+        from agentctl.driving.words import Junk
+
+        name, body = word["id"], word["body"]
+        if name not in self._known and (self.agent.question(name).exists() or self.agent.answer(name).exists()):
+            raise Junk(f"the question {name} was not asked from there")
+        if len(self._waiting) >= _MOST_QUESTIONS:
+            raise Junk(f"{_MOST_QUESTIONS} questions wait for their answers already")
+        asked = when_there_is_room(lambda: put_question(self.agent, body, name))
+        self._known.add(name)
+        limit = body["deadlineSeconds"]
+        self._waiting[name] = _Waiting(asked, fd, body["default"], None if limit is None else monotonic() + limit)
+
+    def minds(self, fd: int) -> bool:
+        """Tell whether a file is that of a question that waits."""
+        return any(one.file == fd for one in self._waiting.values())
+
+    def mind(self) -> None:
+        """Let go of what is answered or not waited for any more; close what nobody answered in time."""
+        for name, one in list(self._waiting.items()):
+            if one.deadline is not None and monotonic() >= one.deadline:
+                self._close(name, one.default, "deadline")
+            elif self.agent.answer(name).exists() or not is_held_elsewhere(one.file):
+                self._leave(name)
+
+    def close(self) -> None:
+        """Close all of them: their agent has ended."""
+        for name in list(self._waiting):
+            self._close(name, None, "its agent has ended")
+
+    def _close(self, name: str, default: str | None, why: str) -> None:
+        with contextlib.suppress(AgentctlError):
+            when_there_is_room(lambda: close_question(self.agent, name, default, why))
+        self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        one = self._waiting.pop(name)
+        os.close(one.file)
+        leave(self.agent, one.asked)
+
+
+def _content(fd: int) -> bytes:
+    """Return what an open file holds; of what is no regular file, or too long, nothing that would be a word."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        return b""
+    parts, size = [], 0
+    while size <= LONGEST and (part := os.read(fd, LONGEST + 1 - size)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts) if size <= LONGEST else b""

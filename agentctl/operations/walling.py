@@ -1,0 +1,90 @@
+"""The walls around an agent: what nothing within its sandbox may change, since it decides what is run outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from agentctl.adapters.files import make_folder
+from agentctl.adapters.personal import config_folder, state_folder
+from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root
+from agentctl.errors import AgentctlError, Refused
+from agentctl.supervision.environment import store_folder
+
+
+def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return what a driver has to know of paths, all of them without links.
+
+    Returns:
+        {workspace, closed, inRoot, hidden, outbox, temporary, links}. `closed` may not be changed, `hidden` not even
+        be read; `inRoot` are the parts of the root where the workspace lies within it (a worktree). `outbox` is the one
+        place that may be written in there. `temporary` are the folders that sandboxes leave open. `links` stand in the
+        workspace on the way to what is closed: whoever may replace a link is not held by what it leads to.
+    """
+    cwd, root = os.path.realpath(cwd), Root(os.path.realpath(agent.task.root.path))
+    store = _store(environ)
+    used = [str(agent.task.root.path), *_own_folders(environ), *store]
+    here = os.path.join(cwd, ROOT_NAME)
+    if os.path.isdir(here):
+        used.append(here)
+    temporary = {name: environ.get(name, name) for name in ("/tmp", "TMPDIR") if name in environ or name[0] == "/"}
+    return {
+        "workspace": cwd,
+        "closed": _each(map(os.path.realpath, used)),
+        "inRoot": [str(part) for part in root.parts()] if _lies_in(cwd, root.path) else [],
+        "hidden": _each(map(os.path.realpath, store)),
+        "outbox": os.path.join(os.path.realpath(agent.path), agent.outbox.name),
+        "temporary": {name: os.path.realpath(path) for name, path in temporary.items()},
+        "links": _each(link for path in used for link in _links(path) if _lies_in(link, cwd)),
+    }
+
+
+def refuse_behind_walls(agent: AgentDir, cwd: str, walls: Mapping[str, Any]) -> None:
+    """Raise `Refused` where an agent would have what is closed for its workspace, which it may change.
+
+    Its own worktree lies within the root too; the folders above that are those of others as well.
+    """
+    workspace, trees = walls["workspace"], os.path.realpath(agent.task.root.worktrees)
+    is_worktree = _lies_in(workspace, trees) and os.path.dirname(workspace) != trees
+    around = [path for path in walls["closed"] if path == workspace or _lies_in(workspace, path)]
+    if around and not is_worktree:
+        raise Refused(
+            f"no agent that may write is started in {cwd}: what lies in {around[0]} decides what is run outside of it",
+            hint="start it in another folder (--cwd), or one that may only read: --agent explore",
+        )
+
+
+def _own_folders(environ: Mapping[str, str]) -> list[str]:
+    """Return the person's own folders, made: one that is missing could be made from within."""
+    folders = [str(config_folder(environ)), str(state_folder(environ))]
+    for folder in folders:
+        with contextlib.suppress(
+            AgentctlError, OSError
+        ):  # Where it cannot be made, it cannot be made from within either.
+            make_folder(folder)
+    return folders
+
+
+def _store(environ: Mapping[str, str]) -> list[str]:
+    """Return the folder of the waiting environments; nothing where somebody else has it, and so nothing waits in it."""
+    with contextlib.suppress(Refused, OSError):
+        return [str(store_folder(environ))]
+    return []
+
+
+def _links(path: str) -> Iterator[str]:
+    """Yield the links on the way to a path, each by its own real place."""
+    while path != os.path.dirname(path):
+        if os.path.islink(path):
+            yield os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        path = os.path.dirname(path)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _each(paths: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(paths))
