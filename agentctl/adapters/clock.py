@@ -1,4 +1,7 @@
-"""Time: wall time for showing, the monotonic clock (which stands still while the machine sleeps) for every limit."""
+"""Time: wall time for showing, the monotonic clock (which stands still while the machine sleeps) for every limit.
+
+Nobody can set the clocks of a boot, and all of its processes share them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ import time
 from functools import lru_cache
 
 monotonic = time.monotonic
+
+
+def since_boot() -> float:
+    """Return the seconds of this boot, those with them in which the machine slept: for what the world waits for."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def now_iso() -> str:

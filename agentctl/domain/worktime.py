@@ -1,51 +1,84 @@
-"""How long a tree of tasks was at work: the time in which at least one of its workers ran."""
+"""When workers were at work, as their shims measured it: on the monotonic clock, which all processes of a boot share.
+
+That clock stands still while the machine sleeps, and nobody can set it. Its instants mean nothing in another boot.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from agentctl.lean import NamedTuple
 
-#: As agentctl writes it: RFC 3339 in UTC.
-_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z")
+#: More than any shim writes (`agentctl.shim.workclock`): a file that tells of more was not made by one.
+MOST_SPANS = 10_000
+#: Of another boot nobody knows how long it lasted.
+_LONGEST_BOOT_S = 1e9
 
 
 class Span(NamedTuple):
-    """From one instant to another, in seconds since the epoch."""
+    """From one instant of the monotonic clock to another."""
 
     begin: float
     end: float
 
 
-def instant(ts: object) -> float | None:
-    """Return the time of an event in seconds since the epoch; None where it tells none.
+class Worked(NamedTuple):
+    """When a worker was at work, and in which boot."""
 
-    >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("yesterday")
-    (60.5, 1795309200.0, None)
+    boot: str = ""
+    spans: tuple[Span, ...] = ()
+
+
+def worked_from(value: object, boot: str, now: float, *, is_at_work: bool = False) -> Worked:
+    """Return what a file tells; nothing of one that tells what cannot be.
+
+    Args:
+        boot: This boot; `now` is an instant in it.
+        is_at_work: Somebody still measures: a span that has begun lasts until now.
+
+    >>> worked_from({"boot": "b", "spans": [[1, 2]], "since": 5}, "b", 7, is_at_work=True).spans
+    (Span(begin=1, end=2), Span(begin=5, end=7))
+    >>> worked_from({"boot": "b", "spans": [[1, 9]]}, "b", 7), worked_from("yesterday", "b", 7)
+    (Worked(boot='', spans=()), Worked(boot='', spans=()))
     """
-    found = _INSTANT.fullmatch(ts) if isinstance(ts, str) else None
-    if found is None:
-        return None
-    year, month, day, hour, minute = map(int, found.groups()[:5])
-    return ((_day_number(year, month, day) * 24 + hour) * 60 + minute) * 60 + float(found[6])
+    if not isinstance(value, dict) or not isinstance(value.get("boot"), str):
+        return Worked()
+    told, since = value.get("spans", []), value.get("since")
+    if not isinstance(told, list) or len(told) > MOST_SPANS:
+        return Worked()
+    rows = [*told, [since, now]] if is_at_work and since is not None else told
+    latest = now if value["boot"] == boot else _LONGEST_BOOT_S
+    spans = tuple(Span(row[0], row[1]) for row in rows if _is_span(row, latest))
+    return Worked(value["boot"], spans) if len(spans) == len(rows) else Worked()
 
 
-def _day_number(year: int, month: int, day: int) -> int:
-    """Return how many days after 1970-01-01 a day is; a year counts from March, so that its leap day comes last."""
-    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469
+def _is_span(row: object, latest: float) -> bool:
+    if not isinstance(row, (list, tuple)) or len(row) != 2 or not all(type(one) in (int, float) for one in row):
+        return False
+    return bool(0 <= row[0] <= row[1] <= latest)  # What is no finite number is not.
+
+
+def time_at_work(all_worked: Iterable[Worked]) -> float:
+    """Return how long at least one of several workers was at work.
+
+    >>> time_at_work([Worked("a", (Span(0, 10),)), Worked("a", (Span(5, 12),)), Worked("b", (Span(5, 6),))])
+    13.0
+    """
+    boots: dict[str, list[Span]] = {}
+    for worked in all_worked:
+        boots.setdefault(worked.boot, []).extend(worked.spans)
+    return sum(map(covered_s, boots.values()), 0.0)
 
 
 def covered_s(spans: Iterable[Span]) -> float:
-    """Return how long at least one of the spans lasted; one that ends before it begins (a clock set back) is none.
+    """Return how long at least one of the spans lasted; one that ends before it begins is none.
 
     >>> covered_s([Span(0, 10), Span(5, 12), Span(20, 21), Span(9, 3)])
     13.0
     """
     seconds, until = 0.0, float("-inf")
     for begin, end in sorted(spans):
-        if end > until:
-            seconds += end - max(begin, until) if end > begin else 0.0
-            until = max(until, end) if end > begin else until
+        if end > max(begin, until):
+            seconds += end - max(begin, until)
+            until = end
     return seconds

@@ -1,29 +1,39 @@
-"""Whether a tree of tasks has been at work for as long as it may: looked at before a start, and each second."""
+"""Whether a tree of tasks has been at work for as long as it may: looked at before a start, and when it may be so."""
 
 from __future__ import annotations
 
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import known_limits
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.lean import TYPE_CHECKING
+from agentctl.shim.workclock import WorkClock
 
 if TYPE_CHECKING:
     from agentctl.supervision.ledger import Ledger
 
 
 class WallClock:
-    """The time in which at least one worker of the tree was at work."""
+    """The time in which at least one worker of the tree was at work, as one shim looks at it."""
 
     def __init__(self, root: TaskDir) -> None:
         self.root = root
         self._ledger: Ledger | None = None
+        #: The limit at the last look, and until when it cannot be reached: time goes no faster than the clock.
+        self._most, self._until = 0.0, 0.0
 
-    def broken(self) -> str | None:
-        """Return the figures of the limit, once it is reached."""
-        limits = known_limits(self.root)
-        if not limits.max_wall_seconds:
+    def broken(self, own: WorkClock) -> str | None:
+        """Return the figures of the limit, once it is reached.
+
+        Args:
+            own: The clock of the worker that the shim guards, which knows more than the worker's files.
+        """
+        most = known_limits(self.root).max_wall_seconds
+        if not most or (most == self._most and monotonic() < self._until):
             return None
         from agentctl.domain.budget import Account  # Few trees have such a limit.
         from agentctl.supervision.ledger import Ledger
 
         self._ledger = self._ledger or Ledger(self.root)
-        return Account(wall_s=self._ledger.update().wall_s()).excess(limits, ("max_wall_seconds",))
+        used = self._ledger.update().wall_s(own.agent.path, own.to_json())
+        self._most, self._until = most, monotonic() + most - used
+        return Account(wall_s=used).excess(known_limits(self.root), ("max_wall_seconds",))

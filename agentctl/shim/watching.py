@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
@@ -17,10 +17,15 @@ from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.shim.openquestions import OpenQuestions
+from agentctl.shim.outcome import Outcome
+from agentctl.shim.output import Output
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.shim.timelimit import TimeLimit
+from agentctl.shim.waiting import Waiting, is_agent
 from agentctl.shim.wallclock import WallClock
-from agentctl.supervision import failpoints, questions
+from agentctl.shim.workclock import WorkClock
+from agentctl.supervision import failpoints
+from agentctl.supervision.belonging import Claim
 from agentctl.supervision.endings import from_wait_status
 from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import WorkerSpec
@@ -36,22 +41,10 @@ _SWEEP_TICK_S = 0.02
 _SURVIVOR_TICK_S = 1.0
 
 
-class Outcome(NamedTuple):
-    """What came of an attempt."""
-
-    status: Status
-    reason: Reason | None
-    exit_code: int | None
-    signal: str | None
-    duration_s: float
-    message: str | None = None
-    swept: Sequence[dict[str, Any]] = ()
-    kept: Sequence[dict[str, Any]] = ()
-    usage: dict[str, float] | None = None
-
-
 #: Appends an event about the worker.
 Tell = Callable[[str, Mapping[str, Any]], None]
+#: Puts down what was met and gone on in spite of.
+Note = Callable[[object], None]
 
 
 class Charge(NamedTuple):
@@ -62,20 +55,27 @@ class Charge(NamedTuple):
     pid: int
     cookie: str
     offspring: Offspring
+    clock: WorkClock
     wall: WallClock
 
 
 class Attempt:
     """Watches a worker's tree; `watch` returns once nothing of it is alive (or only what is to be kept)."""
 
-    def __init__(self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell) -> None:
-        self.agent, self.spec, self.pid, cookie, self.offspring, self.wall = charge
-        self.wakeups, self.control, self.debt, self.tell = wakeups, control, debt, tell
+    def __init__(
+        self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell, note: Note
+    ) -> None:
+        self.agent, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall = charge
+        self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
         # Without child subreapers (macOS) the tree is found as far as it can be.
         leader = None if processes.LINUX else processes.identify(self.pid)
-        self.tree = below_me(cookie) if leader is None else without_shim(leader, cookie)
+        self.tree = (
+            below_me(self.agent, cookie.encode())
+            if leader is None
+            else without_shim(Claim(self.agent, leader, cookie.encode(), leader.start))
+        )
         self.began = monotonic()
-        self.limit = TimeLimit(self.spec.timeout_s, self.began)
+        self.clock.begin(self.began)
         self.next_tick = self.began + _TICK_S
         self.leader: tuple[int, int] | None = None  # si_code and si_status once it has exited
         self.cause: Reason | Status | None = None
@@ -86,11 +86,10 @@ class Attempt:
         self.is_held = False
         self.is_paused = False
         self.is_blocked = False
-        self.askers: dict[int, str] = {}
-        #: Questions whose asker was told to be gone; kept over all attempts.
-        self.abandoned: set[tuple[str, processes.Identity | None]] = set()
+        self.waiting: Waiting | None = None
+        self.questions = OpenQuestions(self.agent)
         self.swept: list[dict[str, Any]] = []
-        self.output_size, self.quiet_since, self.is_stalled = -1, self.began, False
+        self.output = Output(self.agent, self.spec.stall_s, self.began)
 
     def watch(self) -> Outcome:
         """Watch to the end."""
@@ -128,13 +127,23 @@ class Attempt:
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
+        """Each look by itself: what a worker puts into one of its files keeps its guardian from none of the others."""
+        for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions):
+            self._bear(look)
+
+    def _bear(self, look: Callable[[], object]) -> object:
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001 - the worker can have written anything; limits and cancel go on
+            self.note(f"{type(error).__name__}: {error}")
+            return None
+
+    def _look_at_cancel(self) -> None:
         if self.agent.cancel.exists() and self.leader is None:
-            self.is_held = self.step is None and self.cause is None and self.offspring.holds_cancel()
+            self.is_held = self.step is None and self.cause is None and bool(self._bear(self.offspring.holds_cancel))
             if not self.is_held:
                 self._stop_for(Status.CANCELLED, None)
                 self._take_grace()
-        self._look_at_pause()
-        self._look_at_questions()
 
     def _take_grace(self) -> None:
         """Let a later, shorter request hurry an escalation that is under way."""
@@ -146,56 +155,44 @@ class Attempt:
     def _look_at_pause(self) -> None:
         wanted = self.agent.pause.exists() and self.step is None
         if wanted and not self.is_paused:
+            self._note_time()
             self.tree.stop()
             self.is_paused = True
             self._tell(ev.PAUSED, {})
         elif self.is_paused and not wanted:
-            self.is_paused = False
-            self.tree.proceed()
+            self._proceed()
             if self.step is None:
                 self._tell(ev.UNPAUSED, {})
 
     def _look_at_questions(self) -> None:
-        """Blocked while an open question has a live asker; the end of the asker wakes, and lets the clock run."""
-        asked = questions.open_questions(self.agent)
-        waiting = questions.waiting_askers(self.agent, asked)
-        for fd, question in list(self.askers.items()):
-            if question not in waiting:
-                os.close(fd)
-                del self.askers[fd]
-        for question in waiting:
-            asker = questions.watch_asker(self.agent, question) if question not in self.askers.values() else None
-            if asker is not None:
-                self.askers[asker] = question
-        # By who asked, not by what was seen: an asker may be gone before this looks for the first time.
-        abandoned = questions.abandoned(self.agent, asked, waiting)
-        if not waiting and abandoned - self.abandoned:
+        """Blocked while an open question has a live asker; the end of the asker wakes."""
+        was_blocked = self.is_blocked
+        if self.questions.look():
             self._tell(ev.RESUMED, {"reason": "asker_gone"})
-        self.abandoned |= abandoned
-        if self.is_blocked != bool(waiting):
-            self.is_blocked = bool(waiting)
-            self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waiting else Status.RUNNING))
+        self.is_blocked = waits = self.questions.is_any
+        if waits != was_blocked:
+            self._note_time(ends=was_blocked)
+            self.waiting = Waiting(self.tree, is_agent(self.spec.order), monotonic()) if waits else None
+            self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waits else Status.RUNNING))
 
     def _look_at_limits(self) -> None:
         """About once a second: too much output, none for long, or a task that somebody removed."""
-        size = sum(_size_of(path) for path in (self.agent.stdout, self.agent.stderr))
+        self._note_time()
+        size = self.output.size()
         self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
             self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
-        excess = self.wall.broken()
-        if excess is not None:
+        excess = self._bear(lambda: self.wall.broken(self.clock))
+        if isinstance(excess, str):
             self._stop_for(Reason.BUDGET, excess)
         if not self.agent.task.events.exists() and not self.agent.task.path.exists():
             self._stop_for(Status.CANCELLED, "its task was removed")
 
     def _look_at_stall(self, size: int) -> None:
-        """Tell, once, that nothing was put out for long, and that it goes on; who waits or is paused is not stalled."""
-        now, is_quiet = monotonic(), size == self.output_size
-        if not is_quiet or self.is_paused or self.is_blocked or self.step is not None:
-            self.output_size, self.quiet_since = size, now
-        is_stalled = now - self.quiet_since >= self.spec.stall_s
-        if is_stalled != self.is_stalled:
-            self.is_stalled = is_stalled
+        """Tell, once, that nothing was put out for long, and that it goes on."""
+        stands = self.is_paused or self.is_blocked or self.step is not None
+        if self.output.has_turned(monotonic(), size, stands=stands):
+            is_stalled = self.output.is_stalled
             self._tell(ev.STALLED if is_stalled else ev.UNSTALLED, {"seconds": self.spec.stall_s} if is_stalled else {})
 
     # -- what is done about it -----------------------------------------------------------------------------------
@@ -216,7 +213,7 @@ class Attempt:
 
     def _escalate(self) -> None:
         now = monotonic()
-        if self.leader is None and self.limit.is_over(now):
+        if self.leader is None and self._is_time_over(now):
             self._stop_for(Reason.TIMED_OUT, f"its time limit of {self.spec.timeout_s:g} s passed")
         if self.leader is not None and (self.step is None or self.step.stage < Stage.TERMINATE):
             self.swept = self.tree.describe()
@@ -244,8 +241,12 @@ class Attempt:
                 self.tree.kill()
                 self._tell(ev.CANCEL_FAILED, {"survivors": self.tree.describe()})
         if self.is_paused:
-            self.is_paused = False
-            self.tree.proceed()
+            self._proceed()
+
+    def _proceed(self) -> None:
+        self._note_time()
+        self.is_paused = False
+        self.tree.proceed()
 
     def _interrupt(self) -> None:
         """SIGINT to the worker's group, as Ctrl-C in a terminal; once, since some take a second one as "force quit"."""
@@ -263,16 +264,42 @@ class Attempt:
 
     def _sleep(self) -> None:
         now = monotonic()
-        self.limit.stand_still(now, self.is_paused or self.is_blocked)
         due = [self.next_tick, self._next_look(now)]
-        due += [at for at in (self.debt.due(), self.limit.due() if self.step is None else None) if at is not None]
-        readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.askers))
-        now = monotonic()
-        if now >= self.next_tick:
+        due += [at for at in (self.debt.due(), self._time_due() if self.step is None else None) if at is not None]
+        readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.questions.fds))
+        is_due = monotonic() >= self.next_tick
+        if is_due:  # However often somebody wakes it: a worker could write into `control` all the time.
             self._look_at_limits()
-        if now >= self.next_tick or any(fd != self.wakeups.fd for fd in readable):
-            self._look_at_files()
             self.next_tick = monotonic() + _TICK_S
+        if is_due or any(fd != self.wakeups.fd for fd in readable):
+            self._look_at_files()
+
+    # -- its clock -----------------------------------------------------------------------------------------------
+
+    def _note_time(self, *, ends: bool = False) -> None:
+        """Let the time since the last look count, unless the worker was paused in it or did nothing but wait.
+
+        Args:
+            ends: It has just ceased to be blocked.
+        """
+        now, waited = monotonic(), False
+        stood = self.is_paused and not self.tree.stop()  # Somebody may have continued it.
+        if self.waiting is not None:
+            waited = bool(self._bear(lambda: self._did_wait(now, ends)))
+        self.clock.note(now, at_work=not (stood or waited))
+
+    def _did_wait(self, now: float, ends: bool) -> bool:
+        if self.waiting is None:
+            return False
+        return self.waiting.end(now) if ends else self.waiting.look(now, self.questions.askers(), self.output.size())
+
+    def _is_time_over(self, now: float) -> bool:
+        due = self._time_due()
+        return self.clock.worked_s >= self.spec.timeout_s if due is None else now >= due
+
+    def _time_due(self) -> float | None:
+        """Return when its time limit passes; None where only the next look can tell whether its clock has run."""
+        return None if self.is_paused or self.is_blocked else self.clock.due(self.spec.timeout_s)
 
     def _next_look(self, now: float) -> float:
         if self.step is None:
@@ -297,12 +324,13 @@ class Attempt:
     def _outcome(self) -> Outcome:
         assert self.leader is not None
         kept = self.tree.describe() if self.spec.keep_children and self.cause is None else []
+        self._note_time()
+        self.clock.end()
         _, _, used = os.wait4(self.pid, 0)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        for fd in self.askers:
-            os.close(fd)
+        self.questions.close()
         status, reason, code, name = from_wait_status(*self.leader)
         if isinstance(self.cause, Reason):
             status, reason = Status.FAILED, self.cause
@@ -316,10 +344,3 @@ class Attempt:
         return Outcome(
             status, reason, code, name, monotonic() - self.began, self.message, self.swept, kept, usage
         )  # fmt: skip
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -1,0 +1,84 @@
+"""The clock of one worker: it runs while the worker is at work, and stands still while it waits or is paused.
+
+It goes by what was measured: the time since the last look counts once it has passed, by what was so in it. Others read
+it in the worker's folder: `worker.json` tells when an attempt began, `worked.json` when it stopped and went on, and
+`exit.json` all of it. So a worker that never waits costs no file, and none is written while it works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+
+#: More than a worker that waits for people ever makes; beyond, the shortest pauses count as work.
+_MOST_SPANS = 1000
+
+
+class WorkClock:
+    """When a worker was at work, over all of its attempts; instants are those of the monotonic clock."""
+
+    def __init__(self, agent: AgentDir) -> None:
+        self.agent = agent
+        self.spans: list[tuple[float, float]] = []
+        #: Since when it is at work; None while the clock stands still.
+        self.since: float | None = None
+        self._noted = 0.0
+        #: How long this attempt was at work.
+        self.worked_s = 0.0
+
+    def begin(self, now: float) -> None:
+        """Begin an attempt."""
+        self.since = self._noted = now
+        self.worked_s = 0.0
+        if self.spans:
+            self.tell()
+
+    def note(self, now: float, *, at_work: bool) -> None:
+        """Tell what was so since the last time that this was called."""
+        has_run = self.since is not None
+        if at_work:
+            self.worked_s += now - self._noted
+            self.since = self._noted if self.since is None else self.since
+        elif self.since is not None:
+            self._close(self.since, self._noted)
+        self._noted = now
+        if has_run != at_work:
+            self.tell()
+
+    def end(self) -> None:
+        """End an attempt, of which all is noted."""
+        if self.since is not None:
+            self._close(self.since, self._noted)
+
+    def _close(self, begin: float, end: float) -> None:
+        self.since = None
+        if end > begin:
+            self.spans.append((_cut(begin), _cut(end)))
+        if len(self.spans) > _MOST_SPANS:
+            spans = self.spans
+            at = min(range(1, len(spans)), key=lambda number: spans[number][0] - spans[number - 1][1])
+            spans[at - 1 : at + 1] = [(spans[at - 1][0], spans[at][1])]
+
+    def due(self, limit_s: float) -> float:
+        """Return when an attempt that goes on working has worked for so long."""
+        return self._noted + limit_s - self.worked_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in `worked.json` and, once the worker has ended, in `exit.json`."""
+        value = {"boot": processes.boot_id(), "spans": self.spans}
+        return value if self.since is None else {**value, "since": _cut(self.since)}
+
+    def tell(self) -> None:
+        """Write `worked.json`; where the disk refuses, the next change does."""
+        with contextlib.suppress(AgentctlError, OSError):
+            write_whole(self.agent.worked, to_json(self.to_json()), durable=False)
+
+
+def _cut(instant: float) -> float:
+    """Return an instant in milliseconds, never in the future: a reader would believe nothing of it."""
+    return int(instant * 1000) / 1000
