@@ -68,7 +68,9 @@ def no_fallback(
     there_before = {place for place in real_places if place.exists()}
     nowhere = tmp_path_factory.getbasetemp() / "this-test-lacks-the-root-fixture"
     nowhere.touch()
-    for name in [name for name in os.environ if name.startswith(("AGENTCTL_", "XDG_"))]:
+    for name in [
+        name for name in os.environ if name.startswith(("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI"))
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.setenv("AGENTCTL_ROOT", str(nowhere / ".agentctl"))

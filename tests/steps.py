@@ -7,7 +7,7 @@ from the files that anybody can `cat`.
 from __future__ import annotations
 
 import atexit
-import hmac
+import hashlib
 import json
 import os
 import shutil
@@ -113,13 +113,11 @@ def new_task(cap: int = 5, *, depth: int | None = None, grace: float = 0.2) -> T
 
 def sign(folder: Path) -> None:
     """Make a copied task this person's own, as `agentctl new` would have."""
-    key = Path(os.environ["HOME"]) / ".config" / "agentctl" / "key"
-    if not key.exists():
-        key.parent.mkdir(parents=True, exist_ok=True)
-        key.write_bytes(b"a key")
-        key.chmod(0o600)
-    code = hmac.new(key.read_bytes().strip(), os.fsencode(folder.resolve()), "sha256").hexdigest()
-    (folder / "origin").write_text(code, encoding="ascii")
+    marks = Path(os.environ["HOME"]) / ".config" / "agentctl" / "own"
+    for place in (marks.parent, marks):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = json.dumps([str(folder.resolve()), (folder / "origin").read_text().strip(), "task"]).encode()
+    (marks / hashlib.blake2b(told, digest_size=16, person=b"agentctl").hexdigest()).touch(mode=0o600)
 
 
 def _prototype(limits: tuple[str, ...]) -> Path:

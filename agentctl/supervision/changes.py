@@ -16,11 +16,12 @@ from collections.abc import Mapping
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, storage_errors, sync_folder, to_json, write_whole
-from agentctl.adapters.git import Git, GitError, git_of_worktree, quoted_alternate
+from agentctl.adapters.git import Git, GitError, quoted_alternate
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import Any
+from agentctl.supervision.recordedtree import Tree, tree_from
 
 #: The patch is cut there, and no larger file is taken into it.
 MOST_BYTES = 64 << 20
@@ -31,40 +32,11 @@ SCRATCH = ".scratch"
 _CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
 
 
-class Tree(NamedTuple):
-    """A worktree as `worktree.json` tells of it."""
-
-    path: str
-    git_dir: str
-    common: str
-    base: str
-    branch: str
-
-    def git(self, limit_s: float, environ: Mapping[str, str] = os.environ) -> Git:
-        """Return git for it.
-
-        Raises:
-            GitError: It is not there any more.
-        """
-        for folder in (self.path, self.git_dir):
-            if not os.path.isdir(folder):
-                raise GitError(f"the worktree is gone: there is no {folder}")
-        return git_of_worktree(self.path, self.git_dir, self.common, limit_s=limit_s, environ=environ)
-
-
-def tree_from(record: Mapping[str, Any]) -> Tree | None:
-    """Return the worktree that a record tells of; None where its making was not finished."""
-    try:
-        return Tree(record["path"], record["gitDir"], record["commonDir"], record["base"], record["branch"])
-    except KeyError:
-        return None
-
-
 def record_changes(agent: AgentDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Make the patch of a worker, and put down what it is; where git cannot, put down why. Returns the record."""
-    tree = tree_from(read_json(agent.worktree) or {})
     draft = f"{agent.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
+        tree = tree_from(read_json(agent.worktree) or {})
         changes = _look(tree, agent, draft, limit_s, environ) if tree else {"error": "the worktree was never finished"}
     except (AgentctlError, OSError) as error:
         changes = {"error": str(error)}

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
+import stat
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly, write_in_place
+from agentctl.adapters.files import set_aside, storage_errors, write_in_place
 from agentctl.adapters.taskdir import AgentDir
 
 
 def poke(agent: AgentDir) -> bool:
     """Wake the shim of a worker; False where there is none (a FIFO without a reader refuses with ENXIO)."""
     try:
-        fd = os.open(agent.control, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = _open_fifo(agent, os.O_WRONLY)
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.ENOENT):
             return False
         raise
+    if fd is None:
+        return False
     try:
         os.write(fd, b"!")
+    except BrokenPipeError:  # It went between the open and the write.
+        return False
     except BlockingIOError:
         pass  # It is full of wakes that were not yet read.
     finally:
@@ -28,14 +32,44 @@ def poke(agent: AgentDir) -> bool:
     return True
 
 
+def open_to_wake(agent: AgentDir) -> int | None:
+    """Open what wakes a shim without waking it; None where it is no FIFO."""
+    return _open_fifo(agent, os.O_WRONLY)
+
+
+def open_control(agent: AgentDir) -> int:
+    """Open the FIFO of a worker for its shim, made where it is missing; what else lies there is set aside.
+
+    For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
+    """
+    with storage_errors(agent.control, "make"):
+        fd = _open_fifo(agent, os.O_RDWR) if agent.control.exists() else None
+        if fd is not None:
+            return fd
+        if os.path.lexists(agent.control):
+            set_aside(agent.control)
+        os.mkfifo(agent.control, 0o600)
+        return os.open(agent.control, os.O_RDWR | _FIFO)
+
+
+#: What is not a FIFO any more, a worker has put there: a byte is not to be written into what a link leads to.
+_FIFO = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _open_fifo(agent: AgentDir, flags: int) -> int | None:
+    """Open what wakes a shim; None where it is no FIFO."""
+    try:
+        fd = os.open(agent.control, flags | _FIFO)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR):
+            return None
+        raise
+    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
 def name_holder(lock: int, me: processes.Identity | None) -> None:
     """Write who guards into the shim.json that it holds: in place, since the lock is on the file."""
     write_in_place(lock, processes.text_of(me) + b"\n" if me else b"{}\n")
-
-
-def wake_stopped(agent: AgentDir) -> None:
-    """Continue a shim that somebody stopped: it could not act on a cancel."""
-    shim = processes.identity_from(read_quietly(agent.shim))
-    stat = processes.read_stat(shim.pid) if shim else None
-    if shim is not None and stat is not None and stat.state in "Tt":
-        processes.send(shim, signal.SIGCONT)

@@ -12,10 +12,12 @@ from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
-from agentctl.supervision import tree
+from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.endings import Ending, decide, from_wait_status, publish, was_started
+from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import read_queue
 from agentctl.supervision.toldends import told_end
+from agentctl.supervision.tree import without_shim
 
 
 class Condition(Enum):
@@ -56,26 +58,28 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if agent.has_ended:
         return Condition.ENDED
     # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
-    worker = read_quietly(agent.worker)
-    identity = processes.identity_from(worker)
-    if identity is None:
-        return _judge_without_identity(agent)
-    life = processes.life_of(identity)
-    if life is Life.ELSEWHERE:
+    identity = processes.identity_from(read_quietly(agent.worker))
+    if identity is None and (shim := _shim_by_its_place(agent)) is not None:
+        return shim
+    if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
         return Condition.ELSEWHERE
-    if life is Life.ALIVE or tree.without_shim(identity, str(worker.get("cookie"))).living():
+    if identity is not None and identity.boot != processes.boot_id():
+        return Condition.LOST
+    claim = claim_of(agent)
+    if claim.is_led or without_shim(claim).living():
         return Condition.UNSUPERVISED
     return Condition.LOST
 
 
-def _judge_without_identity(agent: AgentDir) -> Condition:
-    """Judge a worker that has no worker.json: not born yet, or somebody removed its folder while it ran."""
+def _shim_by_its_place(agent: AgentDir) -> Condition | None:
+    """Judge a worker that has no worker.json by its shim: not born yet, or somebody removed its folder while it ran."""
+    root = root_of_tree(agent.task)
     shim = processes.identity_from(read_quietly(agent.shim))
     if shim is None:
-        shim = tree.shim_in_a_slot(root_of_tree(agent.task).slots, agent)
-        if shim is not None and processes.life_of(shim) is Life.ALIVE:
+        shim = shim_in_a_slot(root.slots, agent)
+        if shim is not None and is_guardian(shim, root):
             return Condition.SUPERVISED
-    return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else Condition.LOST
+    return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None
 
 
 def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:

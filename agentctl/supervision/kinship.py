@@ -6,14 +6,23 @@ whoever has had that lock since a worker was barred from starting more sees all 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters import config
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.errors import AgentctlError
+from agentctl.supervision.environment import AGENT_DIR
+
+#: Trees of tasks that are looked at for kin; no honest ones are as many.
+_MOST_KIN = 64
+
+#: So many names in a worker's `children/` are looked at: it can write there itself.
+_MOST_CHILDREN = 20_000
 
 
 def parent_of(agent: AgentDir) -> AgentDir | None:
@@ -27,7 +36,7 @@ def _parent_in(task: TaskDir, parent: object, parent_task: object) -> AgentDir |
         return None
     if not isinstance(parent_task, str):
         return task.agent(parent)
-    if os.path.isabs(parent_task):
+    if _path_in(parent_task):
         return TaskDir(parent_task).agent(parent)
     return task.sibling(parent_task).agent(parent) if is_name(parent_task) else None
 
@@ -51,20 +60,59 @@ def ancestors(agent: AgentDir) -> Iterator[AgentDir]:
 
 def enlist(parent: AgentDir, child: AgentDir) -> None:
     """Put the name of a child down in its parent's folder."""
+    note_kin(config.root_of_tree(parent.task), config.root_of_tree(child.task))
     make_folder(parent.children)
     name, content = f"{child.task.id}.{child.instance}", b""
     if parent.task.path.parent != child.task.path.parent:
-        folder = os.stat(child.path)  # Of two roots' children of the same name each has a file.
-        name, content = f"{name}.{folder.st_dev}-{folder.st_ino}", to_json({"path": str(child.path)})
+        # Of two roots' children of the same name each has a file.
+        name, content = f"{name}.{_number_of(child.path)}", to_json({"path": str(child.path)})
     write_whole(parent.children / name, content, durable=False)
+
+
+def _number_of(folder: str) -> str:
+    found = os.stat(folder)
+    return f"{found.st_dev}-{found.st_ino}"
+
+
+def note_kin(tree: TaskDir, other: TaskDir) -> None:
+    """Put down that something of one tree of tasks is started below a worker of another, whose sweep is to spare it."""
+    if not tree.is_at(other.path):
+        make_folder(tree.kin)
+        write_whole(tree.kin / _number_of(other.path), to_json({"path": str(other.path)}), durable=False)
+
+
+def note_start_in(tree: TaskDir) -> None:
+    """Say before shims of a tree of tasks are started that they are to be spared, if this process is a worker's."""
+    folder = os.environ.get(AGENT_DIR)
+    mine = config.root_of_tree(AgentDir(folder).task) if folder else tree
+    if mine.path != tree.path and mine.exists:
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
+            note_kin(mine, tree)
+
+
+def are_kin(tree: TaskDir, other: TaskDir) -> bool:
+    """Tell whether `other` is this very tree, or one that a worker of it, or of its kin, has started something in."""
+    known = [tree]
+    for one in known:
+        if one.is_at(other.path):
+            return True
+        new = _kin_of(one) if len(known) < _MOST_KIN else []
+        known += [found for found in new if not any(found.is_at(old.path) for old in known)]
+    return False
+
+
+def _kin_of(tree: TaskDir) -> list[TaskDir]:
+    try:
+        names = os.listdir(tree.kin)
+    except OSError:
+        return []
+    paths = (_path_in(read_quietly(tree.kin / name).get("path")) for name in names[:_MOST_KIN])
+    return [TaskDir(path) for path in paths if path]
 
 
 def children_of(parent: AgentDir) -> list[AgentDir]:
     """Return the workers that one has started, in whichever root; a name whose spec says otherwise is none."""
-    try:
-        names = os.listdir(parent.children)
-    except FileNotFoundError:
-        return []
+    names = names_in(parent.children, _MOST_CHILDREN)
     named = (_child(parent, name) for name in sorted(names))
     return [child for child in named if child is not None and _is_above(parent, child)]
 
@@ -76,19 +124,19 @@ def _child(parent: AgentDir, name: str) -> AgentDir | None:
         return None
     if not elsewhere:
         return parent.task.sibling(task_id).agent(instance)
-    path = read_quietly(parent.children / name).get("path")
-    return AgentDir(path) if isinstance(path, str) and os.path.isabs(path) else None
+    path = _path_in(read_quietly(parent.children / name).get("path"))
+    return AgentDir(path) if path else None
+
+
+def _path_in(value: object) -> str | None:
+    """Return what a file says as a path in another root; None where it can be none (a NUL fails everywhere)."""
+    return value if isinstance(value, str) and os.path.isabs(value) and "\0" not in value else None
 
 
 def _is_above(parent: AgentDir, child: AgentDir) -> bool:
     """Tell whether a worker's spec names this one as its parent; a path may lead there over another link."""
     above = parent_of(child)
-    if above is None or above.path == parent.path:
-        return above is not None
-    try:
-        return os.path.samefile(above.path, parent.path)
-    except OSError:
-        return False
+    return above is not None and above.is_at(parent.path)
 
 
 def descendants(agent: AgentDir) -> list[AgentDir]:

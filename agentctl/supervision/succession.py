@@ -12,8 +12,10 @@ import os
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import version_of
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision import environment
 from agentctl.supervision.places import Occupant, Place, head_for, head_of
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 
@@ -60,7 +62,7 @@ class Succession:
                 continue  # Its shim is on the way.
             agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
             is_plain = agent.path.exists() and not agent.worker.exists()
-            return ticket if is_plain and (self._folder / ticket.environment).exists() else None
+            return ticket if is_plain and environment.waits(self._folder, ticket.environment) else None
         return None
 
     def _taken(self) -> set[bytes] | None:
@@ -82,5 +84,5 @@ class Succession:
         if inode not in self._files:
             if len(self._files) >= _MOST_FILES:
                 return path.read_bytes()
-            self._files[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[inode] = open_plain(path)
         return os.pread(self._files[inode], _MOST_BYTES, 0)

@@ -6,53 +6,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.life import Known, is_settled, kill_shims, known, leader_of, lives, living, read, says_ready, state_of
+from tests.life import Known, is_settled, kill_shims, leader_of, lives, read, says_ready
 from tests.steps import Task, new_task, row, spawn, spawn_batch, statuses
+from tests.strangers import Strangers
 from tests.support import PROGRAM, environment, run, wait_until, worker
-
-#: A session leader and its child, which share a process group and write down every signal that reaches them.
-WATCHES = """
-import os, signal, sys
-signal.alarm(100)
-def note(number, _): os.write(3, f"{os.getpid()} got {number}\\n".encode())
-os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 3)
-for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGALRM, signal.SIGCHLD}:
-    signal.signal(number, note)
-child = os.fork()
-if child: print(child, flush=True)
-else: signal.alarm(100)
-while True: signal.pause()
-"""
-
-
-class Strangers:
-    """Two processes that are none of agentctl's business."""
-
-    def __init__(self, notes: Path) -> None:
-        argv = [sys.executable, "-c", WATCHES, str(notes)]
-        self._process = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.leader, self.child = known(self._process.pid), known(int(self._process.stdout.readline()))
-        self._notes = notes
-
-    def are_untouched(self) -> None:
-        """Check that both live, run, and were never signalled."""
-        assert living([self.leader, self.child]) == [self.leader, self.child]
-        assert [state_of(one.pid) for one in (self.leader, self.child)] == ["S", "S"]
-        assert self._notes.read_text(encoding="ascii") == ""
-
-    def end(self) -> None:
-        for one in (self.child, self.leader):
-            psutil.Process(one.pid).kill()
-        self._process.communicate()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""docs/promises.md is worth what the tests are worth that it names: each must exist."""
+"""docs/promises.md and SECURITY.md are worth what the tests are worth that they name: each must exist."""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
 PROMISES = TESTS.parent / "docs" / "promises.md"
+SECURITY = TESTS.parent / "SECURITY.md"
 
 
-def named() -> list[tuple[str, str]]:
-    return re.findall(r"^- `(\S+\.py)::(test_\w+)`$", PROMISES.read_text(encoding="utf-8"), re.MULTILINE)
+def named(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"`(\S+\.py)::(test_\w+)`", page.read_text(encoding="utf-8"))
 
 
 def functions(file: Path) -> set[str]:
     return {node.name for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_test_that_is_named_exists() -> None:
-    missing = [f"{file}::{name}" for file, name in named() if name not in functions(TESTS / file)]
-    assert named()
+@pytest.mark.parametrize("page", [PROMISES, SECURITY], ids=["promises", "security"])
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    missing = [f"{file}::{name}" for file, name in named(page) if name not in functions(TESTS / file)]
+    assert named(page)
     assert missing == []
+
+
+def test_every_page_that_security_speaks_of_exists() -> None:
+    links = re.findall(r"\]\(([\w./]+)", SECURITY.read_text(encoding="utf-8"))
+    named_files = re.findall(r"`((?!tests/)[\w/]+/test_\w+\.py)`", SECURITY.read_text(encoding="utf-8"))
+    assert [link for link in links if not (SECURITY.parent / link).exists()] == []
+    assert [file for file in named_files if not (TESTS / file).exists()] == []
 
 
 def test_every_promise_has_tests() -> None:

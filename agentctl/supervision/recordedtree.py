@@ -1,0 +1,124 @@
+"""Whether git may be run with the folders that a `worktree.json` names: only where git itself would find them.
+
+A clone can ship that file, and an ordinary folder that looks like one of git's, with settings that run something. What
+it cannot ship is anything called `.git`: so the repository must be the one that git finds by such an entry, and the
+worktree's own folder there must be one that this repository keeps, and lead back to the worktree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+
+from agentctl.adapters.git import Git, GitError, git_in, git_of, git_of_worktree
+from agentctl.adapters.opening import read_bytes
+from agentctl.lean import Any, NamedTuple
+
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_BRANCH = re.compile(r"agentctl/[\w-]+/[\w-]+", re.ASCII)
+_LONGEST_PATH = 8192
+
+
+class Tree(NamedTuple):
+    """A worktree as `worktree.json` tells of it."""
+
+    path: str
+    git_dir: str
+    common: str
+    base: str
+    branch: str
+    #: Where it was made from.
+    repository: str
+
+    def git(self, limit_s: float, environ: Mapping[str, str] = os.environ) -> Git:
+        """Return git for it.
+
+        Raises:
+            GitError: It is not there any more, or is not what its record says.
+        """
+        for folder in (self.path, self.git_dir):
+            if not os.path.isdir(folder):
+                raise GitError(f"the worktree is gone: there is no {folder}")
+        _check_common(self.common, (self.repository, self.path), limit_s, environ)
+        self._check_git_dir()
+        return git_of_worktree(self.path, self.git_dir, self.common, limit_s=limit_s, environ=environ)
+
+    def at_its_head(self, git: Git) -> Git:
+        """Return git of its repository where the worktree stands, whose files may be gone.
+
+        Raises:
+            GitError: It is not what its record says.
+        """
+        self._check_git_dir()
+        return git.with_environment({"GIT_DIR": self.git_dir, "GIT_COMMON_DIR": self.common})
+
+    def _check_git_dir(self) -> None:
+        kept_in = os.path.join(self.common, "worktrees")
+        is_kept = os.path.dirname(self.git_dir) == kept_in and all(map(_is_folder, (kept_in, self.git_dir)))
+        if not is_kept or _place_of(self.git_dir) != os.path.join(os.path.realpath(self.path), ".git"):
+            raise GitError(f"{self.git_dir} is not where {self.common} keeps the worktree {self.path}")
+
+
+def tree_from(record: Mapping[str, Any]) -> Tree | None:
+    """Return the worktree that a record tells of; None where its making was not finished.
+
+    Raises:
+        GitError: It holds what agentctl writes into no record.
+    """
+    if "gitDir" not in record:
+        return None
+    _check_words(record, "gitDir")
+    return Tree(*(record[key] for key in ("path", "gitDir", "commonDir", "base", "branch", "repository")))
+
+
+def git_from(record: Mapping[str, Any], limit_s: float) -> Git:
+    """Return git for the repository that a record names.
+
+    Raises:
+        GitError: It is not the one that the worktree was made from, or is gone.
+    """
+    _check_words(record)
+    common: str = record["commonDir"]
+    _check_common(common, (record["repository"], record["path"]), limit_s, os.environ)
+    return git_of(common, limit_s=limit_s)
+
+
+def _check_words(record: Mapping[str, Any], *more: str) -> None:
+    """Refuse what would be no path, no commit or no branch for git, but perhaps an option."""
+    for key in ("path", "commonDir", "repository", *more):
+        if not os.path.isabs(str(record.get(key, ""))):
+            raise GitError(f"worktree.json names no folder as its {key}")
+    if not (_COMMIT.fullmatch(str(record.get("base"))) and _BRANCH.fullmatch(str(record.get("branch")))):
+        raise GitError("worktree.json names no commit and branch of a worker")
+
+
+def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ: Mapping[str, str]) -> None:
+    """Refuse a repository that git itself finds neither from where the worktree was made, nor from the worktree."""
+    problem = GitError(f"git finds another one from {places[0]}")
+    for place in places:
+        try:
+            told = git_in(place, limit_s=limit_s, environ=environ).text("rev-parse", "--git-common-dir")
+            if os.path.realpath(os.path.join(place, told)) == common:
+                return
+        except GitError as error:
+            problem = error
+    raise GitError(f"{common} cannot be told to be the worktree's repository: {problem.message}", hint=problem.hint)
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _place_of(git_dir: str) -> str | None:
+    """Return the `.git` of the worktree that a folder of git's belongs to."""
+    try:
+        told = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
+    except OSError:
+        return None
+    folder, name = os.path.split(os.path.join(git_dir, told))
+    return os.path.join(os.path.realpath(folder), name)
