@@ -108,6 +108,17 @@ def update(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ())
         return False
 
 
+def enlist(task: TaskDir, rows: Mapping[str, Row]) -> None:
+    """Put newly accepted workers into the roster as `update` does; a line that stands there already tells more.
+
+    Their shims write what came later: a spawn that waited for the lock, or was stopped, would put an earlier state over
+    it, and nobody would look again.
+    """
+    with storage_errors(task.task_file, "update"), locked(task.task_lock):
+        if not _write(task, rows, keep=True):
+            mark_stale(task)
+
+
 def mend(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> None:
     """Make a roster that is known to be behind equal to the fold of the log, which `rows` is."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
@@ -130,13 +141,13 @@ def mark_stale(task: TaskDir) -> None:
         os.close(open_plain(task.stale_roster, os.O_WRONLY | os.O_CREAT))
 
 
-def _write(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str]) -> bool:
+def _write(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = (), *, keep: bool = False) -> bool:
     before = os.stat(task.task_file)
     data = task.task_file.read_bytes(_MOST_BYTES)
     head, tail = _split(data)
     if tail is None or head != _parsed_head(task):
         return False
-    new = head + MARKER + _replace(tail, rows, subtasks)
+    new = head + MARKER + _replace(tail, rows, subtasks, keep=keep)
     if new == data:
         return True
     now = os.stat(task.task_file)
@@ -154,7 +165,8 @@ def _parsed_head(task: TaskDir) -> bytes | None:
         return None
 
 
-def _replace(tail: bytes, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> bytes:
+def _replace(tail: bytes, rows: Mapping[str, Row], subtasks: Iterable[str] = (), *, keep: bool = False) -> bytes:
+    """Return our half with these lines; `keep` leaves those as they are that stand there."""
     start = tail.find(b"\n  - ") + 1
     kept = bytearray(tail[start:]) if start else bytearray()
     if kept and not kept.endswith(_LINE):  # Some editors save a file without the last newline.
@@ -164,7 +176,7 @@ def _replace(tail: bytes, rows: Mapping[str, Row], subtasks: Iterable[str] = ())
         at = kept.find(line[: line.index(b",") + 1])
         if at < 0:
             kept += line
-        else:
+        elif not keep:
             kept[at : kept.index(b"\n", at) + 1] = line
     state = task_state(status for mark, status in _STATE_MARKS if mark in kept)
     head = b"state: " + state.encode() + _LINE + _children_line(tail[:start] if start else tail, subtasks)

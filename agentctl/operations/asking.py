@@ -23,6 +23,7 @@ from agentctl.operations.lineage import who
 from agentctl.operations.locating import caller_or_refuse
 from agentctl.operations.ownership import check_own
 from agentctl.supervision.control import poke
+from agentctl.supervision.endings import decision_of
 from agentctl.supervision.questions import waiting_askers
 
 _TOLD = (
@@ -184,9 +185,7 @@ def event_of(agent: AgentDir, kind: str, payload: dict[str, Any], *, by: str | N
 def refuse_if_ended(agent: AgentDir, verb: str) -> None:
     """Raise `Refused` for what comes after a worker's end."""
     if agent.has_ended:
-        raise Refused(
-            f"{agent.instance} has ended ({read_quietly(agent.exit).get('status')}): it {verb} nothing any more"
-        )
+        raise Refused(f"{agent.instance} has ended ({decision_of(agent).get('status')}): it {verb} nothing any more")
 
 
 def _await_answer(

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import number_in, read_quietly
+from agentctl.adapters.files import number_in
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -26,6 +26,7 @@ from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import check_own, is_own
 from agentctl.operations.vigil import Vigil
+from agentctl.supervision.endings import decision_of
 from agentctl.supervision.judging import queued_instances
 from agentctl.supervision.kinship import cancelled_with, task_name
 from agentctl.supervision.requesting import Answer, Request, request_end
@@ -171,12 +172,12 @@ def _on_its_way(agent: AgentDir) -> Cancelled:
 
 
 def _told(agent: AgentDir) -> Cancelled:
-    status = str(read_quietly(agent.exit).get("status", Status.FAILED))
+    status = str(decision_of(agent).get("status", Status.FAILED))
     return _result(agent, cancelled=status == Status.CANCELLED, status=status)
 
 
 def _had_ended(agent: AgentDir) -> Cancelled:
-    decision = read_quietly(agent.exit)
+    decision = decision_of(agent)
     status, reason = str(decision.get("status", Status.FAILED)), decision.get("reason")
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
     return _result(agent, cancelled=status == Status.CANCELLED, status=status, note=note)

@@ -21,6 +21,7 @@ from agentctl.operations.listing import read_task
 from agentctl.operations.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.results import DEFAULT_MAX_BYTES, text_of
 from agentctl.operations.spawning import spawn_workers
+from agentctl.supervision.endings import decision_of
 
 DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
@@ -210,7 +211,7 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
         max_bytes: Of the answer.
         status: What is so with one that has not ended.
     """
-    spec, decision = read_quietly(agent.spec), read_quietly(agent.exit)
+    spec, decision = read_quietly(agent.spec), decision_of(agent)
     delegation = spec.get("delegation") or {}
     known: dict[str, Any] = {
         "task_id": agent.instance,

@@ -16,6 +16,7 @@ from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import check_own
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.supervision.endings import decision_of
 
 #: Of a worker, so many files and questions are named, and so much of each question is told.
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
@@ -68,7 +69,7 @@ def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     return {
         **{key: row.get(key) for key in _TOLD},
         **{key: result[key] for key in _OF_RESULTS if key in result},
-        "error": read_quietly(agent.exit).get("message") if row["status"] == "failed" else None,
+        "error": decision_of(agent).get("message") if row["status"] == "failed" else None,
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),

@@ -16,7 +16,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import is_own
 from agentctl.supervision import questions
-from agentctl.supervision.endings import read_decision
+from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 
 
@@ -140,7 +140,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "worker": read_quietly(agent.worker) or None,
         "shim": read_quietly(agent.shim) or None,
         "cancel": read_quietly(agent.cancel) or None,
-        "exit": read_quietly(agent.exit) or None,
+        "exit": decision_of(agent) or None,
         "result": read_quietly(agent.result) or None,
         "fallback": read_quietly(agent.fallback) or None,
         "worktree": _worktree_of(agent),

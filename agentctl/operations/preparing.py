@@ -31,6 +31,7 @@ from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.surroundings import Surroundings
 from agentctl.supervision import failpoints
+from agentctl.supervision.endings import decision_of
 from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.kinship import task_name
@@ -231,11 +232,11 @@ def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
 
 def _was_in_vain(agent: AgentDir) -> bool:
     """Tell whether a worker has ended without what it was for: nobody wants that again."""
-    return bool(read_quietly(agent.exit).get("status", Status.COMPLETED) != Status.COMPLETED)
+    return bool(decision_of(agent).get("status", Status.COMPLETED) != Status.COMPLETED)
 
 
 def _spawned_of(agent: AgentDir) -> Spawned:
-    decision, worker = read_quietly(agent.exit), read_quietly(agent.worker)
+    decision, worker = decision_of(agent), read_quietly(agent.worker)
     status = decision.get("status") or (Status.RUNNING if worker else Status.QUEUED)
     return Spawned(
         agent_instance=agent.instance, status=str(status), task_id=agent.task.id, pid=worker.get("pid"), reused=True

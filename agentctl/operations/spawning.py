@@ -10,10 +10,10 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.config import TaskConfig, root_of_tree
-from agentctl.adapters.files import make_durable, read_quietly, sync_folder
+from agentctl.adapters.files import make_durable, sync_folder
 from agentctl.adapters.locks import locked
-from agentctl.adapters.roster import Row, mark_stale, update
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.roster import Row, enlist, mark_stale
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
@@ -44,7 +44,7 @@ from agentctl.supervision.dispatch import (
     give_orders,
     shims_ahead,
 )
-from agentctl.supervision.endings import Ending, decide, publish
+from agentctl.supervision.endings import Ending, decide, decision_of, publish
 from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.launching import replace_spares
 from agentctl.supervision.tickets import (
@@ -122,6 +122,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     except BaseException:
         _take_back(task, prepared)
         raise
+    failpoints.reached("spawn.after-orders")
     fresh = iter(_outcomes(task, root, prepared, done))
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
@@ -267,25 +268,22 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
             spawned = _spawned(item, Status.FAILED, message=error.message)  # The others of the batch have begun.
         found.append(spawned)
         rows[instance] = _row_of(item, spawned)
+    failpoints.reached("spawn.before-roster")
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
-        update(task, rows)
+        enlist(task, rows)
     return found
 
 
 def _waits(item: Prepared) -> Spawned:
     """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
-    decision = _decision_of(item.agent)
+    decision = decision_of(item.agent)
     return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
 
 
 def _row_of(item: Prepared, spawned: Spawned) -> Row:
     """Return what the roster says of a worker that may have ended meanwhile."""
-    decision = _decision_of(item.agent)
+    decision = decision_of(item.agent)
     return Row(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
-
-
-def _decision_of(agent: AgentDir) -> dict[str, Any]:
-    return read_quietly(agent.exit) if agent.has_ended else {}
 
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
@@ -315,7 +313,7 @@ def _not_begun(root: TaskDir, item: Prepared, why: str) -> Spawned:
     """
     if item.environment == NO_ENVIRONMENT and _withdraw(root, item, why):
         raise Refused(f"{item.agent.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
-    return _spawned(item, _decision_of(item.agent).get("status", Status.QUEUED), message=why)
+    return _spawned(item, decision_of(item.agent).get("status", Status.QUEUED), message=why)
 
 
 def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:

@@ -11,6 +11,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.supervision.endings import decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
 #: Of a sub-task that has not ended: the call that asked for it gave up before.
@@ -62,7 +63,7 @@ def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
 
 def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
-    decision, declared = read_quietly(worker.exit), read_quietly(worker.result)
+    decision, declared = decision_of(worker), read_quietly(worker.result)
     status = Status(decision.get("status", Status.FAILED))
     summary, final = declared.get("summary"), declared.get("finalMessage")
     result = read_result(worker.task, worker.instance)

@@ -22,6 +22,14 @@ from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
+#: What each field of a decision is, where it is there.
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("reason", "by", "signal", "message", "startedAt", "endedAt"), str),
+    **dict.fromkeys(("exitCode", "attempt"), int),
+    "durationSeconds": (int, float),
+    **dict.fromkeys(("swept", "kept", "uncollected"), list),
+    **dict.fromkeys(("usage", "worked"), dict),
+}
 
 
 class Ending(NamedTuple):
@@ -114,9 +122,22 @@ def read_decision(agent: AgentDir) -> dict[str, Any]:
     return decision
 
 
+def decision_of(agent: AgentDir) -> dict[str, Any]:
+    """Return the decision about a worker's end; {} where there is none, or what lies in its place tells no end."""
+    try:
+        return read_decision(agent)
+    except (Damaged, OSError):
+        return {}
+
+
 def _tells_end(decision: Mapping[str, Any]) -> bool:
-    status, reason = decision.get("status"), decision.get("reason")
-    return isinstance(status, str) and status in ev.END_EVENT and (reason is None or isinstance(reason, str))
+    """Tell whether this is an end, in each of its fields: a worker can write anything in the place of its own."""
+    status = decision.get("status")
+    return (
+        isinstance(status, str)
+        and status in ev.END_EVENT
+        and all(isinstance(decision[key], kind) for key, kind in _KINDS.items() if decision.get(key) is not None)
+    )
 
 
 def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:

@@ -3,9 +3,10 @@
 With `:stop` behind the name it is stopped there instead, until somebody continues it.
 
 The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktree spawn.after-spec spawn.after-ticket
-spawn.after-queued dispatch.after-launch shim.locked shim.after-fork shim.after-identity shim.after-started
-shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep shim.after-exit-file shim.after-end-event
-shim.before-release cancel.after-request respond.after-answer wait.after-claim wait.after-print
+spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
+shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
+shim.after-exit-file shim.after-end-event shim.before-release cancel.after-request respond.after-answer
+wait.after-claim wait.after-print
 """
 
 from __future__ import annotations

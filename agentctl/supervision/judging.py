@@ -13,7 +13,7 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision.belonging import claim_of
-from agentctl.supervision.endings import Ending, decide, from_wait_status, publish, was_started
+from agentctl.supervision.endings import Ending, decide, decision_of, from_wait_status, publish, was_started
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import read_queue
 from agentctl.supervision.toldends import told_end
@@ -54,7 +54,8 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if agent.instance in (queued_instances(agent.task) if queued is None else queued):
         return Condition.ENDED if agent.has_ended else Condition.QUEUED
     if is_alive_held(agent.shim):
-        return Condition.ENDED if agent.has_ended else Condition.SUPERVISED
+        # What a worker put there itself is no end: its shim will decide one.
+        return Condition.ENDED if agent.has_ended and decision_of(agent) else Condition.SUPERVISED
     if agent.has_ended:
         return Condition.ENDED
     # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.

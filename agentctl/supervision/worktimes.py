@@ -16,6 +16,7 @@ from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.worktime import Worked, worked_from
 from agentctl.lean import Any
+from agentctl.supervision.endings import decision_of
 
 
 class WorkTimes:
@@ -31,7 +32,7 @@ class WorkTimes:
         if agent.path in self._final:
             return self._final[agent.path]
         if agent.has_ended:
-            told = read_quietly(agent.exit).get("worked") or read_quietly(agent.worked)
+            told = decision_of(agent).get("worked") or read_quietly(agent.worked)
             found = self._final[agent.path] = worked_from(told, processes.boot_id(), monotonic())
             return found
         told = self.known.get(agent.path) or _told_by_files(agent)

@@ -9,6 +9,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Status
 from agentctl.operations.delegating import error_of
 from agentctl.operations.results import read_result, text_of
+from agentctl.supervision.endings import decision_of
 from agentctl.supervision.questions import open_questions
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.words import short
@@ -28,7 +29,7 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
     has_more = agent.worktree.exists()
     found = read_result(agent.task, agent.instance, max_bytes=max_bytes) if has_more else text_of(agent, max_bytes)
-    decision = read_quietly(agent.exit)
+    decision = decision_of(agent)
     reason = decision.get("reason")
     told: dict[str, Any] = {
         "output": found["text"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from agentctl.adapters.roster import MARKER, Row
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from tests.life import state_of
 from tests.steps import Task, new_task, spawn_batch, statuses
-from tests.support import alike, run, wait_until, worker
+from tests.support import alike, run, start, wait_until, worker
 
 NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", fullmatch=True)
 #: What YAML takes for something else than text, as far as it can be a name.
@@ -169,6 +171,17 @@ def test_a_persons_bytes_stay_through_fifty_ends(root: Path) -> None:
     assert file.read_bytes().startswith(words + MARKER)
     assert len(task.roster()) == 50
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_spawn_that_is_late_writes_no_earlier_state_over_a_later_one(root: Path) -> None:
+    """It is held after its worker was told to start, until a shim has noted the end in the roster."""
+    task = new_task()
+    late = start("spawn", "--name", "w", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.before-roster:stop"})
+    wait_until(task.roster, accept=lambda rows: rows == {"w": "completed"}, what="the shim to pay its row")
+    wait_until(lambda: state_of(late.pid), accept=lambda state: state == "T", what="the spawn to stand")
+    late.send_signal(signal.SIGCONT)
+    assert late.wait(timeout=20) == 0
+    assert task.roster() == {"w": "completed"}
 
 
 @pytest.mark.slow

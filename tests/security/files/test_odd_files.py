@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.life import state_of
+from tests.steps import Task, new_task, row, spawn, statuses
+from tests.support import run, start, wait_until, worker
 
 #: What the shim, the waits and the readers look at while a worker runs.
 FILES = {
@@ -101,23 +103,35 @@ def test_an_end_that_a_worker_wrote_for_itself_and_nobody_can_read_is_set_aside(
     assert statuses() == {"w": "failed"}
 
 
-@pytest.mark.parametrize("text", ["", '{"agentInstance": 1}\n', '{"status": "fine"}\n'], ids=["empty", "odd", "no end"])
-def test_an_end_that_is_none_keeps_nobody_from_cancelling(root: Path, text: str) -> None:
+NO_ENDS = {
+    "empty": "",
+    "odd": '{"agentInstance": 1}\n',
+    "no end": '{"status": "fine"}\n',
+    "odd duration": '{"status": "completed", "durationSeconds": "long"}\n',
+    "odd message": '{"status": "failed", "message": {"a": 1}}\n',
+    "odd reason": '{"status": "failed", "reason": ["x"]}\n',
+}
+
+
+@pytest.mark.parametrize("text", NO_ENDS.values(), ids=NO_ENDS)
+def test_an_end_that_is_none_keeps_nobody_from_starting_looking_and_cancelling(root: Path, text: str) -> None:
+    """The spawn is held until the worker has written it, and tells of a worker that runs."""
     task = new_task()
     said = Path("said").absolute()
-    spawn(
-        [
-            "sh",
-            "-c",
-            'printf %s "$1" >"$AGENTCTL_AGENT_DIR/exit.json"; echo >"$2"; exec sleep 1000',
-            "sh",
-            text,
-            str(said),
-        ],
-        name="w",
-    )
+    script = 'printf %s "$1" >"$AGENTCTL_AGENT_DIR/exit.json"; echo >"$2"; exec sleep 1000'
+    starting = start(
+        "spawn", "--json", "--name", "w", "--", "sh", "-c", script, "sh", text, said,
+        env={"AGENTCTL_FAILPOINT": "spawn.after-orders:stop"},
+    )  # fmt: skip
     wait_until(said.exists, what="it to write an end")
-    run("cancel", "w")
+    wait_until(lambda: state_of(starting.pid), accept=lambda state: state == "T", what="the spawn to stand")
+    starting.send_signal(signal.SIGCONT)
+    out, err = starting.communicate(timeout=20)
+    assert (json.loads(out)["status"], err) == ("running", "")
+    assert row("w")["status"] == "running"
+    for command in ("show", "result", "join", "usage"):
+        assert "a bug in agentctl" not in run(command, *(["w"] if command != "usage" else []), check=False).err
+    assert run("cancel", "w", "--json").json["status"] == "cancelled"
     ended = json.loads((task.path / "agents/w/exit.json").read_text(encoding="utf-8"))
     assert ended["status"] == "cancelled"
 
