@@ -18,7 +18,6 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.events import SUBTASK_CREATED, BadLine
-from agentctl.domain.names import is_name
 from agentctl.errors import Refused
 from agentctl.lean import Any
 from agentctl.operations.locating import caller
@@ -49,9 +48,14 @@ def disown(task: TaskDir) -> bool:
 
 def is_own(task: TaskDir) -> bool:
     """Tell whether this person made a task, in the place where it lies now."""
+    return _is_known(task) or any(map(_is_known, _above(task)))
+
+
+def _is_known(task: TaskDir) -> bool:
+    """Tell whether a task is noted as this person's, or belongs to the worker that calls."""
     if os.path.islink(task.path) or os.path.islink(task.path.parent):
         return False
-    return _is_marked(task, _TASK) or _is_callers(task) or _is_below_own(task)
+    return _is_marked(task, _TASK) or _is_callers(task)
 
 
 def check_own(task: TaskDir) -> None:
@@ -74,13 +78,19 @@ def _is_callers(task: TaskDir) -> bool:
     return read_quietly(me.agent.worker).get("cookie") == cookie
 
 
-def _is_below_own(task: TaskDir) -> bool:
-    """Tell whether a task of the person's tells of this one below it: a worker may have made it, with another HOME."""
-    config = cached(task)
-    if config is None or config.parent_task_id is None or not is_name(config.parent_task_id):
-        return False
-    above = task.sibling(config.parent_task_id)
-    return above.path != task.path and _tells_of(above, task) and is_own(above)
+def _above(task: TaskDir) -> Iterator[TaskDir]:
+    """Yield the tasks above one, as far as each tells of the one below it: a worker makes one with another HOME.
+
+    In a clone, two tasks may name each other.
+    """
+    seen = {task.path}
+    while (config := cached(task)) is not None and config.parent_task_id is not None:
+        above = task.sibling(config.parent_task_id)
+        if above.path in seen or not _tells_of(above, task):
+            return
+        seen.add(above.path)
+        yield above
+        task = above
 
 
 def _tells_of(above: TaskDir, task: TaskDir) -> bool:

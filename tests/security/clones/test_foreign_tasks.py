@@ -175,6 +175,25 @@ def test_a_sub_task_in_the_place_of_a_removed_one_is_not_ones_own(world: Task) -
     assert FOREIGN in run("spawn", "--task", child.name, "--", "true", check=False).err
 
 
+def test_two_tasks_that_tell_of_each_other_are_nobodys_own_and_hold_nobody_up(root: Path) -> None:
+    """Each names the other one as the one above it, in a log that takes a while to be read."""
+    tasks = [new_task(), Task(Path(run("new", "other", "--json").json["path"]))]
+    for task, other in (tasks, tasks[::-1]):
+        config = json.loads((task.path / "config.json").read_bytes())
+        head = config["head"]
+        config |= {"parentTaskId": other.path.name, "head": f"{head}parentTaskId: {other.path.name}\n"}
+        (task.path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        file = task.path / "task.yaml"
+        file.write_text(file.read_text(encoding="utf-8").replace(head, config["head"]), encoding="utf-8")
+        nonce = (other.path / "origin").read_text(encoding="ascii").strip()
+        event = {"ts": "2026-11-22T00:00:00.000Z", "type": "subtask.created", "taskId": task.path.name, "by": "user"}
+        told = [{"taskId": "another"}] * 30_000 + [{"taskId": other.path.name, "origin": nonce}]
+        with (task.path / "events.jsonl").open("a", encoding="utf-8") as log:
+            log.writelines(json.dumps(event | {"payload": payload}) + "\n" for payload in told)
+    forget(tasks[0])
+    assert FOREIGN in run("spawn", "--task", tasks[0].path.name, "--", "true", check=False, timeout=20).err
+
+
 def test_a_spawn_says_that_the_chosen_task_is_not_ones_own(foreign: Task) -> None:
     told = run("spawn", "--", "true")
     assert "a new task is made" in told.err
