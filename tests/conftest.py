@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests import leaks, support
+from tests.strangers import Strangers
 
 #: A soak test may take this long, where an ordinary one has the limit in pyproject.toml.
 SOAK_TIMEOUT_S = 840
@@ -108,3 +109,11 @@ def root(tmp_path: Path, no_survivors: None, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AGENTCTL_ROOT", str(tmp_path / ".agentctl"))
     monkeypatch.chdir(folders["work"])
     return tmp_path / ".agentctl"
+
+
+@pytest.fixture
+def strangers(root: Path, tmp_path: Path) -> Iterator[Strangers]:
+    """Two processes that are none of agentctl's business."""
+    found = Strangers(tmp_path / "notes")
+    yield found
+    found.end()

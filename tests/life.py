@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tests.steps import Task
-from tests.support import run, wait_for_json, wait_until
+from tests.steps import Task, spawn
+from tests.support import run, wait_for_json, wait_until, worker
 
 
 class Known(NamedTuple):
@@ -69,6 +69,11 @@ def read(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
+def forge(path: Path, **changes: Any) -> None:
+    """Change a record in place: a lock on it stays where it is."""
+    path.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
+
+
 def leader_of(task: Task, instance: str) -> Known:
     """Return a worker's first process, which must be alive."""
     return known(read(task.agent(instance) / "worker.json")["pid"])
@@ -87,6 +92,15 @@ def kill_shims(task: Task, *instances: str) -> None:
         assert "shim" in psutil.Process(shim.pid).cmdline()[-2], f"{shim} is no shim"
         os.kill(shim.pid, signal.SIGKILL)
     wait_until(lambda: living(shims), accept=lambda left: not left, what="the shims to die")
+
+
+def orphan(task: Task, name: str) -> Known:
+    """Start a worker and kill its shim; return the worker's first process."""
+    spawn(worker("sleeps", 60), name=name)
+    says_ready(task, name)
+    leader = leader_of(task, name)
+    kill_shims(task, name)
+    return leader
 
 
 def passes(seconds: float) -> None:

@@ -6,36 +6,15 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.life import Known, is_settled, kill_shims, leader_of, lives, read, says_ready
-from tests.steps import Task, new_task, row, spawn, spawn_batch, statuses
+from tests.life import Known, forge, is_settled, kill_shims, leader_of, lives, orphan, read, says_ready
+from tests.steps import new_task, row, spawn, spawn_batch, statuses
 from tests.strangers import Strangers
 from tests.support import PROGRAM, environment, run, wait_until, worker
-
-
-@pytest.fixture
-def strangers(root: Path, tmp_path: Path) -> Iterator[Strangers]:
-    found = Strangers(tmp_path / "notes")
-    yield found
-    found.end()
-
-
-def forge(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
-
-
-def orphan(task: Task, name: str) -> Known:
-    """Start a worker and kill its shim; return the worker's first process."""
-    spawn(worker("sleeps", 60), name=name)
-    says_ready(task, name)
-    leader = leader_of(task, name)
-    kill_shims(task, name)
-    return leader
 
 
 def forgeries(them: Strangers, mine: Known) -> dict[str, dict[str, Any]]:

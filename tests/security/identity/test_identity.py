@@ -7,39 +7,17 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.life import Known, is_settled, kill_shims, known, leader_of, lives, read, says_ready, state_of
+from tests.life import Known, forge, is_settled, kill_shims, known, leader_of, lives, orphan, read, says_ready, state_of
 from tests.shells import AGENTCTL
 from tests.steps import Task, kill, new_task, row, spawn
 from tests.strangers import Strangers
 from tests.support import PROGRAM, alike, run, wait_for_json, wait_until, worker
-
-
-@pytest.fixture
-def strangers(root: Path, tmp_path: Path) -> Iterator[Strangers]:
-    found = Strangers(tmp_path / "notes")
-    yield found
-    found.end()
-
-
-def forge(path: Path, **changes: Any) -> None:
-    """Change a file in place: a lock on it stays where it is."""
-    path.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
-
-
-def orphan(task: Task, name: str) -> Known:
-    """Start a worker and kill its shim; return the worker's first process."""
-    spawn(worker("sleeps", 60), name=name)
-    says_ready(task, name)
-    leader = leader_of(task, name)
-    kill_shims(task, name)
-    return leader
 
 
 def whole(process: Known) -> dict[str, int]:
