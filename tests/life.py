@@ -59,6 +59,11 @@ def state_of(pid: int) -> str:
     return fields[0] if fields else "gone"
 
 
+def stands(pid: int) -> None:
+    """Wait until a process has been stopped."""
+    wait_until(lambda: state_of(pid), accept=lambda state: state == "T", what="it to stand")
+
+
 def members(file: Path) -> dict[str, Known]:
     """Return the processes whose pids a worker has written into a file."""
     return {name: known(pid) for name, pid in wait_for_json(file).items()}

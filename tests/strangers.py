@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.life import known, living, state_of
-from tests.support import wait_until
+from tests.life import known, living, stands, state_of
 
 #: A session leader and its child, which share a process group and write down every signal that reaches them.
 WATCHES = """
@@ -40,7 +39,7 @@ class Strangers:
     def stop(self) -> None:
         """Stop the leader, as Ctrl-Z does to an editor."""
         psutil.Process(self.leader.pid).send_signal(signal.SIGSTOP)
-        wait_until(lambda: state_of(self.leader.pid), accept=lambda state: state == "T", what="it to stand")
+        stands(self.leader.pid)
 
     def are_untouched(self, leader: str = "S") -> None:
         """Check that both live, were never signalled, and run; or that the leader is in the given state."""

@@ -12,6 +12,7 @@ from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
+from agentctl.supervision import failpoints
 from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.endings import Ending, decide, decision_of, from_wait_status, publish, was_started
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
@@ -84,16 +85,19 @@ def _shim_by_its_place(agent: AgentDir) -> Condition | None:
 
 
 def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
-    """Judge a worker as `judge` does; one that seems lost without ever having had a shim is looked at once more.
+    """Judge a worker as `judge` does; one that seems lost is looked at once more, by the tickets of that moment.
 
-    Its spawn may be about to put its ticket into the queue, and holds the queue's lock until it has. So this must not
-    be called under that lock.
+    The first look may have begun before its ticket was shown. Without a shim its spawn may still be about to do that,
+    and holds the queue's lock until it has. So this must not be called under that lock.
     """
     condition = judge(agent, queued)
-    if condition is Condition.LOST and not agent.shim.exists():
-        with locked(root_of_tree(agent.task).queue_lock):
-            return judge(agent)
-    return condition
+    if condition is not Condition.LOST:
+        return condition
+    failpoints.reached("judge.seems-lost")
+    if agent.shim.exists():  # Its ticket has been shown by now.
+        return judge(agent)
+    with locked(root_of_tree(agent.task).queue_lock):
+        return judge(agent)
 
 
 def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:

@@ -20,7 +20,7 @@ from tests.life import (
     living,
     members,
     says_ready,
-    state_of,
+    stands,
 )
 from tests.steps import new_task, spawn, statuses
 from tests.support import PROGRAM, alike, environment, run, start, wait_until, worker
@@ -66,7 +66,7 @@ def test_a_worker_that_is_being_started_is_cancelled(root: Path) -> None:
     )
     wait_until((task.agent("b") / "control").exists, what="the shim to take b")
     shim = task.shim_of("b")
-    wait_until(lambda: state_of(shim), accept=lambda state: state == "T", what="the shim to stand")
+    stands(shim)
     assert run("cancel", "b", "--no-wait", "--json").json["status"] != "cancelled"
     assert task.exit("b") is None
     os.kill(shim, signal.SIGCONT)
@@ -117,7 +117,7 @@ def test_a_stopped_worker_is_continued_so_that_it_can_end(root: Path, stopped_by
         run("pause", "a")
     else:
         os.kill(leader.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(leader.pid), accept=lambda state: state == "T", what="it to stand")
+    stands(leader.pid)
     assert run("cancel", "a", "--json").json["cancelled"] is True  # within one grace period, not by SIGKILL
     assert is_settled(task, "a")["exitCode"] == 130
     assert not lives(leader)
@@ -256,6 +256,6 @@ def test_a_stopped_shim_is_continued_by_a_cancel(root: Path) -> None:
     says_ready(task, "a")
     shim = task.shim_of("a")
     os.kill(shim, signal.SIGSTOP)
-    wait_until(lambda: state_of(shim), accept=lambda state: state == "T", what="the shim to stand")
+    stands(shim)
     assert run("cancel", "a", "--json").json["cancelled"] is True
     assert is_settled(task, "a")["exitCode"] == 130

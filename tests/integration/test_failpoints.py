@@ -16,7 +16,7 @@ from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.launching import await_answer, hand_over, launch
 from agentctl.supervision.places import Place
 from agentctl.supervision.tickets import make_ticket, read_queue
-from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready, state_of
+from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready, stands, state_of
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import Completed, alike, run, start, wait_until, worker
 
@@ -306,3 +306,20 @@ def test_a_killed_shim_of_a_worker_that_goes_on_loses_nothing_of_its_files(root:
     assert is_settled(task, "a")["reason"] == "lost"
     assert (task.agent("a") / "stdout.log").read_bytes() == b"ready\ndone\n"
     assert "done" in run("result", "a", check=False).out
+
+
+def test_a_look_that_began_before_its_start_calls_no_worker_lost(root: Path) -> None:
+    """`list` sees it in the log while its ticket does not count yet, and is held until the worker runs."""
+    task = new_task()
+    spawning = start("spawn", "--name", "a", "--", *worker("sleeps", 60), env={VARIABLE: "spawn.after-queued:stop"})
+    stands(spawning.pid)
+    listing = start("list", "--json", env={VARIABLE: "judge.seems-lost:stop"})
+    stands(listing.pid)
+    spawning.send_signal(signal.SIGCONT)
+    assert spawning.wait(timeout=20) == 0
+    says_ready(task, "a")
+    listing.send_signal(signal.SIGCONT)
+    [one] = json.loads(listing.communicate(timeout=20)[0])
+    assert (one["status"], one["health"]) == ("running", "supervised")
+    assert task.events("agent.failed") == []
+    run("cancel", "a")

@@ -19,7 +19,7 @@ from agentctl.adapters.roster import MARKER, Row
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
-from tests.life import state_of
+from tests.life import stands
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
 
@@ -178,7 +178,7 @@ def test_a_spawn_that_is_late_writes_no_earlier_state_over_a_later_one(root: Pat
     task = new_task()
     late = start("spawn", "--name", "w", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.before-roster:stop"})
     wait_until(task.roster, accept=lambda rows: rows == {"w": "completed"}, what="the shim to pay its row")
-    wait_until(lambda: state_of(late.pid), accept=lambda state: state == "T", what="the spawn to stand")
+    stands(late.pid)
     late.send_signal(signal.SIGCONT)
     assert late.wait(timeout=20) == 0
     assert task.roster() == {"w": "completed"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.life import state_of
+from tests.life import stands
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
@@ -124,7 +124,7 @@ def test_an_end_that_is_none_keeps_nobody_from_starting_looking_and_cancelling(r
         env={"AGENTCTL_FAILPOINT": "spawn.after-orders:stop"},
     )  # fmt: skip
     wait_until(said.exists, what="it to write an end")
-    wait_until(lambda: state_of(starting.pid), accept=lambda state: state == "T", what="the spawn to stand")
+    stands(starting.pid)
     starting.send_signal(signal.SIGCONT)
     out, err = starting.communicate(timeout=20)
     assert (json.loads(out)["status"], err) == ("running", "")
