@@ -29,7 +29,7 @@ from agentctl.supervision.belonging import Claim
 from agentctl.supervision.endings import from_wait_status
 from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import WorkerSpec
-from agentctl.supervision.tree import below_me, without_shim
+from agentctl.supervision.tree import SupervisedTree, UnsupervisedTree
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
@@ -70,9 +70,9 @@ class Attempt:
         # Without child subreapers (macOS) the tree is found as far as it can be.
         leader = None if processes.LINUX else processes.identify(self.pid)
         self.tree = (
-            below_me(self.agent, cookie.encode())
+            SupervisedTree(self.agent, cookie.encode())
             if leader is None
-            else without_shim(Claim(self.agent, leader, cookie.encode(), leader.start))
+            else UnsupervisedTree(Claim(self.agent, leader, cookie.encode(), leader.start))
         )
         self.began = monotonic()
         self.clock.begin(self.began)
@@ -117,6 +117,11 @@ class Attempt:
                 self._leader_ended(ended.code, ended.status)
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
+        # Who lives on from process to process leaves a zombie each time: each look at the tree would take longer.
+        for pid in descent.own_children():
+            if pid != self.pid:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
 
     def _leader_ended(self, code: int, status: int) -> None:
         self.leader = (code, status)
@@ -315,7 +320,7 @@ class Attempt:
             return False
         if self.spec.keep_children and self.cause is None:
             return True
-        return self._is_childless() or not self.tree.living()
+        return self._is_childless() or self.tree.is_gone()
 
     def _is_childless(self) -> bool:
         """Tell whether its leader, a zombie, is the last of its tree: all that it left became children of this shim."""

@@ -18,7 +18,7 @@ from agentctl.supervision.endings import Ending, decide, decision_of, from_wait_
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import read_queue
 from agentctl.supervision.toldends import told_end
-from agentctl.supervision.tree import without_shim
+from agentctl.supervision.tree import UnsupervisedTree
 
 
 class Condition(Enum):
@@ -68,7 +68,7 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if identity is not None and identity.boot != processes.boot_id():
         return Condition.LOST
     claim = claim_of(agent)
-    if claim.is_led or without_shim(claim).living():
+    if claim.is_led or not UnsupervisedTree(claim).is_gone():
         return Condition.UNSUPERVISED
     return Condition.LOST
 
@@ -94,8 +94,8 @@ def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Cond
     if condition is not Condition.LOST:
         return condition
     failpoints.reached("judge.seems-lost")
-    if agent.shim.exists():  # Its ticket has been shown by now.
-        return judge(agent)
+    if agent.shim.exists():  # Its ticket has been shown by now; that of a started one is a leftover.
+        return judge(agent, () if was_started(agent) else None)
     with locked(root_of_tree(agent.task).queue_lock):
         return judge(agent)
 

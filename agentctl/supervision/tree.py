@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.taskdir import AgentDir
@@ -19,6 +19,8 @@ from agentctl.supervision.strangers import is_foreign
 
 #: A tree that forks faster than it is stopped is killed in the state that it has by then, and looked at again.
 _STOP_PASSES = 100
+#: So often a look that found nothing is taken again, where somebody died in it.
+_SURE_LOOKS = 20
 
 
 class Member(NamedTuple):
@@ -35,18 +37,26 @@ class Member(NamedTuple):
 class Tree:
     """The living processes of one worker, found anew at each look."""
 
-    def __init__(self, agent: AgentDir, cookie: bytes | None, look: Callable[[], Iterable[int]]) -> None:
-        self._agent, self._cookie, self._look = agent, cookie, look
+    def __init__(self, agent: AgentDir, cookie: bytes | None) -> None:
+        self._agent, self._cookie = agent, cookie
         self._foreign: set[tuple[int, int]] = set()
+
+    def _look(self) -> Iterable[int]:
+        """Return the pids of the tree, parents before children, some of which may be dead."""
+        raise NotImplementedError
+
+    def is_gone(self) -> bool:
+        """Tell whether nothing of it is alive, for sure.
+
+        A look that finds nobody is no proof: who was alive when it began may have left a child behind that it did not
+        meet, and have died before its turn came. So nobody may have died during the look that counts. False where that
+        cannot be had: ask again later.
+        """
+        raise NotImplementedError
 
     def living(self) -> list[Member]:
         """Return what is alive, parents before children."""
-        found = []
-        for pid in self._look():
-            stat = processes.read_stat(pid)
-            if stat is not None and stat.state not in "ZX":
-                found.append(Member(pid, stat.start, stat.state, stat.ppid, stat.cpu))
-        return found
+        return _living(self._look())
 
     def is_foreign(self, pid: int) -> bool:
         """Tell whether a process belongs to somebody else; once it does, it always will.
@@ -108,29 +118,76 @@ def _send(member: Member, *numbers: int) -> None:
             processes.send(me, number)
 
 
-def below_me(agent: AgentDir, cookie: bytes) -> Tree:
-    """Return the tree of the worker below this process, a child subreaper: all its descendants but the foreign ones."""
-    tree: Tree
+class SupervisedTree(Tree):
+    """The tree of the worker below this process, a child subreaper: all its descendants but the foreign ones."""
 
-    def look() -> Iterable[int]:
+    def _look(self) -> Iterable[int]:
         roots = descent.children_of(os.getpid())
-        foreign = [pid for pid in roots if tree.is_foreign(pid)]
+        foreign = [pid for pid in roots if self.is_foreign(pid)]
         seen = list(descent.walk(roots, skip=foreign))
-        hidden = [pid for pid in seen if pid not in roots and tree.is_foreign(pid)]
+        hidden = [pid for pid in seen if pid not in roots and self.is_foreign(pid)]
         return descent.walk(roots, skip=[*foreign, *hidden]) if hidden else seen
 
-    tree = Tree(agent, cookie, look)
-    return tree
+    def is_gone(self) -> bool:
+        """Tell whether nothing of it is alive, for sure: each orphan is below this process at once."""
+        dead: set[int] = set()
+        for _ in range(_SURE_LOOKS):
+            met = set(self._look())
+            if _living(met):
+                return False
+            if met <= dead:
+                return True
+            dead |= met
+        return False
 
 
-def without_shim(claim: Claim) -> Tree:
-    """Return the tree of a worker whose shim is gone: what is proven to be its, and all below that."""
-    tree: Tree
+class UnsupervisedTree(Tree):
+    """The tree of a worker whose shim is gone: what is proven to be its, and all below that."""
 
-    def look() -> Iterable[int]:
-        roots = [pid for pid in processes.all_pids() if claim.has(pid)]
-        foreign = [pid for pid in descent.walk(roots) if tree.is_foreign(pid)]
+    def __init__(self, claim: Claim) -> None:
+        super().__init__(claim.agent, claim.cookie)
+        self._claim = claim
+
+    def _look(self) -> Iterable[int]:
+        roots = [pid for pid in processes.all_pids() if self._claim.has(pid)]
+        foreign = [pid for pid in descent.walk(roots) if self.is_foreign(pid)]
         return descent.walk(roots, skip=[*foreign, os.getpid()])  # A worker may have asked for its own end.
 
-    tree = Tree(claim.agent, claim.cookie, look)
-    return tree
+    def kill(self) -> None:
+        """SIGKILL all, then at once who has come since: a look never meets one who lives on from process to process."""
+        super().kill()
+        met = set(processes.all_pids())
+        for _ in range(_SURE_LOOKS):
+            new = set(processes.all_pids()) - met
+            for member in _living(filter(self._claim.has, new)):
+                _send(member, signal.SIGKILL)
+            if not new:
+                return
+            met |= new
+
+    def is_gone(self) -> bool:
+        """Tell whether nothing of it is alive, for sure.
+
+        Any process of the machine may be its, and somebody always dies. But who was there before a look that found
+        nobody, and lives, is none of its: only who has come since is looked at, at once.
+        """
+        met = set(processes.all_pids())
+        if self.living():
+            return False
+        for _ in range(_SURE_LOOKS):
+            new = set(processes.all_pids()) - met
+            if _living(filter(self._claim.has, new)):
+                return False
+            if len(_living(new)) == len(new):
+                return True
+            met |= new
+        return False
+
+
+def _living(pids: Iterable[int]) -> list[Member]:
+    found = []
+    for pid in pids:
+        stat = processes.read_stat(pid)
+        if stat is not None and stat.state not in "ZX":
+            found.append(Member(pid, stat.start, stat.state, stat.ppid, stat.cpu))
+    return found

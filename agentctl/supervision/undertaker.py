@@ -29,7 +29,7 @@ from agentctl.supervision.kinship import note_start_in
 from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import grace_of
 from agentctl.supervision.strangers import BURY, SHIM_SCRIPT
-from agentctl.supervision.tree import Tree, without_shim
+from agentctl.supervision.tree import Tree, UnsupervisedTree
 
 #: There is no SIGCHLD of a stranger's child to wait for.
 _LOOK_S = 0.02
@@ -80,7 +80,7 @@ def _bury(agent: AgentDir, ready: int) -> None:
         return
     _await_children(agent)
     started_at = read_quietly(agent.worker).get("startedAt")
-    _stop(agent, without_shim(claim_of(agent)))
+    _stop(agent, UnsupervisedTree(claim_of(agent)))
     by = str(read_quietly(agent.cancel).get("by", "user"))
     message = "its shim was gone; the exit was not seen"
     decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
@@ -100,7 +100,7 @@ def _stop(agent: AgentDir, tree: Tree) -> None:
     grace_s = _asked_grace(agent, grace_of(agent.spec))
     step = begin(monotonic(), grace_s)
     _act(agent, step.stage, tree)
-    while tree.living():
+    while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
         shorter = _asked_grace(agent, grace_s)
         if shorter < grace_s:  # A later request hurries it.

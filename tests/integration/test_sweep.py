@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.life import Known, is_settled, kill_shims, leader_of, lives, living, members, read, says_ready
+from tests.life import Known, is_settled, kill_shims, leader_of, lives, living, members, passes, read, says_ready
 from tests.steps import new_task, row, spawn, statuses
 from tests.support import alike, run, start, wait_until, worker
 
@@ -51,6 +51,25 @@ def test_a_tree_of_fifty_is_gone_when_its_cancel_is_told(root: Path, tmp_path: P
 
 def start_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+
+
+@pytest.mark.parametrize("is_guarded", [True, *alike(False)], ids=["with a shim", "without"])
+def test_who_lives_on_from_process_to_process_is_gone_when_its_end_is_told(
+    root: Path, tmp_path: Path, is_guarded: bool
+) -> None:
+    """At any look its last process may be gone, and the next one not there yet when the look began."""
+    task = new_task(grace=0.2)
+    hops = tmp_path / "hops"
+    if is_guarded:
+        spawn(worker("hops", hops), name="a")
+    else:
+        spawn(["sh", "-c", 'kill -9 $PPID; exec "$@"', "sh", *worker("hops", hops)], name="a")
+        wait_until(hops.exists, what="it to live without a shim")
+        run("cancel", "a")
+    task.ended("a")
+    size = hops.stat().st_size
+    passes(0.3)
+    assert hops.stat().st_size == size
 
 
 @pytest.mark.parametrize("deaf", [["--term"], *alike([])], ids=["ends-on-kill", "ends-on-term"])
