@@ -13,7 +13,7 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cache, lru_cache
 
@@ -182,6 +182,16 @@ def _read_stat_by_ps(pid: int) -> Stat | None:
     with contextlib.suppress(OSError):
         return Stat(row[0][0], int(row[1]), int(row[2]), os.getsid(pid), started)
     return None
+
+
+def ancestors_of(pid: int) -> Iterator[int]:
+    """Yield the pids of the processes above one, nearest first."""
+    seen = {pid}
+    stat = read_stat(pid)
+    while stat is not None and stat.ppid > 1 and stat.ppid not in seen:
+        seen.add(stat.ppid)
+        yield stat.ppid
+        stat = read_stat(stat.ppid)
 
 
 def identify(pid: int) -> Identity | None:

@@ -2,7 +2,7 @@
 
 The environment says who calls, and can be unset or set to anything. So the process tree is looked at too: whatever
 descends from a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
-Of all that is said and shown the deepest counts: a lie can only make a start deeper.
+Of what is said and shown within one tree of tasks the deepest counts: a lie can only make a start deeper.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller, caller
-from agentctl.supervision.kinship import are_kin, barred_by, enlist
+from agentctl.supervision.kinship import barred_by, enlist
 from agentctl.supervision.spec import read_spec
-from agentctl.supervision.strangers import guarded_by, marked_by
+from agentctl.supervision.strangers import guarded_by, is_noted, marked_by
 
 #: No honest tree of tasks is as deep; a forged one may be a circle.
 _MOST_TASKS = 128
@@ -30,14 +31,11 @@ _MOST_TASKS = 128
 
 def true_caller() -> Caller | None:
     """Return the worker in which this process runs; None outside of every one."""
-    found = [agent for agent in _shown_to(os.getpid()) if agent.spec.exists()]
+    shown = _shown_to(os.getpid())
     said = caller()
-    if said is not None and said.agent.spec.exists():
-        found.append(said.agent)
-    if not found:
-        return None
-    deepest = max(found, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
-    return Caller(deepest.task, deepest.instance)
+    if said is not None and (not shown or _is_of_one_tree(shown[0], said.agent)):
+        return _deepest([*shown, said.agent])
+    return _deepest(shown)
 
 
 def shown_caller() -> Caller | None:
@@ -45,9 +43,19 @@ def shown_caller() -> Caller | None:
 
     What is said counts only where nothing is shown.
     """
-    shown = [agent for agent in _shown_to(os.getpid()) if agent.spec.exists()]
-    deepest = max(shown, key=_depth_of, default=None)
-    return true_caller() if deepest is None else Caller(deepest.task, deepest.instance)
+    return _deepest(_shown_to(os.getpid())) or true_caller()
+
+
+def _deepest(found: Sequence[AgentDir]) -> Caller | None:
+    there = [agent for agent in found if agent.spec.exists()]
+    if not there:
+        return None
+    deepest = max(there, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
+    return Caller(deepest.task, deepest.instance)
+
+
+def _is_of_one_tree(one: AgentDir, other: AgentDir) -> bool:
+    return root_of_tree(one.task).is_at(root_of_tree(other.task).path)
 
 
 def who() -> str:
@@ -61,35 +69,59 @@ def who() -> str:
     return "sandbox" if processes.is_in_sandbox() else "user"
 
 
+class _Above(NamedTuple):
+    """A worker whose shim, or whose first process where that was killed, is above this process."""
+
+    agent: AgentDir
+    tree: TaskDir
+    shim: processes.Identity | None
+
+
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
 def _shown_to(_pid: int) -> Sequence[AgentDir]:
-    return tuple(_shown())
+    """Return the workers that this process may belong to: whose shim it is below, then those that it is marked as of.
 
-
-def _shown() -> Iterator[AgentDir]:
-    """Yield the workers that this process may belong to: those whose shims are above it, or that it is marked as of.
-
-    What is above a shim may only have launched it: any shim does that, for whoever is next in the queue. So a worker
-    above does not count where one further down is of its own tree of tasks or of one that is kin. Of any other tree
-    it counts all the same: that shim may be a process of the worker, in a tree of its own making.
+    The one that is farthest up cannot be of another's making. What is above a shim may only have launched it: any shim
+    does that, for whoever is next in the queue. So a worker further down counts, and not those above it, if its shim is
+    proven to be one: by a place in the tree of tasks of each above, or by a note there. Any other is a process of the
+    worker above, in a tree of its own making; and so is who is marked as of such a tree.
     """
     if not processes.LINUX:
-        return
-    passed: list[TaskDir] = []
-    pid, seen = os.getpid(), set[int]()
-    while pid > 1 and pid not in seen:
-        seen.add(pid)
+        return ()
+    above, marked = _above()
+    real: list[_Above] = []
+    for one in reversed(above):
+        if all(upper.tree.is_at(one.tree.path) or is_noted(upper.tree, one.shim) for upper in real):
+            real.append(one)
+    shown = [real[-1].agent] if real else []
+    return (*shown, *(agent for agent in marked if not shown or _is_of_one_tree(shown[0], agent)))
+
+
+def _above() -> tuple[list[_Above], list[AgentDir]]:
+    """Return what seems to be above this process, and whose mark it or something above has; nearest first."""
+    above, marked = [], []
+    for pid in (os.getpid(), *processes.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
         agent = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
-        if agent is not None:
-            tree = root_of_tree(agent.task)
-            if not any(are_kin(tree, below) for below in passed):
-                yield agent
+        if agent is None or not _is_told(agent):
+            continue
+        if guarded is not None:
+            above.append(_Above(agent, root_of_tree(agent.task), processes.identify(pid)))
+        elif read_quietly(agent.worker).get("pid") == pid:
             # Above a worker's first process there is its shim, or whoever took it from that.
-            if guarded is not None or read_quietly(agent.worker).get("pid") == pid:
-                passed.append(tree)
-        stat = processes.read_stat(pid)
-        pid = stat.ppid if stat else 0
+            above.append(_Above(agent, root_of_tree(agent.task), None))
+        else:
+            marked.append(agent)
+    return above, marked
+
+
+def _is_told(agent: AgentDir) -> bool:
+    """Tell whether what a worker is can be read; else nobody knows how deep it is, and whose child."""
+    try:
+        read_spec(agent.spec)
+    except AgentctlError:
+        return False
+    return True
 
 
 def _depth_of(agent: AgentDir) -> int:

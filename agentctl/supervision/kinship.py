@@ -6,7 +6,6 @@ whoever has had that lock since a worker was barred from starting more sees all 
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 
@@ -15,11 +14,6 @@ from agentctl.adapters.files import make_folder, read_quietly, to_json, write_wh
 from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
-from agentctl.errors import AgentctlError
-from agentctl.supervision.environment import AGENT_DIR
-
-#: Trees of tasks that are looked at for kin; no honest ones are as many.
-_MOST_KIN = 64
 
 #: So many names in a worker's `children/` are looked at: it can write there itself.
 _MOST_CHILDREN = 20_000
@@ -60,54 +54,25 @@ def ancestors(agent: AgentDir) -> Iterator[AgentDir]:
 
 def enlist(parent: AgentDir, child: AgentDir) -> None:
     """Put the name of a child down in its parent's folder."""
-    note_kin(config.root_of_tree(parent.task), config.root_of_tree(child.task))
     make_folder(parent.children)
     name, content = f"{child.task.id}.{child.instance}", b""
     if parent.task.path.parent != child.task.path.parent:
         # Of two roots' children of the same name each has a file.
-        name, content = f"{name}.{_number_of(child.path)}", to_json({"path": str(child.path)})
+        name, content = _name_elsewhere(child), to_json({"path": str(child.path)})
     write_whole(parent.children / name, content, durable=False)
 
 
-def _number_of(folder: str) -> str:
-    found = os.stat(folder)
-    return f"{found.st_dev}-{found.st_ino}"
+def _name_elsewhere(child: AgentDir) -> str:
+    found = os.stat(child.path)
+    return f"{child.task.id}.{child.instance}.{found.st_dev}-{found.st_ino}"
 
 
-def note_kin(tree: TaskDir, other: TaskDir) -> None:
-    """Put down that something of one tree of tasks is started below a worker of another, whose sweep is to spare it."""
-    if not tree.is_at(other.path):
-        make_folder(tree.kin)
-        write_whole(tree.kin / _number_of(other.path), to_json({"path": str(other.path)}), durable=False)
-
-
-def note_start_in(tree: TaskDir) -> None:
-    """Say before shims of a tree of tasks are started that they are to be spared, if this process is a worker's."""
-    folder = os.environ.get(AGENT_DIR)
-    mine = config.root_of_tree(AgentDir(folder).task) if folder else tree
-    if mine.path != tree.path and mine.exists:
-        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
-            note_kin(mine, tree)
-
-
-def are_kin(tree: TaskDir, other: TaskDir) -> bool:
-    """Tell whether `other` is this very tree, or one that a worker of it, or of its kin, has started something in."""
-    known = [tree]
-    for one in known:
-        if one.is_at(other.path):
-            return True
-        new = _kin_of(one) if len(known) < _MOST_KIN else []
-        known += [found for found in new if not any(found.is_at(old.path) for old in known)]
-    return False
-
-
-def _kin_of(tree: TaskDir) -> list[TaskDir]:
+def is_enlisted(parent: AgentDir, child: AgentDir) -> bool:
+    """Tell whether a worker's folder names another one, of another root, as its child."""
     try:
-        names = os.listdir(tree.kin)
+        return (parent.children / _name_elsewhere(child)).exists()
     except OSError:
-        return []
-    paths = (_path_in(read_quietly(tree.kin / name).get("path")) for name in names[:_MOST_KIN])
-    return [TaskDir(path) for path in paths if path]
+        return False
 
 
 def children_of(parent: AgentDir) -> list[AgentDir]:

@@ -20,9 +20,8 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
-from agentctl.supervision.kinship import note_start_in
 from agentctl.supervision.places import Occupant, Place
-from agentctl.supervision.strangers import SHIM_SCRIPT
+from agentctl.supervision.strangers import SHIM_SCRIPT, note_guardian
 from agentctl.supervision.tickets import Ticket
 
 #: Above these three, so that none of them is overwritten while it is still to be copied.
@@ -95,7 +94,6 @@ def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
         OSError: The system refuses another process or descriptor; the place is still the caller's.
     """
     _reap()
-    note_start_in(root)
     place.occupy(Occupant(ticket.task_id, ticket.instance))
     shim = _settled(root, ticket, place)
     place.let_go()
@@ -110,6 +108,7 @@ def _settled(root: TaskDir, ticket: Ticket, place: Place) -> Shim:
         shim = spare or _start(root)
         try:
             identity = shim.identity or _identity_of(twin_at(shim.orders))
+            note_guardian(root, identity)
             place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
             send_fds(shim.orders, place.fd)
         except OSError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_json, write_in_place
+from agentctl.adapters.files import read_quietly, write_in_place
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.domain.names import is_name
-from agentctl.errors import Damaged
-from agentctl.lean import NamedTuple
+from agentctl.lean import Any, NamedTuple
 
 
 class Occupant(NamedTuple):
@@ -57,14 +57,34 @@ def head_of(data: bytes) -> bytes:
     return data[: data.find(b', "shim"')]
 
 
+def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
+    """Yield the names of a tree's places, of whatever kind, with their occupants, where they name one."""
+    for name, value in _told_in(slots):
+        occupant = _occupant_from(value)
+        if occupant is not None:
+            yield name, occupant
+
+
+def shims_in(slots: FilePath) -> Iterator[Identity]:
+    """Yield the shims that a tree's places name, also those that were given back."""
+    for _, value in _told_in(slots):
+        shim = processes.identity_from(value.get("shim"))
+        if shim is not None:
+            yield shim
+
+
+def _told_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
+    with contextlib.suppress(OSError):
+        for name in os.listdir(slots):
+            yield name, read_quietly(slots / name)
+
+
 def read_occupant(path: FilePath) -> Occupant | None:
     """Return who a place names; None where it names nobody."""
-    try:
-        value = read_json(path)
-    except (Damaged, OSError):
-        return None
-    if not value:
-        return None
+    return _occupant_from(read_quietly(path))
+
+
+def _occupant_from(value: dict[str, Any]) -> Occupant | None:
     task_id, instance = str(value.get("taskId")), str(value.get("instance") or "")
     if not is_name(task_id) or not is_name(instance):  # A path would lead anywhere.
         return None

@@ -20,8 +20,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.lean import NamedTuple
 from agentctl.supervision.judging import Condition, judge, settle
-from agentctl.supervision.places import Occupant, Place, read_occupant
-from agentctl.supervision.strangers import shims_of
+from agentctl.supervision.places import Occupant, Place, occupants_in, read_occupant, shims_in
 
 GUEST = ".guest"
 LOAN = ".loan"
@@ -92,18 +91,16 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
     if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
-        return processes.identity_from(read_quietly(agent.shim)) not in list(shims_of(root.slots))
+        return processes.identity_from(read_quietly(agent.shim)) not in list(shims_in(root.slots))
     settle(agent, condition)
     return False
 
 
 def held_places(root: TaskDir) -> Iterator[tuple[str, Occupant]]:
     """Yield the names and occupants of slots and guest places that name somebody."""
-    for name in _names(root):
+    for name, occupant in occupants_in(root.slots):
         if name.isdigit() or name.endswith(GUEST):
-            occupant = read_occupant(root.slots / name)
-            if occupant is not None:
-                yield name, occupant
+            yield name, occupant
 
 
 def place_of(root: TaskDir, task_id: str, instance: str) -> str | None:

@@ -1,26 +1,26 @@
 """What is below a worker in the process tree and yet none of its own: other live shims, and other workers' processes.
 
-A worker can write the files that name shims and workers. So only those are spared that belong to its own tree of tasks
-or to one that is kin to it; a tree of the worker's own making does not count.
+A worker can write the files that name shims and workers, in a tree of tasks of its own making without any trace in the
+one that it is in. So a shim of another tree is spared only where this one has a note of that very process, made by who
+started it, and a process of a worker of another tree only where that worker is a child of this one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
 
 from agentctl.adapters import processes
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
-from agentctl.supervision.kinship import are_kin
-from agentctl.supervision.places import read_occupant
+from agentctl.supervision.kinship import is_enlisted
+from agentctl.supervision.places import Occupant, occupants_in, shims_in
 from agentctl.supervision.spec import read_spec
 
 #: Before the folder of the worker on the command line of an undertaker, which is the same program.
@@ -32,11 +32,54 @@ SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__m
 
 def is_foreign(pid: int, agent: AgentDir, cookie: bytes | None) -> bool:
     """Tell whether a process below a worker is none of its own: a live shim, or another worker's process."""
-    tree = guarded_tree(pid)
-    if tree is None:
-        other = _other_worker(pid, agent, cookie)
-        tree = root_of_tree(other.task) if other is not None else None
-    return tree is not None and are_kin(root_of_tree(agent.task), tree)
+    here, tree = root_of_tree(agent.task), guarded_tree(pid)
+    if tree is not None:
+        return here.is_at(tree.path) or is_noted(here, processes.identify(pid))
+    other = _other_worker(pid, agent, cookie)
+    return other is not None and (here.is_at(root_of_tree(other.task).path) or is_enlisted(agent, other))
+
+
+def note_guardian(root: TaskDir, guardian: Identity) -> None:
+    """Put a shim or an undertaker of a tree of tasks down in the other trees of those below whom this process runs.
+
+    To be called before it is named in its own tree: from then on it is found, and to be spared. It may lose whoever
+    started it, and is then a child of any shim that is above this process now.
+    """
+    for tree in _trees_above(root):
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
+            make_folder(tree.kin)
+            _forget_gone(tree.kin)
+            write_whole(tree.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
+
+
+def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
+    """Tell whether a tree of tasks has a note of a shim or an undertaker of another one."""
+    return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
+
+
+def _note_of(guardian: Identity) -> str:
+    return f"{guardian.pid}-{guardian.start}"
+
+
+def _forget_gone(notes: FilePath) -> None:
+    for name in os.listdir(notes):
+        is_note = name.replace("-", "", 1).isdigit()  # And not what somebody is about to put in the place of one.
+        noted = processes.identity_from(read_quietly(notes / name))
+        if is_note and (noted is None or processes.life_of(noted) is Life.GONE):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(notes / name)
+
+
+def _trees_above(root: TaskDir) -> list[TaskDir]:
+    """Return the trees of tasks, but this one, of the workers that this process is below, or says to be of."""
+    folder = os.environ.get(AGENT_DIR)
+    found = [root_of_tree(AgentDir(folder).task)] if folder else []
+    found += filter(None, map(guarded_tree, processes.ancestors_of(os.getpid())))
+    others: list[TaskDir] = []
+    for tree in found:
+        if tree.exists and not any(tree.is_at(known.path) for known in (root, *others)):
+            others.append(tree)
+    return others
 
 
 def guarded_tree(pid: int) -> TaskDir | None:
@@ -53,7 +96,7 @@ def guarded_tree(pid: int) -> TaskDir | None:
         tree, named = root_of_tree(buried.task), [processes.identity_from(read_quietly(buried.shim))]
     else:
         tree = TaskDir(arguments[-1])
-        named = list(shims_of(tree.slots))
+        named = list(shims_in(tree.slots))
     me = processes.identify(pid)
     return tree if me is not None and me in named else None
 
@@ -72,13 +115,9 @@ def guarded_by(pid: int) -> AgentDir | None:
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or BURY in arguments:
         return None
     me, root = processes.identify(pid), TaskDir(arguments[-1])
-    with contextlib.suppress(OSError):
-        for name in os.listdir(root.slots):
-            occupant = read_occupant(root.slots / name)
-            if occupant is not None and occupant.shim == me:
-                agent = root.sibling(occupant.task_id).agent(occupant.instance)
-                return agent if _guardian_of(agent) == me else None
-    return None
+    occupant = next((one for _, one in occupants_in(root.slots) if one.shim == me), None)
+    agent = occupant and root.sibling(occupant.task_id).agent(occupant.instance)
+    return agent if agent is not None and _guardian_of(agent) == me else None
 
 
 def marked_by(environ: dict[bytes, bytes]) -> AgentDir | None:
@@ -126,26 +165,7 @@ def _guardian_of(agent: AgentDir) -> Identity | None:
     return None
 
 
-def shims_of(slots: FilePath) -> Iterable[Identity | None]:
-    """Yield the identities of the shims that the slots of a task name."""
-    try:
-        names = os.listdir(slots)
-    except OSError:
-        return
-    for name in names:
-        try:
-            shim = processes.identity_from((read_json(slots / name) or {}).get("shim"))
-        except (Damaged, OSError):
-            continue
-        if shim is not None:
-            yield shim
-
-
 def shim_in_a_slot(slots: FilePath, agent: AgentDir) -> Identity | None:
     """Return the shim that a slot names for a worker."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(slots):
-            occupant = read_occupant(slots / name)
-            if occupant is not None and occupant[:2] == (agent.task.id, agent.instance):
-                return occupant.shim
-    return None
+    named = (one for _, one in occupants_in(slots) if one[:2] == (agent.task.id, agent.instance))
+    return next(named, Occupant("", "")).shim

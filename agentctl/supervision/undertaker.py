@@ -25,10 +25,9 @@ from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
-from agentctl.supervision.kinship import note_start_in
 from agentctl.supervision.offspring import Offspring
 from agentctl.supervision.spec import grace_of
-from agentctl.supervision.strangers import BURY, SHIM_SCRIPT
+from agentctl.supervision.strangers import BURY, SHIM_SCRIPT, note_guardian
 from agentctl.supervision.tree import Tree, UnsupervisedTree
 
 #: There is no SIGCHLD of a stranger's child to wait for.
@@ -44,7 +43,6 @@ def begin_burial(agent: AgentDir) -> None:
     A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
     asked for this cancel must not take it for one of its processes.
     """
-    note_start_in(root_of_tree(agent.task))
     ready_read, ready_write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
@@ -73,8 +71,10 @@ def main(folder: str) -> None:
 
 def _bury(agent: AgentDir, ready: int) -> None:
     lock = hold_alive(agent.shim)
-    if lock is not None:
-        name_holder(lock, processes.identify(os.getpid()))
+    me = processes.identify(os.getpid())
+    if lock is not None and me is not None:
+        note_guardian(root_of_tree(agent.task), me)
+        name_holder(lock, me)
     os.close(ready)
     if lock is None or agent.has_ended:
         return

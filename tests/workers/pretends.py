@@ -2,7 +2,7 @@
 
 As a shim: by its command line, and by a tree of tasks below FOLDER whose slot names it. As a mark: as the first process
 of a worker below FOLDER, by cookie and worker.json. Without ARGV it writes its pid into FOLDER/pid and stays, and ends
-on no signal but SIGKILL.
+on no signal but SIGKILL. PRETENDS_DEPTH is the depth that it says to have; with PRETENDS_WITHOUT_SPEC it says nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ def main() -> None:
     task = folder / "tasks" / "x"
     boss, script = task / "agents" / "boss", folder / "agentctl" / "shim" / "__main__.py"
     for place in (task / "slots", boss, script.parent):
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
     mine = Path(os.environ["AGENTCTL_AGENT_DIR"])
     spec = json.loads((mine / "spec.json").read_bytes())
-    (boss / "spec.json").write_text(json.dumps({**spec, "depth": 0, "parent": None}))
+    if not os.environ.get("PRETENDS_WITHOUT_SPEC"):
+        depth = int(os.environ.get("PRETENDS_DEPTH", "0"))
+        (boss / "spec.json").write_text(json.dumps({**spec, "depth": depth, "parent": None}))
     here = str(Path(__file__).parent)
     script.write_text(f"import sys; sys.path.insert(0, {here!r}); import pretends; pretends.pretend()")
     environ = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR", "AGENTCTL_ROOT")}
@@ -47,7 +49,7 @@ def pretend() -> None:
     asked = json.loads(os.environ.pop("PRETENDS"))
     start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     boss, me = task / "agents" / "boss", {**asked["shim"], "pid": os.getpid(), "start": start}
-    (task / "slots" / "1").write_text(json.dumps({"taskId": "x", "instance": "boss", "shim": me}))
+    (task / "slots" / "77").write_text(json.dumps({"taskId": "x", "instance": "boss", "shim": me}))
     (boss / "shim.json").write_text(json.dumps(me))
     if "--mark" in sys.argv:
         (boss / "worker.json").write_text(json.dumps({**me, "cookie": "c0ffee", "attempt": 1}))
