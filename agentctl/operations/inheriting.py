@@ -17,7 +17,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.domain.permissions import SHELLS, Rules, decide, denies
 from agentctl.errors import Refused
 from agentctl.operations.lineage import shown_caller, true_caller
-from agentctl.operations.locating import Caller, working_folder
+from agentctl.operations.locating import Caller
 from agentctl.supervision.kinship import ancestors
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
 
     An agent that goes on in the worktree of its earlier run goes back to what was made for it.
     """
-    work = item.request.work
-    if item.worktree is not None and work is not None and work.order is not None:
+    if item.worktree is not None and item.request.continues:
         return
-    wanted, within = os.path.realpath(item.request.cwd or working_folder()), os.path.realpath(folder)
+    # The agent's own is not looked up anew: whoever is above it may have put a link in its place.
+    wanted, within = os.path.realpath(item.folder), os.path.normpath(folder)
     if os.path.commonpath([wanted, within]) != within:
         raise Refused(
             f"{caller.instance} works in {within}, and what it starts works there or below: {wanted} is elsewhere",

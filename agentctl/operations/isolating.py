@@ -113,12 +113,18 @@ def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
     for instance in agent.task.instances():
         record = read_quietly(agent.task.agent(instance).worktree)
         path = record.get("path")
-        if path and not record.get("removed") and (cwd == path or cwd.startswith(f"{path}/")):
+        if path and not record.get("removed") and lies_in(cwd, path):
             kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
             adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
             write_whole(agent.worktree, to_json(adopted))
             return adopted
     return None
+
+
+def lies_in(cwd: str, path: str) -> bool:
+    """Tell whether a worker's folder is a worktree or below it, whatever links either is named by."""
+    cwd, path = os.path.realpath(cwd), os.path.realpath(path)
+    return cwd == path or cwd.startswith(f"{path}/")
 
 
 def _keep_out_of_git(root: Root) -> None:
@@ -175,8 +181,9 @@ def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
 
 
 def _folder_in(path: str, origin: Origin) -> str:
-    folder = os.path.join(path, origin.subfolder) if origin.subfolder else path
-    if not os.path.isdir(folder):
+    """Return the folder of a worktree where its worker is to run; without links, as an agent is held to it."""
+    folder = os.path.realpath(os.path.join(path, origin.subfolder))
+    if not os.path.isdir(folder) or not lies_in(folder, path):
         raise Refused(
             f"--worktree: the folder {origin.subfolder} is not in commit {origin.base[:12]}", hint="commit it first"
         )

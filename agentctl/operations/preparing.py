@@ -47,6 +47,8 @@ class Prepared:
     def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, made: _Made) -> None:
         self.request, self.agent, self.spec = request, agent, spec
         self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
+        #: Where it was to run, before it got a worktree of its own.
+        self.folder = made.origin
         #: The token of its environment in memory.
         self.environment = NO_ENVIRONMENT
 
@@ -54,7 +56,8 @@ class Prepared:
 def prepare(
     task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int, around: Surroundings
 ) -> Prepared | Spawned:
-    cwd, environ = around.folder(request), around.environ(request)
+    keeps = request.work is not None or parent is not None
+    cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
     ordered = _order(task, request, environ)
     argv = ordered.argv if ordered else list(request.argv)
     around.check_program(argv, cwd, environ)
@@ -65,7 +68,7 @@ def prepare(
         return agent
     try:
         failpoints.reached("spawn.after-mkdir")
-        made = _isolate(agent, request, ordered, _Made(cwd, environ), argv)
+        made = _isolate(agent, request, ordered, _Made(cwd, environ, cwd), argv)
         spec = WorkerSpec(
             instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
             env_names=around.names_in(made.environ), umask=_umask(),
@@ -95,6 +98,7 @@ class _Made(NamedTuple):
 
     cwd: str
     environ: dict[bytes, bytes]
+    origin: str
     warnings: tuple[str, ...] = ()
     worktree: dict[str, str] | None = None
 
@@ -103,12 +107,11 @@ def _isolate(
     agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str]
 ) -> _Made:
     """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
-    continues = request.work is not None and request.work.order is not None
-    if not continues and not request.worktree and not (ordered and ordered.wants_worktree):
+    if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
         return here
     from agentctl.operations.isolating import adopt_worktree, find_origin, make_worktree, without_repository
 
-    if continues:
+    if request.continues:
         record = adopt_worktree(agent, here.cwd)
         if record is None:
             return here
@@ -120,7 +123,7 @@ def _isolate(
         check_program(argv, cwd, environ)
     except UsageError as error:  # A relative path to what is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
-    return _Made(cwd, environ, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+    return _Made(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
 
 
 def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:

@@ -78,6 +78,11 @@ class SpawnRequest(NamedTuple):
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 
+    @property
+    def continues(self) -> bool:
+        """Tell whether it goes on from an agent's earlier run: by the same order, in the same folder."""
+        return self.work is not None and self.work.order is not None
+
 
 class Spawned(NamedTuple):
     """What became of a request."""

@@ -24,10 +24,16 @@ class Surroundings:
         self._checked: set[tuple[object, ...]] = set()
         self._free: dict[str, int] = {}
 
-    def folder(self, request: SpawnRequest) -> str:
-        """Return the folder that a worker runs in."""
+    def folder(self, request: SpawnRequest, *, keeps: bool) -> str:
+        """Return the folder that a worker runs in.
+
+        Args:
+            keeps: Where its links lead now; without it they are followed once the worker starts.
+        """
         try:
-            return os.path.abspath(request.cwd) if request.cwd else os.getcwd()
+            folder = os.path.abspath(request.cwd) if request.cwd else os.getcwd()
+            # What an earlier run has was found so: a link that came into it since must not count.
+            return os.path.realpath(folder) if keeps and not request.continues else folder
         except FileNotFoundError:
             raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
 

@@ -16,6 +16,7 @@ from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Damaged, NotFound, Refused
+from agentctl.operations.isolating import lies_in
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import check_own
 from agentctl.supervision.recordedtree import git_from, tree_from
@@ -210,7 +211,7 @@ def _refuse_in_use(task: TaskDir, agent: AgentDir, path: str) -> None:
     for instance in task.instances():
         other = task.agent(instance)
         cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
-        if cwd == path or cwd.startswith(f"{path}/"):
+        if cwd and lies_in(cwd, path):
             raise Refused(f"{instance} works in the worktree of {agent.instance}", hint=f"agentctl cancel {instance}")
 
 

@@ -111,7 +111,7 @@ def _live(
         for target, fd in enumerate(outputs):
             os.dup2(fd, target)
         os.umask(spec.umask)
-        os.chdir(spec.cwd)
+        _enter(spec)
         os.write(report, _READY)
         if os.read(gate, 1) != _OPEN:
             os._exit(125)
@@ -120,9 +120,18 @@ def _live(
         where = os.fsdecode(error.filename or program)
         hint = " (has it a #! line?)" if error.errno == errno.ENOEXEC else ""
         with contextlib.suppress(OSError):
-            os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode())
+            os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode(errors="replace"))
     except BaseException as error:  # noqa: BLE001 - the parent raises what it is told
+        problem = str(error) if isinstance(error, BirthError) else repr(error)
         with contextlib.suppress(OSError):
-            os.write(report, repr(error).encode())
+            os.write(report, problem.encode(errors="replace"))
     finally:
         os._exit(127)
+
+
+def _enter(spec: WorkerSpec) -> None:
+    """Go to the worker's folder; the kernel tells where that was, whatever is replaced meanwhile."""
+    os.chdir(spec.cwd)
+    found = os.getcwd() if spec.keeps_its_folder else spec.cwd
+    if found != spec.cwd:
+        raise BirthError(f"{spec.cwd} leads to {found} by now: a link stands where a folder was")

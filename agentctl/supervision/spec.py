@@ -49,6 +49,14 @@ class WorkerSpec(NamedTuple):
     #: The random text of its task: an order that came with somebody else's files does not have it.
     origin: str | None = None
 
+    @property
+    def keeps_its_folder(self) -> bool:
+        """Tell whether it may run in `cwd` alone as it was ordered, and not where a link leads that came there since.
+
+        What may do less than a person is held to its folder by a look at where that is.
+        """
+        return self.order is not None or self.parent is not None
+
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file."""
         told = {name: getattr(self, field) for field, name in _NAMES.items()}
