@@ -30,6 +30,12 @@ def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True
     return run("spawn", "--agent", "general", "--name", name, *options, prompt, check=check)
 
 
+def inside(task: Task, instance: str) -> dict[str, str]:
+    """Return what a process of a worker has in its environment."""
+    told = {"TASK": task.path.name, "INSTANCE": instance, "AGENT_DIR": str(task.agent(instance))}
+    return {f"AGENTCTL_{name}": value for name, value in told.items()}
+
+
 def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
     """Define an agent that is a line of shell, and trust it; `$1` is its prompt."""
     file = root / "agents" / f"{name}.md"

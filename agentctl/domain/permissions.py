@@ -106,6 +106,35 @@ def denies(rules: Sequence[Mapping[str, str]]) -> bool:
     return any(rule["answer"] == "deny" for rule in rules)
 
 
+def first_beyond(rules: Rules, *given: Rules) -> Mapping[str, str] | None:
+    """Return the first of some rules that allows more than any list of given ones; None where there is none.
+
+    A list gives the rules in it, and with one for everything any other; but what it denies or asks before that has to
+    stand before the rule here as well.
+
+    >>> ls, rm = ({"tool": "Bash", "pattern": f"{name} *", "answer": "allow"} for name in ("ls", "rm"))
+    >>> first_beyond([ls, rm], [rm]) == ls
+    True
+    """
+    for number, rule in enumerate(rules):
+        if rule["answer"] == "allow" and not any(_gives(one, rule, rules[:number]) for one in given):
+            return rule
+        if _is_for_all(rule):
+            return None  # Nothing behind it ever decides.
+    return None
+
+
+def _gives(given: Rules, rule: Mapping[str, str], before: Rules) -> bool:
+    for number, one in enumerate(given):
+        if one["answer"] == "allow" and (one == rule or _is_for_all(one)):
+            return all(other in before for other in given[:number] if other["answer"] != "allow")
+    return False
+
+
+def _is_for_all(rule: Mapping[str, str]) -> bool:
+    return not rule["tool"].strip("*") and not rule["pattern"].strip("*")
+
+
 class _Touched:
     """What one call of a tool is about: its commands, its paths, its other telling arguments, and all as JSON."""
 

@@ -18,7 +18,7 @@ from agentctl.operations.locating import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_
 SERVER = "agentctl"
 _PREFIX = f"mcp__{SERVER}__"
 #: The agents below have limits of their own; what starts them needs nobody's permission.
-_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
+SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
 _DIALECTS = {"claude": "claude"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
@@ -46,7 +46,7 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
         "required": True,
     }
     return order._replace(
-        mcp_servers={**order.mcp_servers, SERVER: server}, permissions=[*order.permissions, dict(_RULE)]
+        mcp_servers={**order.mcp_servers, SERVER: server}, permissions=[*order.permissions, dict(SERVER_RULE)]
     )
 
 

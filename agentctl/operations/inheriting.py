@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.domain.permissions import SHELLS, Rules, decide, denies
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
 from agentctl.errors import Refused
+from agentctl.operations.configuring import usable_config
 from agentctl.operations.lineage import shown_caller, true_caller
 from agentctl.operations.locating import Caller
+from agentctl.operations.ownership import are_vouched_for
 from agentctl.supervision.kinship import ancestors
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for a worker that could do what the agent that starts it may not."""
-    for item, (caller, order) in product(prepared, _orders_of([*_callers(), parent])):
+    for item, (caller, _, order) in product(prepared, _orders_of([*_callers(), parent])):
         _refuse_outside(caller, str(order.get("cwd") or "/"), item)
         own = item.spec.order
         what = f"the agent {item.spec.agent}" if own else f"the command {item.spec.argv[0]}"
@@ -65,7 +68,7 @@ def _is_denied(order: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 
 def denied_above() -> list[Rules]:
     """Return the rules by which the calling agent, and agents above it, are denied something."""
-    found = [rules for _, order in _orders_of(_callers()) for rules in _denying(order)]
+    found = [rules for _, _, order in _orders_of(_callers()) for rules in _denying(order)]
     return [rules for number, rules in enumerate(found) if rules not in found[:number]]
 
 
@@ -74,16 +77,25 @@ def _denying(order: Mapping[str, Any]) -> list[Rules]:
     return [*(order.get("deniedAbove") or []), *([own] if denies(own) else [])]
 
 
-def refuse_allowing(wished: Rules) -> None:
-    """Raise `Refused` for what an agent would allow its child beyond its own rules."""
-    for me, order in _orders_of(_callers()):
-        own = order.get("permissions") or []
-        beyond = [rule for rule in wished if rule["answer"] == "allow" and rule not in own]
-        if beyond:
+def refuse_allowing(rules: Rules, told: Callable[[], Iterable[Rules]] = tuple) -> None:
+    """Raise `Refused` where an agent would have a child under rules that allow more than its own, or its task's, do.
+
+    Args:
+        told: What else a person has said of such a child; called where an agent starts it.
+    """
+    for me, agent, order in _orders_of(_callers()):
+        own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
+        beyond = first_beyond(rules, own, _rules_in(agent.task), *told())
+        if beyond is not None:
             raise Refused(
-                f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond[0])}",
-                hint="leave --permissions out: the child asks",
+                f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",
+                hint="spawn one in your own task, without --permissions: it asks; or leave it to whoever started you",
             )
+
+
+def _rules_in(task: TaskDir) -> Rules:
+    rules = [dict(rule) for rule in usable_config(task).permissions]
+    return rules if are_vouched_for(task, rules) else []
 
 
 def _callers() -> list[Caller]:
@@ -91,10 +103,11 @@ def _callers() -> list[Caller]:
     return [one for one in (shown_caller(), true_caller()) if one is not None]
 
 
-def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, Mapping[str, Any]]]:
-    """Yield what the drivers of agents were told, each once: of a command, that of the nearest agent above it."""
+def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, AgentDir, Mapping[str, Any]]]:
+    """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
     for worker in dict.fromkeys(workers):
-        orders = (read_quietly(agent.spec).get("order") for agent in (worker.agent, *ancestors(worker.agent)))
-        order = next((one for one in orders if isinstance(one, dict)), None)
-        if order is not None:
-            yield worker, order
+        for agent in (worker.agent, *ancestors(worker.agent)):
+            order = read_quietly(agent.spec).get("order")
+            if isinstance(order, dict):
+                yield worker, agent, order
+                break

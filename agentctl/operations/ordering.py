@@ -22,7 +22,7 @@ from agentctl.operations.configuring import driver_order, usable_config
 from agentctl.operations.handing import with_identity, with_server
 from agentctl.operations.inheriting import denied_above
 from agentctl.operations.ownership import place_for_marks
-from agentctl.operations.policies import policy_of
+from agentctl.operations.policies import check_policy_again, policy_of
 from agentctl.operations.requests import AgentWork
 from agentctl.operations.schemas import ask_for, read_schema
 from agentctl.operations.walling import refuse_behind_walls, walls_of
@@ -74,7 +74,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     """
     denied = denied_above()
     if work.order is not None:
-        return _again(order_from(work.order), denied)
+        return _again(task, order_from(work.order), denied)
     if not work.prompt.strip():
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
     spec = work.spec or find_agent_spec(task.root, work.agent)
@@ -98,8 +98,9 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
 
 
-def _again(order: Order, denied: list[Rules]) -> Ordered:
+def _again(task: TaskDir, order: Order, denied: list[Rules]) -> Ordered:
     """Return an order that was carried out before, under the rules of who wants it again too."""
+    check_policy_again(task, order.agent, order.permissions)
     more = [rules for rules in denied if rules not in order.denied_above]
     order = order._replace(denied_above=[*order.denied_above, *more])
     return Ordered(order, warnings=_check_honoured(load(order.driver), order) if more else ())

@@ -7,8 +7,10 @@ import json
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules, parse_policy
-from agentctl.errors import UsageError
+from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import usable_config
+from agentctl.operations.handing import SERVER_RULE
 from agentctl.operations.inheriting import refuse_allowing
 from agentctl.operations.ownership import check_rules
 from agentctl.operations.requests import AgentWork
@@ -22,14 +24,26 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
     What a read-only agent may not do, no rule allows: its driver sees to that.
 
     Raises:
-        Refused: The task's rules allow something for which this person has not vouched; or a worker allows its child
-            what it may not do itself.
+        Refused: The task's rules allow something for which this person has not vouched; or a worker would allow its
+            child what neither its own rules, nor its task's, nor the child's definition do.
     """
-    wished = _parsed(work.permissions)
-    refuse_allowing(wished)
-    rules = list(usable_config(task).permissions)
-    check_rules(task, rules)
-    return [*wished, *spec.permissions, *rules]
+    of_task = list(usable_config(task).permissions)
+    check_rules(task, of_task)
+    rules = [*_parsed(work.permissions), *spec.permissions, *of_task]
+    refuse_allowing(rules, lambda: [list(spec.permissions)])
+    return rules
+
+
+def check_policy_again(task: TaskDir, agent: str, rules: Rules) -> None:
+    """Raise `Refused` where a worker would continue an agent under rules by which it could not start one."""
+    refuse_allowing(rules, lambda: [_defined(task, agent), [SERVER_RULE]])
+
+
+def _defined(task: TaskDir, agent: str) -> Rules:
+    try:
+        return list(find_agent_spec(task.root, agent).permissions)
+    except (NotFound, Refused):
+        return []
 
 
 def _parsed(wished: str | Rules | None) -> Rules:

@@ -182,10 +182,12 @@ def test_commands_that_no_rule_denies_are_run(task: Task, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_an_agent_continues_under_the_denials_of_who_continues_it(task: Task, tmp_path: Path) -> None:
-    run("spawn", "--agent", "general", "--name", "other", "--permissions", "allow", "say hi")
+    shell = {"tool": "Bash", "pattern": "*", "answer": "allow"}
+    run("spawn", "--agent", "general", "--name", "other", "--permissions", json.dumps([shell]), "say hi")
     run("wait", "other")
     line = (*PROGRAM, "resume", "other", "--name", "again", "permit rm -rf x")
-    assert said_in(tmp_path, line, "--permissions", NO_REMOVING, agent="general")["code"] == 0
+    but_no_removing = json.dumps([*json.loads(NO_REMOVING), shell])
+    assert said_in(tmp_path, line, "--permissions", but_no_removing, agent="general")["code"] == 0
     assert ends("again")["result"]["finalMessage"] == "denied"
 
 

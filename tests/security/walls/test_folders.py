@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent_steps import agent, agent_world, blocked, define, ends
+from tests.agent_steps import agent, agent_world, blocked, define, ends, inside
 from tests.life import forge, set_config
 from tests.repositories import commit, new_repository
 from tests.steps import Task, spawn
@@ -20,11 +20,6 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     made = agent_world(tmp_path, monkeypatch, cap=5)
     set_config(made, maxConcurrentAgents=5, maxDepth=3, graceSeconds=1)
     return made
-
-
-def inside(task: Task, instance: str) -> dict[str, str]:
-    """Return what a process of a worker has in its environment."""
-    return {"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": instance, "AGENTCTL_AGENT_DIR": str(task.agent(instance))}
 
 
 @pytest.fixture
