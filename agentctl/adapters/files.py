@@ -207,6 +207,15 @@ def read_json(path: AnyPath) -> dict[str, Any] | None:
         data = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    return json_in(data, path)
+
+
+def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
+    """Return the object that the content of a file is.
+
+    Raises:
+        Damaged: As `read_json` does.
+    """
     if len(data) > _MOST_MARKS and sum(map(data.count, _MARKS)) > _MOST_MARKS:
         raise OddFile(f"{path} holds more values than any of ours", hint="agentctl doctor looks at it")
     try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
+from typing import Any
 
-from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.files import json_in, read_json, read_quietly
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
@@ -15,14 +18,16 @@ from agentctl.driving.purse import Purse
 from agentctl.errors import Damaged
 from agentctl.operations.continuing import continued
 from agentctl.supervision.environment import AGENT_DIR
+from agentctl.supervision.spec import SPEC_DIGEST, digest_of
 
 
 def main() -> int:
     """Run the agent that this worker is."""
     agent = AgentDir(os.environ[AGENT_DIR])
-    order, driver = read_order(agent)
+    spec = _checked(read_bytes(agent.spec), agent)
+    order, driver = _order_in(spec, agent)
     set_trace(os.environ)
-    os.umask(int(read_quietly(agent.spec).get("umask", 0o077)))
+    os.umask(int(spec.get("umask", 0o077)))
     now = _taken_up(agent, order)
     changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
@@ -36,8 +41,18 @@ def read_order(agent: AgentDir) -> tuple[Order, Driver]:
     Raises:
         Damaged: Its spec has no order.
     """
-    spec = read_json(agent.spec)
-    if spec is None or not isinstance(spec.get("order"), dict):
+    return _order_in(read_json(agent.spec) or {}, agent)
+
+
+def _checked(data: bytes, agent: AgentDir) -> dict[str, Any]:
+    """Return the spec that its shim has checked: between that look and this one, it can be changed where it lies."""
+    if digest_of(data) != os.environ.pop(SPEC_DIGEST, None):
+        raise Damaged(f"{agent.spec} was changed since its worker was started", hint="spawn it again")
+    return json_in(data, agent.spec)
+
+
+def _order_in(spec: Mapping[str, Any], agent: AgentDir) -> tuple[Order, Driver]:
+    if not isinstance(spec.get("order"), dict):
         raise Damaged(f"{agent.spec} holds no order for an agent", hint="agentctl doctor")
     order = order_from(spec["order"])
     return order, load(order.driver)

@@ -35,7 +35,7 @@ from agentctl.supervision.endings import decision_of
 from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.judging import judge, queued_instances, settle
 from agentctl.supervision.kinship import task_name
-from agentctl.supervision.spec import WorkerSpec, is_of_task
+from agentctl.supervision.spec import WorkerSpec, digest_of, is_of_task
 
 if TYPE_CHECKING:
     from agentctl.operations.ordering import Ordered
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 class Prepared:
     """A request whose folder is on disk."""
 
-    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, made: _Made) -> None:
-        self.request, self.agent, self.spec = request, agent, spec
+    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
+        self.request, self.agent, self.spec, self.digest = request, agent, spec, digest
         self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
         #: Where it was to run, before it got a worktree of its own.
         self.folder = made.origin
@@ -84,13 +84,14 @@ def prepare(
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None, origin=task.nonce() or None,
         )  # fmt: skip
-        write_whole(agent.spec, to_json(spec.to_json()), durable=False)
+        data = to_json(spec.to_json())
+        write_whole(agent.spec, data, durable=False)
     except BaseException:
         remove_folder(agent)
         raise
     failpoints.reached("spawn.after-spec")
     warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, agent, spec, made._replace(warnings=warnings))
+    return Prepared(request, agent, spec, digest_of(data), made._replace(warnings=warnings))
 
 
 class _Made(NamedTuple):

@@ -8,13 +8,14 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.projection import TaskView
 from agentctl.operations.ownership import check_own
 from agentctl.supervision import environment
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import is_over
-from agentctl.supervision.spec import is_of_task
+from agentctl.supervision.spec import digest_of, is_of_task
 from agentctl.supervision.tickets import Ticket, read_queue, remove_ticket
 
 
@@ -29,20 +30,25 @@ def _told_of(root: TaskDir, queue: list[Ticket]) -> list[Ticket]:
 
 
 def resume_queue(task: TaskDir) -> list[str]:
-    """Give this process's environment to queued workers whose own is gone, and start what can start."""
+    """Give this process's environment to queued workers whose own is gone, and start what can start.
+
+    It is the person's word for their orders as they are now: what vouched for them is gone with the environment.
+    """
     check_own(task)
     root, blob = root_of_tree(task), environment.pack(environment.for_worker(os.environb, {}))
-    folder, token, resumed = environment.store_folder(), "", []
+    folder, digests = environment.store_folder(), {}
     with locked(root.queue_lock):
         for ticket in _told_of(root, read_queue(root)):
+            agent = root.sibling(ticket.task_id).agent(ticket.instance)
             if environment.waits(folder, ticket.environment):
                 continue
-            if is_over(root.sibling(ticket.task_id).agent(ticket.instance)):
+            if is_over(agent):
                 remove_ticket(root, ticket)
                 continue
-            token = token or environment.put(blob)
+            digests[ticket] = digest_of(read_bytes(agent.spec))
+        token = environment.put(environment.with_orders(blob, digests.values())) if digests else ""
+        for ticket in digests:
             os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))
-            resumed.append(ticket.instance)
         sync_folder(root.queue)
     dispatch(root)
-    return resumed
+    return [ticket.instance for ticket in digests]

@@ -146,7 +146,7 @@ def _admit(
 ) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock."""
     task = prepared[0].agent.task
-    blobs = {(task.id, item.agent.instance): environment.pack(item.environ) for item in prepared}
+    blobs = _blobs_of(prepared)
     make_durable([item.agent.spec for item in prepared], task.agents)
     if queue:
         _keep_environments(prepared, blobs)
@@ -210,6 +210,16 @@ def _start(root: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
         done = Dispatched()
         done.problem = str(error)
         return done
+
+
+def _blobs_of(prepared: list[Prepared]) -> dict[tuple[str, str], bytes]:
+    """Return the environments by task and instance; each vouches for the orders of all workers that share it."""
+    packed = [(item, environment.pack(item.environ)) for item in prepared]
+    digests: dict[bytes, list[str]] = {}
+    for item, blob in packed:
+        digests.setdefault(blob, []).append(item.digest)
+    vouching = {blob: environment.with_orders(blob, found) for blob, found in digests.items()}
+    return {(item.agent.task.id, item.agent.instance): vouching[blob] for item, blob in packed}
 
 
 def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str], bytes]) -> None:

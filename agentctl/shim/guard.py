@@ -33,7 +33,7 @@ from agentctl.supervision.control import name_holder, open_control
 from agentctl.supervision.endings import Ending, decide, log_size, publish, restore_access, was_started
 from agentctl.supervision.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
 from agentctl.supervision.offspring import Offspring, wake_parent
-from agentctl.supervision.spec import is_of_task, read_spec
+from agentctl.supervision.spec import SPEC_DIGEST, read_vouched
 from agentctl.supervision.tickets import Ticket, remove_ticket
 
 if TYPE_CHECKING:
@@ -118,12 +118,9 @@ class Guard:
             self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})
             return False
         try:
-            self.spec = read_spec(self.agent.spec)
+            self.spec, self.digest = read_vouched(self.agent.spec, self.blob)
         except (AgentctlError, TypeError) as error:
             self._refuse(str(error))
-            return False
-        if not is_of_task(self.agent):
-            self._refuse(f"{self.agent.spec} was not written by a spawn in this task")
             return False
         account = cooldown.account_of(self.agent) if self.spec.order is not None else ""
         self.cooling = Cooling(self.agent, self.root, self.folder, account)
@@ -267,6 +264,8 @@ class Guard:
         environ[b"AGENTCTL_INSTANCE"] = self.agent.instance.encode()
         environ[AGENT_DIR.encode()] = os.fsencode(self.agent.path)
         environ[COOKIE.encode()] = self.cookie.encode()
+        if self.spec.order is not None:
+            environ[SPEC_DIGEST.encode()] = self.digest.encode()
         return environ
 
     def _unstarted(self, problem: str, attempt: int) -> Ending:

@@ -2,7 +2,8 @@
 
 A folder of our own in /dev/shm; `$XDG_RUNTIME_DIR/agentctl` where a person has chosen that, or has no /dev/shm; else
 the temporary folder. Where somebody else has made the usual one, one of another name beside it. A blob is the
-`NAME=value` entries with a NUL behind each, as execve(2) has them.
+`NAME=value` entries with a NUL behind each, as execve(2) has them; before them, as entries without a name, the digests
+of the orders that may be carried out with it: what lies in a task can be changed from within a sandbox, this cannot.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from agentctl.adapters.files import create_whole, make_folder, write_whole
@@ -90,7 +91,17 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
 
 def pack(environ: Mapping[bytes, bytes]) -> bytes:
     """Return the blob of an environment."""
-    return b"".join(name + b"=" + value + b"\0" for name, value in environ.items())
+    return b"".join(name + b"=" + value + b"\0" for name, value in environ.items() if name)
+
+
+def with_orders(blob: bytes, digests: Iterable[str]) -> bytes:
+    """Return a blob that vouches for orders, by their digests (`spec.digest_of`)."""
+    return b"".join(b"=%s\0" % digest.encode() for digest in digests) + blob
+
+
+def vouches_for(blob: bytes, digest: str) -> bool:
+    """Tell whether a blob came with this order; a value of a variable that reads so does not count."""
+    return b"\0=%s\0" % digest.encode() in b"\0" + blob
 
 
 def unpack(blob: bytes) -> dict[bytes, bytes]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import AnyPath, read_json, read_quietly
+from agentctl.adapters.files import AnyPath, json_in, read_json, read_quietly
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.limits import Limits
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
+from agentctl.supervision import environment
+
+try:
+    from _blake2 import blake2b  # `hashlib` brings OpenSSL along: 2 ms for each command.
+except ImportError:
+    from hashlib import blake2b
+
+#: Tells the program that drives an agent which order its shim has checked; the agent itself does not get it.
+SPEC_DIGEST = "AGENTCTL_SPEC_DIGEST"
+_DIGEST_BYTES = 16
 
 
 class WorkerSpec(NamedTuple):
@@ -118,6 +129,31 @@ def read_spec(path: AnyPath) -> WorkerSpec:
     value = read_json(path)
     if value is None:
         raise Damaged(f"{path} is missing", hint="agentctl doctor")
+    return _spec_from(value, path)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of the bytes of a spec."""
+    return str(blake2b(data, digest_size=_DIGEST_BYTES).hexdigest())
+
+
+def read_vouched(path: AnyPath, blob: bytes) -> tuple[WorkerSpec, str]:
+    """Return the spec in a file and its digest, where the environment of its worker vouches for it.
+
+    Raises:
+        Damaged: It is not what was spawned, or there is none.
+    """
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        raise Damaged(f"{path} is missing", hint="agentctl doctor") from None
+    digest = digest_of(data)
+    if not environment.vouches_for(blob, digest):
+        raise Damaged(f"{path} was changed since its worker was spawned", hint="spawn it again")
+    return _spec_from(json_in(data, path), path), digest
+
+
+def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
     try:
         fields = {field: value[name] for field, name in _NAMES.items() if field not in _OPTIONAL or name in value}
         return WorkerSpec(**fields)
