@@ -14,6 +14,7 @@ from difflib import unified_diff
 
 from agentctl.adapters.files import make_folder, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
+from agentctl.domain.placing import lies_in
 from agentctl.errors import Refused
 from agentctl.operations.clients import edits_for
 from agentctl.operations.editing import Edit
@@ -47,7 +48,7 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
     texts: dict[str, tuple[str | None, str | None]] = {}
     for edit in edits_for(client, project=project, hooks=hooks or (undo and client == "claude"), environ=environ):
         path = os.path.realpath(edit.path)  # A link to a folder of dotfiles stays one.
-        if project is not None and not _is_below(path, project):
+        if project is not None and not lies_in(path, os.path.realpath(project)):
             raise Refused(f"{edit.path} leads out of the project, to {path}", hint="look at that link")
         before, now = texts.get(path) or (_read(path),) * 2
         texts[path] = before, _undone(edit, path, now) if undo else edit.applied(now)
@@ -57,10 +58,6 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
         Change(path=path, before=before, after=after, backup=path + BACKUP) for path, (before, after) in texts.items()
     ]
     return [change for change in changes if change.before != change.after]
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _undone(edit: Edit, path: str, now: str | None) -> str | None:

@@ -10,8 +10,12 @@ from typing import Any
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root
+from agentctl.domain.placing import lies_in
 from agentctl.errors import AgentctlError, Refused
 from agentctl.supervision.environment import store_folder
+
+#: As many as Linux follows, path_resolution(7).
+_MOST_LINKS = 40
 
 
 def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
@@ -29,15 +33,17 @@ def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ)
     here = os.path.join(cwd, ROOT_NAME)
     if os.path.isdir(here):
         used.append(here)
-    temporary = {name: environ.get(name, name) for name in ("/tmp", "TMPDIR") if name in environ or name[0] == "/"}
+    temporary = {"/tmp": "/tmp"}
+    if "TMPDIR" in environ:
+        temporary["TMPDIR"] = environ["TMPDIR"]
     return {
         "workspace": cwd,
         "closed": _each(map(os.path.realpath, used)),
-        "inRoot": [str(part) for part in root.parts()] if _lies_in(cwd, root.path) else [],
+        "inRoot": [str(part) for part in root.parts()] if lies_in(cwd, root.path) else [],
         "hidden": _each(map(os.path.realpath, store)),
         "outbox": os.path.join(os.path.realpath(agent.path), agent.outbox.name),
         "temporary": {name: os.path.realpath(path) for name, path in temporary.items()},
-        "links": _each(link for path in used for link in _links(path) if _lies_in(link, cwd)),
+        "links": _each(link for path in used for link in _links(path) if lies_in(link, cwd)),
     }
 
 
@@ -47,8 +53,8 @@ def refuse_behind_walls(agent: AgentDir, cwd: str, walls: Mapping[str, Any]) -> 
     Its own worktree lies within the root too; the folders above that are those of others as well.
     """
     workspace, trees = walls["workspace"], os.path.realpath(agent.task.root.worktrees)
-    is_worktree = _lies_in(workspace, trees) and os.path.dirname(workspace) != trees
-    around = [path for path in walls["closed"] if path == workspace or _lies_in(workspace, path)]
+    is_worktree = lies_in(workspace, trees) and os.path.dirname(workspace) != trees
+    around = [path for path in walls["closed"] if path == workspace or lies_in(workspace, path)]
     if around and not is_worktree:
         raise Refused(
             f"no agent that may write is started in {cwd}: what lies in {around[0]} decides what is run outside of it",
@@ -75,15 +81,28 @@ def _store(environ: Mapping[str, str]) -> list[str]:
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the links on the way to a path, each by its own real place."""
-    while path != os.path.dirname(path):
-        if os.path.islink(path):
-            yield os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        path = os.path.dirname(path)
+    """Yield the links on the way to a path, as the kernel follows them, each by its own real place.
+
+    Where a link leads, there may be further ones.
+    """
+    place, names, links = "/", _parts(path), 0
+    while names and links <= _MOST_LINKS:
+        name = names.pop()
+        if name == os.pardir:
+            place = os.path.dirname(place)
+            continue
+        place = os.path.join(place, name)
+        if os.path.islink(place):
+            yield place
+            links += 1
+            target = os.readlink(place)
+            names += _parts(target)
+            place = "/" if os.path.isabs(target) else os.path.dirname(place)
 
 
-def _lies_in(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder.rstrip('/')}/")
+def _parts(path: str) -> list[str]:
+    """Return the names in a path, the first one last."""
+    return [name for name in reversed(path.split("/")) if name not in ("", os.curdir)]
 
 
 def _each(paths: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
+from agentctl.domain.placing import lies_in
 from agentctl.drivers.order import Order
 
 HONOURS = frozenset(
@@ -97,7 +98,7 @@ def _walls(order: Order) -> list[str]:
     if not order.walls:
         return []
     workspace, inner = str(order.walls.get("workspace")), order.walls.get("inRoot") or []
-    closed = [path for path in order.walls.get("closed") or [] if not (inner and _lies_in(workspace, path))]
+    closed = [path for path in order.walls.get("closed") or [] if not (inner and lies_in(workspace, path))]
     denied = [f"Edit({rule})" for path in [*closed, *inner] for rule in _rules(path)]
     denied += [f"Edit({_pattern(workspace)}/**/.agentctl/**)"]
     denied += [f"Read({rule})" for path in order.walls.get("hidden") or [] for rule in _rules(path)]
@@ -116,10 +117,6 @@ def _pattern(path: str) -> str:
     //home/me/a\\ \\[1\\]
     """
     return "/" + _SPECIAL.sub(r"\\\g<0>", path)
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _server(value: Mapping[str, object]) -> dict[str, object]:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentctl.domain.placing import lies_in
 from agentctl.drivers.codex.items import as_dict, as_list, as_text
 from agentctl.drivers.order import Order
 
@@ -59,18 +60,18 @@ def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[st
     >>> _between("/home/me/.config/agentctl", ["/home/me", "/tmp"], [])
     ['/home/me/.config']
     """
-    around = max((place for place in places if _lies_in(path, place)), key=len, default=None)
+    around = max((place for place in places if lies_in(path, place)), key=len, default=None)
     steps: list[str] = []
     above = path.rpartition("/")[0]
-    while around is not None and _lies_in(above, around):
+    while around is not None and lies_in(above, around):
         steps.append(above)
         above = above.rpartition("/")[0]
-    return [step for step in steps if not any(step == one or _lies_in(step, one) for one in closed if one != path)]
+    return [step for step in steps if not any(step == one or lies_in(step, one) for one in closed if one != path)]
 
 
 def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) -> dict[str, Any]:
     """Return the entries of a profile; one that Codex would refuse for a character is left out where it can be."""
-    inside = {path: mode for path, mode in modes.items() if _lies_in(path, workspace)}
+    inside = {path: mode for path, mode in modes.items() if lies_in(path, workspace)}
     files: dict[str, Any] = {
         path: mode
         for path, mode in modes.items()
@@ -83,8 +84,4 @@ def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) ->
 
 def _is_needed(path: str, mode: str, places: Sequence[str]) -> bool:
     """Tell whether a path could be written if it were no entry."""
-    return mode == READ and any(_lies_in(path, place) for place in places)
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return bool(folder) and path.startswith(f"{folder.rstrip('/')}/")
+    return mode == READ and any(lies_in(path, place) for place in places)

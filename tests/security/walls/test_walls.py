@@ -309,6 +309,22 @@ def test_a_link_in_the_workspace_is_named(task: Task, tmp_path: Path) -> None:
     ends()
 
 
+@pytest.mark.parametrize("target", ["{work}/link/agentctl", "../../work/./link/agentctl", "other"])
+def test_a_link_behind_a_link_is_named(task: Task, tmp_path: Path, target: str) -> None:
+    """Whoever replaces the inner one has got another folder for the person's own."""
+    work, config = Path(os.path.realpath(tmp_path / "work")), tmp_path / "home" / ".config"
+    (work / "real" / "agentctl").mkdir(parents=True)
+    (work / "link").symlink_to("real")
+    (config / "other").symlink_to(work / "link" / "agentctl")
+    config.joinpath("agentctl").rename(tmp_path / "was")
+    (tmp_path / "was" / "own").rename(work / "real" / "agentctl" / "own")
+    (config / "agentctl").symlink_to(target.format(work=work))
+    agent("say hello")
+    walls = json.loads((task.agent("a") / "spec.json").read_bytes())["order"]["walls"]
+    assert walls["links"] == [f"{work}/link"]
+    ends()
+
+
 @pytest.mark.parametrize("folder", [".agentctl", ".agentctl/tasks", ".agentctl/worktrees/t", "home/.config/agentctl"])
 def test_no_agent_that_may_write_gets_what_is_closed_for_its_folder(task: Task, tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir(parents=True, exist_ok=True)
