@@ -1,6 +1,7 @@
 """`interact ask|list|respond`: the questions of workers, and their answers."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, outline, plain
+from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.asking import ask as ask_question
@@ -107,10 +108,12 @@ def list_command(
     To a pipe, a line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
     """
     found, only = _places(task, root, force)
+    warnings: list[str] = []
     if recursive:
-        rows = list_questions_below(only or find_task(None, root=root, force=force))
+        rows = list_questions_below(only or find_task(None, root=root, force=force), warnings)
     else:
-        rows = list_questions(found, only)
+        rows = list_questions(found, only, warnings)
+    warn(warnings)
     if json:
         out_json(rows)
     elif is_terminal(sys.stdout):
@@ -133,7 +136,8 @@ def _places(task: str | None, root: str | None, force: bool) -> tuple[Root, Task
 def _show(row: dict[str, Any]) -> None:
     by = f" ({plain(row.get('askedByType') or 'a sub-agent')})" if row.get("askedBy") else ""
     out(f"{row['agentInstance']}{by} in {row['taskId']} asks: {plain(row['question'])}")
-    for line in outline(row.get("arguments") or {}, "    | "):
+    arguments = row.get("arguments") or {}
+    for line in outline(arguments if isinstance(arguments, Mapping) else {"arguments": arguments}, "    | "):
         out(line)
     if row.get("isCut"):
         whole = f"agentctl logs {row['agentInstance']} --task {row['taskId']} --raw"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agentctl.errors import UsageError
+from agentctl.lean import Any
 
 KINDS = ("select", "confirm", "input")
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
@@ -23,6 +23,35 @@ def meaning(means: Any, option: str) -> str:
     """
     told = means.get(option) if isinstance(means, Mapping) else None
     return told if told in {ALLOW, DENY} else ALLOW_ALWAYS
+
+
+def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the file of a question holds, if that can be shown and answered; None where it is no question.
+
+    A worker can write anything there. What it says in a wrong form is not left out: it may be what makes it a request
+    for permission.
+
+    >>> question_in({"kind": "select", "question": "Which?", "options": [5]})
+    """
+    kinds = ((value.get(key), kind) for key, kind in _OF_QUESTIONS.items())
+    is_fit = all(told is None or isinstance(told, kind) for told, kind in kinds)
+    is_one = is_fit and value.get("kind") in KINDS and value.get("question") is not None
+    return dict(value) if is_one and all(map(_is_option, value.get("options") or ())) else None
+
+
+def _is_option(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("id", "label"))
+
+
+#: What each field of a question is, where it is there.
+_OF_QUESTIONS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "question", "default", "askedAt", "tool", "askedBy", "askedByType"), str),
+    **dict.fromkeys(("isCut", "multiple", "other", "idle"), bool),
+    "options": list,
+    "means": Mapping,
+    "arguments": (Mapping, str),  # A text, where they were cut.
+    "deadlineSeconds": (int, float),
+}
 
 
 def check_question(body: Mapping[str, Any], default: str | None) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+from agentctl.lean import Any
+
 
 def _escapes() -> dict[int, str]:
     """Return what is printed for C0, DEL, C1, and what turns the direction of text or ends a line unseen."""
@@ -12,6 +16,22 @@ def _escapes() -> dict[int, str]:
 
 
 ESCAPES = _escapes()
+
+
+def whole(text: str) -> str:
+    r"""Return text that has bytes: each half of a character, of which a model cut the rest, becomes U+FFFD.
+
+    >>> whole("cut \ud83d"), whole("none \N{GRINNING FACE}")
+    ('cut \ufffd', 'none \U0001f600')
+    """
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def whole_json(value: Any) -> Any:
+    """Return what JSON can hold, with every text in it `whole`."""
+    told = json.dumps(value, ensure_ascii=False)
+    clean = whole(told)
+    return value if clean == told else json.loads(clean)
 
 
 def plain(text: object, keep: str = "") -> str:

@@ -92,14 +92,15 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
 
 
 async def _ask(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
-    form = forms.form_of(agent, question)
+    """Show a question's form and pass the answer on. Whatever fails here must not end the server."""
     try:
+        form = forms.form_of(agent, question)
         filled = await ctx.session.elicit_form(form.message, form.schema)
-    except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return  # The client cannot, or is gone: the question waits for whoever else answers.
-    if filled.action == "accept":
-        content = dict(filled.content or {})
-        await anyio.to_thread.run_sync(forms.answer, place, agent, question, content)
+        if filled.action == "accept":
+            content = dict(filled.content or {})
+            await anyio.to_thread.run_sync(forms.answer, place, agent, question, content)
+    except Exception:  # noqa: BLE001
+        return  # The client cannot, is gone, or sent nonsense: the question waits for whoever else answers.
 
 
 # -- protocols in which a server asks by its answer --------------------------------------------------------------------

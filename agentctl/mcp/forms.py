@@ -12,7 +12,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.answers import DENY, meaning
-from agentctl.domain.plaintext import plain
+from agentctl.domain.plaintext import plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.answering import who_answers
@@ -54,8 +54,8 @@ def open_forms(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict
 
 def form_of(agent: AgentDir, question: Mapping[str, Any]) -> Form:
     """Return the form of a question."""
-    asked, tool, arguments = plain(question["question"]), plain(question.get("tool") or ""), question.get("arguments")
-    call = f"{tool} {plain(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
+    asked, tool, arguments = _shown(question["question"]), _shown(question.get("tool") or ""), question.get("arguments")
+    call = f"{tool} {_shown(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
     is_whole = not question.get("isCut") and max(len(asked), len(call)) <= _LONGEST
     lines = [f"{agent.instance} asks: {_cut(asked)}", _cut(call)]
     if not is_whole:
@@ -65,12 +65,16 @@ def form_of(agent: AgentDir, question: Mapping[str, Any]) -> Form:
         return _form(message, {} if tool and not is_whole else None)
     if question.get("kind") == "confirm":
         return _form(message, {} if tool and not is_whole else {True: "yes", False: "no"})
-    labels = {str(one["id"]): plain(one["label"]) for one in _offered(question, is_whole=is_whole)}
-    return _form(message, {plain(name): name for name in labels}, [_cut(label) for label in labels.values()])
+    labels = {str(one["id"]): _shown(one["label"]) for one in _offered(question, is_whole=is_whole)}
+    return _form(message, {_shown(name): name for name in labels}, [_cut(label) for label in labels.values()])
 
 
 _NOT_WHOLE = "This is not all of it. The whole:"
 _NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole:"
+
+
+def _shown(text: str) -> str:
+    return whole(plain(text))
 
 
 def _cut(text: str) -> str:

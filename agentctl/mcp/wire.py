@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from agentctl.domain.plaintext import whole_json
 from agentctl.mcp.threads import Tell
 from agentctl.tools.definition import Pending
 from agentctl.tools.registry import Offered, is_error
@@ -45,6 +46,7 @@ def as_tool(offered: Offered) -> types.Tool:
 
 def as_result(answer: Any) -> types.CallToolResult:
     """Return an answer as a tool's result: as text, and, where it is an object, as that."""
+    answer = whole_json(answer)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))],
         structured_content=dict(answer) if isinstance(answer, Mapping) else None,

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, read_json, set_aside, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir
@@ -18,13 +18,14 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
-from agentctl.errors import Refused, StorageError, WaitTimedOut
+from agentctl.domain.plaintext import whole_json
+from agentctl.errors import Damaged, Refused, StorageError, WaitTimedOut
 from agentctl.operations.lineage import who
 from agentctl.operations.locating import caller_or_refuse
 from agentctl.operations.ownership import check_own
 from agentctl.supervision.control import poke
 from agentctl.supervision.endings import decision_of
-from agentctl.supervision.questions import waiting_askers
+from agentctl.supervision.questions import read_question, waiting_askers
 
 _TOLD = (
     "id", "kind", "question", "options", "default", "deadlineSeconds", "tool", "askedBy", "askedByType",
@@ -130,8 +131,8 @@ def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None)
 
 
 def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
-    known = {} if is_new else read_quietly(agent.question(name))
-    value = known or {"id": name, "askedAt": now_iso(), **body}
+    known = None if is_new else read_question(agent, name)
+    value = known or {"id": name, "askedAt": now_iso(), **whole_json(body)}
     me = processes.identify(os.getpid())
     value["asker"] = me.to_json() if me else None
     write_whole(agent.question(name), to_json(value))
@@ -196,6 +197,8 @@ def _await_answer(
         if answer is not None:
             if answer.get("expired"):
                 raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
+            if answer.get("answer") is None:
+                raise Damaged(f"{agent.answer(name)} holds no answer", hint="ask again, under another --id")
             return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
         if agent.has_ended:
             raise Refused(f"{agent.instance} has ended; nobody will answer {name}")

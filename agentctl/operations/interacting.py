@@ -11,43 +11,51 @@ from agentctl.adapters.files import create_whole, read_json, read_quietly, to_js
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.domain import events as ev
-from agentctl.domain.answers import check_answer
+from agentctl.domain.answers import check_answer, question_in
 from agentctl.domain.names import check_name, first_of
-from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.errors import Damaged, NotFound, Refused, UsageError
 from agentctl.operations.answering import Answerer, check_answerer, who_answers
 from agentctl.operations.asking import event_of, refuse_if_ended, resumed_by
 from agentctl.operations.locating import current_task
 from agentctl.operations.ownership import check_own, is_own, vouch_for_answer
 from agentctl.supervision import failpoints
 from agentctl.supervision.control import poke
-from agentctl.supervision.questions import open_questions, waiting_askers
+from agentctl.supervision.questions import open_questions, read_question, waiting_askers
 
 
-def list_questions_below(task: TaskDir) -> list[dict[str, Any]]:
-    """Return the open questions of a task and of all sub-tasks below it, oldest first."""
+def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> list[dict[str, Any]]:
+    """Return the open questions of a task and of all sub-tasks below it, oldest first.
+
+    Args:
+        warnings: Is told of files that hold no question.
+    """
     from agentctl.operations.subtree import subtree
 
-    return _questions_of(subtree(task))
+    return _questions_of(subtree(task), warnings)
 
 
-def list_questions(root: Root, task: TaskDir | None = None) -> list[dict[str, Any]]:
-    """Return the open questions of a task, or of all tasks of a root, oldest first."""
-    return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()])
+def list_questions(root: Root, task: TaskDir | None = None, warnings: list[str] | None = None) -> list[dict[str, Any]]:
+    """Return the open questions of a task, or of all tasks of a root, as `list_questions_below` does."""
+    return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()], warnings)
 
 
-def _questions_of(tasks: list[TaskDir]) -> list[dict[str, Any]]:
-    found = []
+def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     for one in filter(is_own, tasks):
         for instance in one.instances():
             agent = one.agent(instance)
             if agent.interactions.exists() and not agent.has_ended:
                 waiting = set(waiting_askers(agent))
-                found += [_row(agent, name, name in waiting) for name in open_questions(agent)]
+                for name in open_questions(agent):
+                    body = read_question(agent, name)
+                    if body is not None:
+                        found.append(_row(agent, name, body, name in waiting))
+                    elif warnings is not None:
+                        warnings.append(f"{agent.question(name)} holds no question: it is left out")
     return sorted(found, key=lambda row: str(row["askedAt"]))
 
 
-def _row(agent: AgentDir, name: str, waiting: bool) -> dict[str, Any]:
-    body = read_quietly(agent.question(name))
+def _row(agent: AgentDir, name: str, body: Mapping[str, Any], waiting: bool) -> dict[str, Any]:
     keys = ("kind", "question", "options", "default", "askedAt", "deadlineSeconds")
     more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other")
     return {
@@ -88,6 +96,8 @@ def respond(
         body = read_json(agent.question(name))
         if body is None:
             raise NotFound(f"{agent.instance} has asked no question {name!r}", hint="agentctl interact list")
+        if question_in(body) is None:
+            raise Damaged(f"{agent.question(name)} holds no question", hint=f"agentctl logs {agent.instance}")
         known = read_json(agent.answer(name))
         if known is not None:
             raise Refused(_too_late(agent, name, known), hint="agentctl interact list shows what is open")

@@ -17,6 +17,7 @@ from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import check_own
 from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
 from agentctl.supervision.endings import decision_of
+from agentctl.supervision.questions import read_question
 
 #: Of a worker, so many files and questions are named, and so much of each question is told.
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
@@ -80,9 +81,9 @@ def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
 def _questions(agent: AgentDir) -> list[dict[str, Any]]:
     found = []
     for name in agent.question_ids():
-        question, answer = read_quietly(agent.question(name)), read_quietly(agent.answer(name))
-        if question and not question.get("idle"):
-            text = str(question.get("question"))[:_LONGEST_QUESTION]
+        question, answer = read_question(agent, name), read_quietly(agent.answer(name))
+        if question is not None and not question.get("idle"):
+            text = question["question"][:_LONGEST_QUESTION]
             said = {key: answer.get(key) for key in ("answer", "by")}
             found.append({"id": name, "question": text, "askedBy": question.get("askedBy"), **said})
     return found

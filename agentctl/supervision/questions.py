@@ -9,11 +9,18 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.answers import question_in
+from agentctl.lean import Any
 
 
 def open_questions(agent: AgentDir) -> list[str]:
     """Return the ids of the questions without an answer, oldest first."""
     return [question for question in agent.question_ids() if not agent.answer(question).exists()]
+
+
+def read_question(agent: AgentDir, question: str) -> dict[str, Any] | None:
+    """Return a question as it stands in its file; None where that is missing, or holds no question."""
+    return question_in(read_quietly(agent.question(question)))
 
 
 def waiting_askers(agent: AgentDir, asked: Collection[str] | None = None) -> list[str]:

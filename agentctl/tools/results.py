@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.plaintext import whole_json
 from agentctl.domain.states import Status
 from agentctl.operations.delegating import error_of
 from agentctl.operations.results import read_result, text_of
 from agentctl.supervision.endings import decision_of
-from agentctl.supervision.questions import open_questions
+from agentctl.supervision.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.words import short
 
@@ -48,8 +48,9 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
 def question_of(agent: AgentDir) -> dict[str, Any] | None:
     """Return the question that a worker waits with; None where it has none."""
     for name in open_questions(agent):
-        body = read_quietly(agent.question(name))
+        body = read_question(agent, name)
         if body:
+            body = whole_json(body)
             told = {key: body[key] for key in _ASKED if body.get(key)}
             return {"id": name, **told} | ({"idle": True} if body.get("idle") else {})
     return None
