@@ -4,28 +4,61 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from functools import cache
 
+#: As many links as Linux follows in one path.
+_MOST_LINKS = 40
 
-def resolver(folder: str) -> Callable[[str], str | None]:
-    """Return what tells where a path leads that counts from `folder`; None where nobody can tell.
 
-    What is not there yet leads to where it would be made. Nobody can tell of a loop of links, of what may not be looked
-    into, and of `~`, which a shell would replace.
-    """
+class Resolver:
+    """Tells where paths lead that count from one folder."""
 
-    @cache
-    def real(path: str) -> str | None:
+    def __init__(self, folder: str) -> None:
+        self._folder = os.path.realpath(folder)
+        self._found = cache(self._find)
+
+    def __call__(self, path: str) -> str | None:
+        """Return where a path leads; None where nobody can tell.
+
+        What is not there yet leads to where it would be made. Nobody can tell of a loop of links, of what may not be
+        looked into, and of `~`, which a shell would replace.
+        """
+        return self._found(path)
+
+    def _find(self, path: str) -> str | None:
         if path.startswith("~"):
             return None
         try:
-            found = os.path.realpath(os.path.join(folder, path))
+            found = os.path.realpath(os.path.join(self._folder, path))
             return None if _is_unclear(found) else found
         except (OSError, ValueError):
             return None
 
-    return real
+    def leads_out(self, path: str) -> bool:
+        """Tell whether a link that lies in the folder leads a path out of it: whoever works there can have made it."""
+        place, waiting, links, passes = "/", os.path.join(self._folder, path).split("/")[::-1], 0, False
+        while waiting:
+            name = waiting.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                place = os.path.dirname(place)
+                continue
+            step = os.path.join(place, name)
+            try:
+                target = os.readlink(step)
+            except (OSError, ValueError):
+                place = step
+                continue
+            links, passes = links + 1, passes or self._holds(step)
+            if links > _MOST_LINKS:
+                return True
+            place = "/" if target.startswith("/") else place
+            waiting += target.split("/")[::-1]
+        return passes and not self._holds(place)
+
+    def _holds(self, path: str) -> bool:
+        return os.path.commonpath([path, self._folder]) == self._folder
 
 
 def _is_unclear(path: str) -> bool:

@@ -10,9 +10,9 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 from agentctl.errors import UsageError
 
@@ -20,8 +20,6 @@ ANSWERS = ("allow", "deny", "ask")
 Rules = list[dict[str, str]]
 _KEYS = ("tool", "pattern", "answer")
 _LONGEST = 4096
-#: Tells where a path leads.
-Real = Callable[[str], str | None]
 
 #: What the programs call the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
@@ -35,6 +33,16 @@ _OTHERS = frozenset({"url", "urls", "uri", "query"})
 _CONTROL = re.compile(r"[;&|<>`$()]")
 #: The shell around a command, as some programs report it; one of another folder may be anything.
 _WRAPPER = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|da|k|z)?sh\s+-l?c\s+('[^']*'|\"[^\"\\]*\")", re.ASCII)
+
+
+class Real(Protocol):
+    """Tells where paths lead, of those who may lie with links: see `adapters/realpath.py`."""
+
+    def __call__(self, path: str) -> str | None:
+        """Return where a path leads whatever links lie on its way; None where nobody can tell."""
+
+    def leads_out(self, path: str) -> bool:
+        """Tell whether a link within the agent's folder leads a path out of it."""
 
 
 class BadValue(UsageError):
@@ -87,8 +95,8 @@ def decide(
     """Return the answer of the first rule that matches a tool call: allow, deny, or ask where none does.
 
     Args:
-        real: Tells where a path leads whatever links lie on its way, or None where nobody can tell. With it a rule
-            allows a path only if it also allows what that leads to, and denies it if it denies either.
+        real: With it a rule allows a path only if it also allows what that leads to, and denies it if it denies
+            either. The rule's own folder may be a link, but for what it allows none out of the agent's folder.
 
     >>> rules = parse_policy([{"tool": "Bash", "pattern": "git *", "answer": "allow"}])
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
@@ -164,7 +172,7 @@ class _Touched:
         return (
             all(fnmatchcase(command, pattern) for command in self._commands)
             and all(_path_matches(path, pattern) for path in self._paths)
-            and (self._real is None or all(self._leads_to(path, pattern) for path in self._paths))
+            and (self._real is None or all(self._leads_to(path, pattern, narrowly=True) for path in self._paths))
             and all(_url_matches(text, pattern) for text in self._others)
         )
 
@@ -173,15 +181,19 @@ class _Touched:
         paths = [posixpath.normpath(path) for path in self._paths]
         texts = (*pieces, *paths, *self._paths, *self._others, self._json)
         return any(fnmatchcase(text, pattern) for text in texts) or any(
-            self._leads_to(path, pattern) for path in self._paths
+            self._leads_to(path, pattern, narrowly=False) for path in self._paths
         )
 
-    def _leads_to(self, path: str, pattern: str) -> bool:
-        """Tell whether a path leads to where a pattern says, as it is written or by its own folder's links."""
+    def _leads_to(self, path: str, pattern: str, *, narrowly: bool) -> bool:
+        """Tell whether a path leads to where a pattern says, as it is written or by its own folder's links.
+
+        Args:
+            narrowly: No link counts that leads out of the agent's folder, whose files may be another's.
+        """
         found = self._real(path) if self._real else None
         if self._real is None or found is None:
             return False
-        return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real))
+        return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real, narrowly=narrowly))
 
     def _is_no_link(self, path: str) -> bool:
         """Tell whether a path leads to no other place than it says."""
@@ -245,12 +257,13 @@ def _path_matches(path: str, pattern: str) -> bool:
     return ".." not in path.split("/") and fnmatchcase(path, pattern)
 
 
-def _real_pattern(pattern: str, real: Real) -> str:
+def _real_pattern(pattern: str, real: Real, *, narrowly: bool) -> str:
     """Return a pattern with the folder that it begins with replaced by where that leads."""
     literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     folder, slash, _ = literal.rpartition("/")
-    found = real(folder or slash or ".")
-    if found is None:
+    place = folder or slash or "."
+    found = real(place)
+    if found is None or (narrowly and real.leads_out(place)):
         return pattern
     return re.sub(r"([*?\[])", r"[\1]", found.rstrip("/")) + "/" + pattern[len(folder) + len(slash) :]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.realpath import resolver
+from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.answers import meaning
 from agentctl.domain.permissions import decide
@@ -40,7 +40,7 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
     """Return the policy's answer to a permission; None for what it leaves to a person. Runs in the worker's folder."""
     if ask.tool is None:
         return None
-    real = resolver(os.getcwd())
+    real = Resolver(os.getcwd())
     answer = decide(order.permissions, ask.tool, ask.arguments, real)
     if any(decide(rules, ask.tool, ask.arguments, real) == "deny" for rules in order.denied_above):
         answer = "deny"

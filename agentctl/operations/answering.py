@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.realpath import resolver
+from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
@@ -89,7 +89,7 @@ def _may_itself(parent: AgentDir, agent: AgentDir, question: Mapping[str, Any], 
     tool, arguments = str(question.get("tool")), question.get("arguments") or {}
     if order.get("readOnly") or folder != spec.get("cwd") or not _has(order.get("tools"), tool):
         return False
-    real = resolver(str(folder))
+    real = Resolver(str(folder))
     own: Rules = order.get("permissions") or []
     above: list[Rules] = order.get("deniedAbove") or []
     is_denied = any(decide(rules, tool, arguments, real) == "deny" for rules in above)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters.realpath import resolver
+from agentctl.adapters.realpath import Resolver
 from agentctl.domain.permissions import Rules, decide
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.support import run
@@ -47,11 +47,11 @@ ALLOWED = {
 @pytest.mark.parametrize("base", ["", "{work}/", "{also}/"])
 def test_a_folder_is_allowed_and_not_what_links_in_it_lead_to(work: Path, base: str, path: str) -> None:
     place = base.format(work=work, also=work.parent / "also")
-    assert decide(rules(f"{place}src/*"), "Read", {"path": place + path}, resolver(str(work))) == ALLOWED[path]
+    assert decide(rules(f"{place}src/*"), "Read", {"path": place + path}, Resolver(str(work))) == ALLOWED[path]
 
 
 def test_the_rules_own_folder_may_be_a_link(work: Path) -> None:
-    real = resolver(str(work))
+    real = Resolver(str(work))
     assert decide(rules("alias/*"), "Read", {"path": "alias/a.py"}, real) == "allow"
     assert decide(rules("alias/*"), "Read", {"path": "alias/link"}, real) == "ask"
     assert decide(rules("*.py"), "Read", {"path": "alias/a.py"}, real) == "allow"
@@ -63,7 +63,7 @@ def test_the_rules_own_folder_may_be_a_link(work: Path) -> None:
 
 
 def test_a_rule_on_the_whole_call_allows_no_link(work: Path) -> None:
-    real = resolver(str(work))
+    real = Resolver(str(work))
     for path, answer in (("src/a.py", "allow"), ("src/link", "ask"), (str(work / "src/a.py"), "allow")):
         assert decide(rules('{"path":"*"}'), "Read", {"path": path}, real) == answer
 
@@ -73,10 +73,10 @@ def test_what_a_link_leads_to_is_denied_where_it_is(work: Path, path: str) -> No
     secret = work.parent / "secret"
     told = path.format(secret=secret)
     both = rules(f"{secret}/*", "deny") + rules("*")
-    assert decide(both, "Read", {"path": told}, resolver(str(work))) == "deny"
+    assert decide(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
     (work.parent / "other").symlink_to("secret")
     both = rules(f"{work.parent}/other/*", "deny") + rules("*")
-    assert decide(both, "Read", {"path": told}, resolver(str(work))) == "deny"
+    assert decide(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
 
 
 def test_a_folder_whose_name_is_a_pattern_means_itself_alone(tmp_path: Path) -> None:
@@ -84,9 +84,36 @@ def test_a_folder_whose_name_is_a_pattern_means_itself_alone(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("[ab]*")
     (tmp_path / "a").mkdir()
     (tmp_path / "[ab]*" / "x").symlink_to("../a/x")
-    real = resolver(str(tmp_path))
+    real = Resolver(str(tmp_path))
     assert decide(rules("link/*"), "Read", {"path": "link/y"}, real) == "allow"
     assert decide(rules("link/*"), "Read", {"path": "link/x"}, real) == "ask"
+
+
+@pytest.mark.parametrize("base", ["", "{work}/", "{also}/"])
+def test_a_rules_own_folder_is_no_link_out_of_the_agents_folder(work: Path, base: str) -> None:
+    """A clone brings the folder that a person's rule names as a link: to everything, or over a link of the person."""
+    place = base.format(work=work, also=work.parent / "also")
+    (work / "lib").symlink_to("/")
+    (work / "deep").mkdir()
+    (work / "deep" / "lib").symlink_to(work.parent / "also" / ".." / "secret")
+    real = Resolver(str(work))
+    for pattern, path in (("lib/*", "lib/etc/passwd"), ("deep/lib/*", "deep/lib/key"), ("deep/lib/k*", "deep/lib/key")):
+        assert decide(rules(place + pattern), "Read", {"path": place + path}, real) == "ask"
+    assert decide(rules(f"{place}alias/*"), "Read", {"path": f"{place}alias/a.py"}, real) == "allow"
+    denied = rules(f"{place}deep/lib/*", "deny") + rules("*")
+    assert decide(denied, "Read", {"path": f"{work.parent}/secret/key"}, real) == "deny", (
+        "what is denied is read widely"
+    )
+
+
+def test_a_link_that_lies_elsewhere_is_the_persons_own(work: Path) -> None:
+    outside = work.parent
+    (outside / "other").symlink_to("secret")
+    (work / "out").symlink_to(outside / "secret")
+    (outside / "mine").symlink_to("work/out")
+    real = Resolver(str(work))
+    for place, answer in ((outside / "other", "allow"), (outside / "secret", "allow"), (outside / "mine", "ask")):
+        assert decide(rules(f"{place}/*"), "Read", {"path": f"{place}/key"}, real) == answer
 
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "l", "m"])
@@ -102,12 +129,37 @@ def test_whatever_links_there_are_what_is_allowed_lies_in_the_folder(
         (folder / name).mkdir()
     for name, target in links.items():
         (folder / name).symlink_to(target)
-    real = resolver(str(folder))
+    real = Resolver(str(folder))
     if decide(rules("a/*"), "Read", {"path": path}, real) == "allow":
         assert os.path.realpath(folder / path).startswith(f"{folder}/a/")
     either = rules("a/*", "deny") + rules("*")
     if real(path) is not None and os.path.realpath(folder / path).startswith(f"{folder}/a/"):
         assert decide(either, "Read", {"path": path}, real) == "deny"
+
+
+TARGETS = PATHS | st.sampled_from(["/", "../..", "../also/l", "../also", "{folder}/a", "{folder}/l"])
+PATTERNS = st.sampled_from(["l/*", "m/*", "a/l/*", "l/a/*", "b/m/l/*", "a/*", "l/m", "m/l*"])
+
+
+@given(
+    links=st.dictionaries(st.sampled_from(["l", "m", "a/l", "b/m"]), TARGETS, min_size=1, max_size=4),
+    base=st.sampled_from(["", "{folder}/", "{also}/"]),
+    pattern=PATTERNS,
+    rest=PATHS,
+)
+def test_no_rule_on_the_agents_folder_allows_anything_outside_of_it(
+    tmp_path_factory: pytest.TempPathFactory, links: dict[str, str], base: str, pattern: str, rest: str
+) -> None:
+    folder = tmp_path_factory.mktemp("world") / "work"
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+    (folder.parent / "also").symlink_to("work")
+    for name, target in links.items():
+        (folder / name).symlink_to(target.format(folder=folder))
+    place = base.format(folder=folder, also=folder.parent / "also")
+    path = place + pattern.replace("*", rest)
+    if decide(rules(place + pattern), "Read", {"path": path}, Resolver(str(folder))) == "allow":
+        assert os.path.realpath(folder / path).startswith(f"{folder}/")
 
 
 @pytest.mark.slow
