@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
 from agentctl.errors import Refused
@@ -22,6 +21,7 @@ from agentctl.operations.lineage import shown_caller, true_caller
 from agentctl.operations.locating import Caller
 from agentctl.operations.ownership import are_vouched_for
 from agentctl.supervision.kinship import ancestors
+from agentctl.supervision.spec import read_order
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
@@ -107,7 +107,7 @@ def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, AgentDir, Ma
     """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
     for worker in dict.fromkeys(workers):
         for agent in (worker.agent, *ancestors(worker.agent)):
-            order = read_quietly(agent.spec).get("order")
-            if isinstance(order, dict):
+            order = read_order(agent)
+            if order is not None:
                 yield worker, agent, order
                 break

@@ -17,7 +17,7 @@ from agentctl.operations.messaging import unread
 from agentctl.operations.ownership import check_own
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
-from agentctl.supervision.spec import is_of_task
+from agentctl.supervision.spec import is_of_task, read_order
 
 _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
 
@@ -83,14 +83,13 @@ def _session_of(agent: AgentDir) -> str:
 
 def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return what continues a run: the same order, the vendor's session, another prompt."""
-    spec, session = read_quietly(agent.spec), _session_of(agent)
-    told = spec.get("order")
+    spec, session, told = read_quietly(agent.spec), _session_of(agent), read_order(agent)
     if not is_of_task(agent):
         raise Refused(
             f"the order of {agent.instance} was not written by a spawn in {agent.task.id}: it may be somebody else's",
             hint="spawn it anew",
         )
-    if not isinstance(told, dict):
+    if told is None:
         raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
     order = order_from(told)
     if "resume" not in load(order.driver).honours:

@@ -156,6 +156,84 @@ def read_vouched(path: AnyPath, blob: bytes) -> tuple[WorkerSpec, str]:
 def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
     try:
         fields = {field: value[name] for field, name in _NAMES.items() if field not in _OPTIONAL or name in value}
-        return WorkerSpec(**fields)
     except KeyError as error:
         raise Damaged(f"{path} lacks {error}", hint="agentctl doctor") from error
+    for field, found in fields.items():
+        if not _KINDS[field](found) and not (found is None and field in _NOTHING):
+            raise _damaged(path, _NAMES[field])
+    return WorkerSpec(**fields)
+
+
+def read_order(agent: AgentDir) -> dict[str, Any] | None:
+    """Return what the driver of an agent was told; None of a command, and where there is no spec.
+
+    Raises:
+        Damaged: What restricts it is nothing that a spawn would write.
+    """
+    order = (read_json(agent.spec) or {}).get("order")
+    if order is None:
+        return None
+    if not isinstance(order, dict):
+        raise _damaged(agent.spec, "order")
+    for key, is_right in _OF_ORDER.items():
+        if key in order and not is_right(order[key]):
+            raise _damaged(agent.spec, f"order.{key}")
+    return order
+
+
+def _damaged(path: AnyPath, key: str) -> Damaged:
+    return Damaged(
+        f"{path} is damaged: `{key}` is nothing that a spawn writes", hint="agentctl doctor; or spawn it anew"
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+def _are_rules(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(rule, dict) and all(isinstance(rule.get(key), str) for key in ("tool", "pattern", "answer"))
+        for rule in value
+    )
+
+
+def _are_lists_of_rules(value: object) -> bool:
+    return isinstance(value, list) and all(map(_are_rules, value))
+
+
+_KINDS = {
+    **dict.fromkeys(("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin"), _is_text),
+    **dict.fromkeys(("argv", "env_names", "after", "artifacts"), _are_texts),
+    **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s"), _is_number),
+    **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
+    **dict.fromkeys(("after_any", "keep_children"), _is_flag),
+    **dict.fromkeys(("order", "delegation"), _is_table),
+}
+#: Fields that may be null.
+_NOTHING = frozenset({"parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin"})
+_OF_ORDER = {
+    **dict.fromkeys(("driver", "program", "agent", "prompt", "cwd"), _is_text),
+    **dict.fromkeys(("readOnly", "keep"), _is_flag),
+    "permissions": _are_rules, "deniedAbove": _are_lists_of_rules,
+}  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentctl.domain.permissions import first_beyond
+from agentctl.supervision.spec import WorkerSpec
 from tests.agent_steps import agent, agent_world, blocked, ends, inside
 from tests.life import forge, set_config
 from tests.steps import Task
@@ -124,6 +125,32 @@ def test_in_its_own_task_the_rules_of_that_hold(task: Task) -> None:
     assert ends("b")["result"]["finalMessage"] == "allowed"
     assert "allowed" in run("subtask", "general", "permit ls y", "--json", env=parent).out
     run("cancel", "a")
+
+
+# -- what a worker made of its own order -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"order": 5},
+        {"order": {"permissions": [5]}},
+        {"order": {"permissions": [{"tool": "Bash", "answer": "allow"}]}},
+        {"order": {"deniedAbove": [{}]}},
+        {"order": {"cwd": 5}},
+        {"order": {}, "depth": "x"},
+    ],
+)
+def test_an_order_that_no_spawn_wrote_is_told_and_starts_no_agent(task: Task, changes: dict[str, Any]) -> None:
+    forged = task.agent("a")
+    forged.mkdir(parents=True)
+    spec = WorkerSpec("a", "general", ["true"], "/", [], 0, 1, 0).to_json()
+    (forged / "spec.json").write_text(json.dumps({**spec, **changes}), encoding="utf-8")
+    line = ("spawn", "--agent", "general", "--permissions", json.dumps([LISTING]), "say x")
+    refused = run(*line, env=inside(task, "a"), check=False)
+    assert refused.code == 1, refused
+    assert "bug" not in refused.err
+    assert f"{forged}/spec.json" in refused.err or BEYOND in refused.err
 
 
 # -- what is as much ---------------------------------------------------------------------------------------------------
