@@ -240,8 +240,17 @@ def _read_codex(path: Path, data: bytes) -> AgentSpec:
         raise UsageError(f"{path}:{line.group(1) if line else 1}: {str(error) or 'nested too deep'}") from error
 
 
+#: What stands in a TOML file beside its keys and numbers: comments and texts, also those that nothing ends.
+_NO_KEYS = re.compile(
+    r'''#[^\n]*+|"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?|\'{3}(?:[^']|'(?!''))*+(?:'{3,5})?'''
+    r"""|"(?:[^"\\\n]|\\[^\n])*+"?|'[^'\n]*+'?""",
+    re.DOTALL,
+)
+
+
 def _refuse_long_keys(path: Path, text: str) -> None:
-    for number, line in enumerate(text.split("\n"), 1):
+    bare = _NO_KEYS.sub(lambda found: "\n" * found.group().count("\n"), text)
+    for number, line in enumerate(bare.split("\n"), 1):
         keys = line.split("=")[:-1] or [line]  # What is behind the last = is a value.
         if any(key.count(".") > _MOST_PARTS for key in keys):
             raise UsageError(f"{path}:{number}: a key has more than {_MOST_PARTS} parts")

@@ -322,3 +322,17 @@ def test_an_unknown_agent_is_told_with_the_nearest(places: Places) -> None:
     with pytest.raises(NotFound, match=r"^Unknown agent type: exlpore$") as caught:
         find_agent_spec(places.root, "exlpore")
     assert caught.value.hint == "did you mean explore?; known: explore, general, plan"
+
+
+def test_dots_in_a_text_make_no_long_key(tmp_path: Path) -> None:
+    dots, key = "A sentence. " * 210, ".".join(["a"] * 300)
+    (tmp_path / "texts.toml").write_text(
+        f'name = "texts"\ndescription = "{dots}" # {dots}\ndeveloper_instructions = """\n{dots}\n"quoted"\n"""\n'
+    )
+    hidden = (f'# """\n{key} = 1\n# """', f'x = \'"""\'\n{key} = 1\ny = \'"""\'', f'x = """"\n""""\n{key} = 1')
+    for number, text in enumerate(hidden):
+        (tmp_path / f"key{number}.toml").write_text(text)
+    (tmp_path / "open.toml").write_text('x = """\n' * 20_000)
+    found = read_all([Source(tmp_path, Origin.HOME, "codex")], known_files({"HOME": str(tmp_path)}))
+    assert [one.spec.name for one in found.definitions] == ["texts"]
+    assert sum("a key has more than 200 parts" in warning for warning in found.warnings) == len(hidden)
