@@ -1,7 +1,9 @@
 """`spawn`: start commands as workers, one or a batch, now or when there is a slot."""
 
+import io
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -18,6 +20,9 @@ from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers, task_for_spawn
 
 app = module()
+
+#: Some 100,000 workers.
+_LONGEST_BATCH = 64 << 20
 
 
 class SpawnVerb(Verb):
@@ -226,12 +231,20 @@ def spawned_line(one: Spawned) -> str:
 
 def _read(batch: str) -> list[SpawnRequest]:
     if batch == "-":
-        return read_batch(sys.stdin, "stdin")
+        return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
     try:
-        with open(batch, encoding="utf-8", errors="surrogateescape") as lines:
-            return read_batch(lines, batch)
+        with open(batch, encoding="utf-8", errors="surrogateescape") as file:
+            return read_batch(_lines_of(file, batch), batch)
     except OSError as error:
         raise UsageError(f"cannot read {batch}: {error.strerror}") from error
+
+
+def _lines_of(file: TextIO, name: str) -> Iterable[str]:
+    """Return the lines of a batch: what a person names may be a pipe, and what lies at its place may have no end."""
+    text = file.read(_LONGEST_BATCH + 1)
+    if len(text) > _LONGEST_BATCH:
+        raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are taken at once")
+    return io.StringIO(text)
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:

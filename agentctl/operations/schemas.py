@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from agentctl.domain.answerschema import check_schema
@@ -25,14 +24,18 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
         check_schema(given)
         return dict(given)
     try:
-        text = Path(given).read_text(encoding="utf-8")
-        schema = json.loads(text)
+        with open(given, encoding="utf-8") as file:
+            text = file.read(_LONGEST + 1)
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{given} is no JSON: {error}", hint="a JSON schema is wanted") from error
     if len(text) > _LONGEST:
-        raise UsageError(f"{given} is too large: {len(text)} characters", hint=f"at most {_LONGEST} are taken")
+        raise UsageError(f"{given} is too large", hint=f"at most {_LONGEST} characters are taken")
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{given} is no JSON: {error}", hint="a JSON schema is wanted") from error
     check_schema(schema, given)
     if not isinstance(schema, dict) or not schema:
         raise UsageError(f"{given} asks for nothing", hint='a schema is an object like {"type": "object"}')

@@ -33,6 +33,8 @@ FILE = "task.yaml"
 CACHES = "__pycache__"
 #: A template of a root that has more is no template: what is hashed for it has to have an end.
 _MOST_TEMPLATES, _MOST_FILES, _MOST_BYTES, _LONGEST_FILE = 200, 1000, 64 << 20, 64 << 10
+#: Folders within one another.
+_DEEPEST = 32
 _LONGEST_SHOWN = 200
 
 
@@ -171,11 +173,24 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
 
 
 def _files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the files below a folder, in one order; what is no folder counts as a file, and is opened as one."""
-    with os.scandir(folder) as entries:
-        some = sorted(islice(entries, _MOST_FILES + 1), key=lambda entry: entry.name)
-    for entry in some:
+    """Yield the files below a folder, in one order; what is no folder counts as a file, and is opened as one.
+
+    Raises:
+        OddFile: It has more folders than a template, or they are nested deeper.
+    """
+    left, folders = [(entry, 1) for entry in _entries_of(folder)], 0
+    while left:
+        entry, depth = left.pop()
         if not entry.is_dir(follow_symlinks=False):
             yield entry.path
         elif entry.name != CACHES:
-            yield from _files_in(entry.path)
+            folders += 1
+            if depth > _DEEPEST or folders > _MOST_FILES:
+                raise OddFile(f"{os.fspath(folder)} has more folders than a template", hint="look at it, and remove it")
+            left += [(one, depth + 1) for one in _entries_of(entry.path)]
+
+
+def _entries_of(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, the last one first."""
+    with os.scandir(folder) as entries:
+        return sorted(islice(entries, _MOST_FILES + 1), key=lambda entry: entry.name, reverse=True)
