@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
 
@@ -109,8 +110,8 @@ def elapsed(row: Mapping[str, Any]) -> float | None:
 def progress(row: Mapping[str, Any]) -> str | None:
     """Return how far a worker says it is: `40% reading`."""
     told = row.get("progress") or {}
-    percent = told.get("percent")
-    parts = [f"{percent:g}%" if isinstance(percent, int | float) else "", str(told.get("text") or "")]
+    percent = finite(told.get("percent"))
+    parts = ["" if percent is None else f"{percent:g}%", str(told.get("text") or "")]
     return " ".join(part for part in parts if part) or None
 
 
@@ -148,7 +149,7 @@ def outline(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
         if isinstance(item, Mapping):
             yield f"{indent}{plain(key)}:"
             yield from outline(item, indent + "  ")
-        elif isinstance(item, list) and isinstance(item[0], Mapping):
+        elif isinstance(item, list) and all(isinstance(part, Mapping) for part in item):
             for number, part in enumerate(item, 1):
                 yield f"{indent}{plain(key)} {number}:"
                 yield from outline(part, indent + "  ")

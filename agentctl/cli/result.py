@@ -55,11 +55,11 @@ def _print(told: dict[str, Any]) -> None:
         shown = plain(part, keep="\n\t") if is_terminal(sys.stdout) else part
         sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
     if told.get("truncated"):
-        shown_bytes = len((told.get("text") or "").encode("utf-8", "surrogateescape"))
+        shown_bytes = len((told.get("text") or "").encode())
         whole = plain(told["path"]) if told.get("path") else f"agentctl show {told['agentInstance']}"
         note(f"[cut: {shown_bytes} of {told['size']} bytes; whole: {whole}]")
     for file in told.get("files") or []:
-        note(f"file: {plain(file['path'])} ({file['size']} bytes)")
+        note(f"file: {plain(file['path'])} ({file.get('size')} bytes)")
     if (told.get("worktree") or {}).get("next"):
         note(f"what it changed in its worktree was not recorded; {plain(told['worktree']['next'])} does it")
 

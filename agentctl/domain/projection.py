@@ -8,6 +8,7 @@ from typing import Any
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
+from agentctl.domain.numbers import finite
 from agentctl.domain.states import MOVES, STALLED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 
@@ -212,6 +213,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
         field = _END_FIELDS.get(key)
         if field is not None and isinstance(value, field[1]):
             setattr(worker, field[0], value)
+    worker.duration_s = finite(worker.duration_s)
 
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 
 
@@ -71,9 +72,34 @@ class Order(NamedTuple):
 _OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts")
 
 
+#: What each field is, where it is there.
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("read_only", "keep", "prompt_on_stdin"), bool),
+    **dict.fromkeys(("max_turns", "earlier_attempts"), int),
+    **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
+    **dict.fromkeys(("tools", "permissions", "denied_above", "argv"), list),
+    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls"), Mapping),
+}
+
+
 def order_from(value: Mapping[str, Any]) -> Order:
-    """Return the order in a spec; keys that are not known here are left out."""
-    return Order(**{name: value[_camel(name)] for name in Order._fields if _camel(name) in value})
+    """Return the order in a spec; keys that are not known here are left out.
+
+    Raises:
+        Damaged: A field is of another type, or one is missing.
+    """
+    try:
+        return Order(**_fields_in(value, Order._fields))
+    except TypeError as error:
+        raise Damaged("the order of an agent lacks its driver, program, agent or prompt") from error
+
+
+def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    found = {name: value[_camel(name)] for name in names if _camel(name) in value}
+    for name, told in found.items():
+        if told is not None and not isinstance(told, _KINDS.get(name, str)):
+            raise Damaged(f"the order of an agent has another {_camel(name)} than an order", hint="agentctl doctor")
+    return found
 
 
 def changes_of(attempt: Order) -> dict[str, Any]:
@@ -83,7 +109,7 @@ def changes_of(attempt: Order) -> dict[str, Any]:
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
     """Return the order of an attempt: that of the spec with its changes."""
-    return order._replace(**{name: changes[_camel(name)] for name in _OF_ATTEMPT if _camel(name) in changes})
+    return order._replace(**_fields_in(changes, _OF_ATTEMPT))
 
 
 def _camel(name: str) -> str:

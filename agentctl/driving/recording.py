@@ -16,6 +16,7 @@ from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
+from agentctl.domain.plaintext import whole_json
 from agentctl.drivers.dialogue import Outcome, SessionIs
 from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
 
@@ -93,7 +94,7 @@ class Recorder:
             "sessionId": outcome.session,
             "touchedFiles": outcome.touched_files,
         }
-        when_there_is_room(lambda: write_whole(self.agent.result, to_json(value)))
+        when_there_is_room(lambda: write_whole(self.agent.result, to_json(whole_json(value))))
 
     def outcome(self, outcome: Outcome) -> None:
         """Tell the shim how it ended; `pid` says of which attempt."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import is_name
+from agentctl.domain.numbers import finite
 from agentctl.errors import UsageError
 
 Word = dict[str, Any]
@@ -105,10 +106,10 @@ def _number(told: Mapping[str, Any], key: str, most: float) -> float | None:
     value = told.get(key)
     if value is None:
         return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and 0 <= value <= most and value < math.inf):
+    number = finite(value)
+    if number is None or not 0 <= number <= most:
         raise Junk(f"its {key} is no number that it could be")
-    return float(value)
+    return float(number)
 
 
 _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Word]] = {

@@ -4,8 +4,10 @@ nobody here.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import slug
 from agentctl.domain.states import Status
@@ -26,11 +28,11 @@ def observed_rows(task: TaskDir) -> list[dict[str, Any]]:
     from agentctl.domain.activityrows import read_line
 
     found: dict[bytes, dict[str, Any]] = {}
-    for block in ActivityReader(task.observed).blocks():
-        for line in block.splitlines():
+    with contextlib.suppress(OddFile):  # A link, a FIFO or the like tells of nobody.
+        for line in (line for block in ActivityReader(task.observed).blocks() for line in block.splitlines()):
             row = read_line(line, 0)
             if row is not None and row.kind == "agent":
-                _take(found, row.id, row.at.decode(), row.phase == "end", row.fields)
+                _take(found, row.id, row.at.decode(errors="replace"), row.phase == "end", row.fields)
     return list(found.values())[-_MOST:]
 
 

@@ -9,6 +9,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.domain.names import is_name
 from agentctl.errors import UsageError
+from agentctl.operations.results import artifacts_in
 
 
 def find_artifacts(root: Root, references: Sequence[str]) -> list[str]:
@@ -48,5 +49,4 @@ def _worker_in(root: Root, reference: str) -> tuple[AgentDir | None, str]:
 
 
 def _declared_by(agent: AgentDir) -> list[str]:
-    artifacts = read_quietly(agent.result).get("artifacts") or []
-    return [str(one["path"]) for one in artifacts if isinstance(one, dict) and one.get("path")]
+    return [one["path"] for one in artifacts_in(read_quietly(agent.result))]

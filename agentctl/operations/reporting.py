@@ -15,6 +15,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.activity import REPORTED, Row, RowType
+from agentctl.domain.plaintext import whole
 from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.locating import caller_or_refuse
 from agentctl.operations.ownership import check_own
@@ -66,12 +67,16 @@ def told_of(word: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a word that is being kept."""
     match word["verb"]:
         case "progress":
-            return {"at": now_iso(), "percent": word["percent"], "text": word["text"]}
+            return {"at": now_iso(), "percent": word["percent"], "text": _whole(word["text"])}
         case "message":
-            return _row(RowType.MESSAGE, word["text"])
+            return _row(RowType.MESSAGE, _whole(word["text"]))
         case _:
             artifacts = [word["artifact"]] if word["artifact"] else []
-            return {"summary": word["summary"], "artifacts": artifacts, "at": now_iso()}
+            return {"summary": _whole(word["summary"]), "artifacts": artifacts, "at": now_iso()}
+
+
+def _whole(text: str | None) -> str | None:
+    return None if text is None else whole(text)
 
 
 def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
         match word["verb"]:
             case "progress":
                 write_whole(agent.progress, to_json(told), durable=False)
-                note(agent, RowType.PROGRESS, word["text"], percent=word["percent"])
+                note(agent, RowType.PROGRESS, told["text"], percent=word["percent"])
             case "message":
                 _append(agent, told)
             case _:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.activitylog import last_lines
@@ -16,6 +17,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.activity import REPORTED, Phase, RowType
 from agentctl.domain.activityrows import read_line
 from agentctl.domain.agentspec import COMMAND
+from agentctl.domain.plaintext import whole
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_agent
 from agentctl.operations.worktrees import patch_of
@@ -59,9 +61,9 @@ def _is_agent(agent: AgentDir) -> bool:
 
 
 def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any]:
-    summary, final = str(value.get("summary") or ""), value.get("finalMessage")
+    summary, final = whole(str(value.get("summary") or "")), value.get("finalMessage")
     is_final = isinstance(final, str) and not value.get("isDeclared")
-    text = final if is_final and isinstance(final, str) else summary
+    text = whole(final) if is_final and isinstance(final, str) else summary
     cut = text.encode()[:max_bytes].decode(errors="ignore")
     return {
         "source": "agent" if is_final else "declared",
@@ -71,9 +73,16 @@ def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any
         "size": len(text.encode()),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
         "path": path,
-        "files": value.get("artifacts") or [],
+        "files": artifacts_in(value),
         **{key: value[key] for key in _OF_AGENTS if key in value},
     }
+
+
+def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the files that a worker's result.json names, each with its path; what names none is left out."""
+    told = result.get("artifacts")
+    found = told if isinstance(told, list) else []
+    return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
 
 
 def _last_words(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
@@ -98,7 +107,7 @@ def _said(line: bytes) -> str:
     if row is None or row.kind != RowType.MESSAGE or row.phase != Phase.END or row.parent:
         return ""
     is_anothers = row.id.startswith(REPORTED.encode()) or row.fields.get("name") == "user"
-    return "" if is_anothers else str(row.fields.get("text") or "")
+    return "" if is_anothers else whole(str(row.fields.get("text") or ""))
 
 
 def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.activityfold import ActivityFold
 from agentctl.domain.activityview import Node, view_of
 from agentctl.domain.states import TERMINAL
+from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 from agentctl.operations.listing import list_workers
 from agentctl.operations.locating import find_agent
@@ -87,6 +88,8 @@ class Tree:
         if activity is None:
             activity = self._activities[name] = _Activity(self.task, name, KEPT if is_expanded else 0)
         nodes = activity.nodes(ended=row["status"] in TERMINAL)
+        if activity.problem:
+            self.warnings.append(activity.problem)
         return WorkerTree(row, depth, nodes, activity.bad_lines, activity.unknown_types, is_expanded)
 
     def follow(self) -> Iterator[list[WorkerTree]]:
@@ -114,9 +117,21 @@ class _Activity:
         self._nodes: list[Node] = []
         self.bad_lines = 0
         self.unknown_types: dict[str, int] = {}
+        #: Why it cannot be read.
+        self.problem: str | None = None
 
     def nodes(self, *, ended: bool) -> list[Node]:
-        """Read what came since, and return the tree."""
+        """Read what came since, and return the tree; of what cannot be read, only the worker itself."""
+        self.problem = None
+        try:
+            return self._read(ended=ended)
+        except Damaged as error:
+            self.problem = error.message
+        except OSError as error:
+            self.problem = f"{self._reader.path}: {error.strerror}"
+        return view_of(ActivityFold(self._keep), ended=ended)
+
+    def _read(self, *, ended: bool) -> list[Node]:
         if self._reader.is_replaced():
             self._reader.restart()
             self._fold = ActivityFold(self._keep)

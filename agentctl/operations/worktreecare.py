@@ -12,7 +12,7 @@ from typing import Any
 from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import Damaged
-from agentctl.operations.worktrees import ensure_recorded
+from agentctl.operations.worktrees import changes_of, ensure_recorded
 
 _SCRATCH = re.compile(r"^changes\.(\d+)\..*\.scratch$")
 Finding = dict[str, Any]
@@ -38,14 +38,15 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
             continue
         if fix:
             ensure_recorded(agent, again=True)
-        why = (read_quietly(agent.worktree).get("changes") or {}).get("error")
+        why = changes_of(read_quietly(agent.worktree)).get("error")
         what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
         is_fixed = fix and why is None
         yield _finding("warning" if why else "note", what, agent.worktree, "agentctl doctor --fix", fixed=is_fixed)
 
 
 def _is_recorded(record: dict[str, Any]) -> bool:
-    return bool(record.get("changes")) and "error" not in record["changes"]
+    changes = changes_of(record)
+    return bool(changes) and "error" not in changes
 
 
 def _scratch(folder: str, fix: bool) -> Iterator[Finding]:

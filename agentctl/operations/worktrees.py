@@ -53,18 +53,19 @@ def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def _touched(record: Mapping[str, Any]) -> set[str]:
-    files = _changes_of(record).get("files")
+    files = changes_of(record).get("files")
     return set(files) if isinstance(files, dict) else set()
 
 
-def _changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the record of a worktree tells of the changes in it; {} where it tells none."""
     found = record.get("changes")
     return found if isinstance(found, dict) else {}
 
 
 def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the patch among the files of a result: [{path, size, sha256}], or nothing."""
-    changes = _changes_of(record or {})
+    changes = changes_of(record or {})
     if not {"patch", "size", "sha256"} <= changes.keys():
         return []
     return [{"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]}]
@@ -87,7 +88,7 @@ def _lacks_changes(agent: AgentDir, record: Mapping[str, Any]) -> bool:
     """Tell whether what an ended worker changed was not put down, and still can be."""
     known = record.get("changes")
     return (
-        bool(record) and agent.has_ended and not record.get("removed") and (not known or "error" in _changes_of(record))
+        bool(record) and agent.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
     )
 
 
@@ -119,7 +120,7 @@ def _record_of(agent: AgentDir) -> Record:
 def _row(agent: AgentDir) -> Record:
     ensure_recorded(agent)
     record = read_quietly(agent.worktree)
-    changes = _changes_of(record)
+    changes = changes_of(record)
     told = told_worktree(agent) or {}
     return {
         "agentInstance": agent.instance,

@@ -88,10 +88,18 @@ def git_from(record: Mapping[str, Any], limit_s: float) -> Git:
 def _check_words(record: Mapping[str, Any], *more: str) -> None:
     """Refuse what would be no path, no commit or no branch for git, but perhaps an option."""
     for key in ("path", "commonDir", "repository", *more):
-        if not os.path.isabs(str(record.get(key, ""))):
+        if not _is_path(record.get(key)):
             raise GitError(f"worktree.json names no folder as its {key}")
     if not (_COMMIT.fullmatch(str(record.get("base"))) and _BRANCH.fullmatch(str(record.get("branch")))):
         raise GitError("worktree.json names no commit and branch of a worker")
+
+
+def _is_path(value: object) -> bool:
+    """Tell whether this is a path that the system can be given, and no name that begins somewhere else."""
+    try:
+        return isinstance(value, str) and os.path.isabs(value) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ: Mapping[str, str]) -> None:

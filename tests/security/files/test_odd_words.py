@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctl.adapters.git import GitError
 from agentctl.adapters.taskdir import Root
+from agentctl.cli.activitytext import tree_lines
+from agentctl.domain import events as ev
+from agentctl.domain.activityfold import ActivityFold
+from agentctl.domain.activityview import view_of
 from agentctl.domain.answers import check_answer, question_in
-from agentctl.errors import AgentctlError
+from agentctl.domain.events import decode, encode
+from agentctl.domain.projection import TaskView
+from agentctl.drivers.order import order_from
+from agentctl.driving.words import Junk, word_in
+from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
+from agentctl.operations.listing import row_of
+from agentctl.operations.results import text_of
+from agentctl.operations.schemas import read_schema
+from agentctl.operations.treeing import WorkerTree
+from agentctl.supervision.recordedtree import tree_from
+from tests import inside
 from tests.integration.test_mcp import call, talk
 from tests.life import forge
 from tests.steps import Task, new_task, spawn
-from tests.support import run, worker
+from tests.support import Completed, run, start_argv, worker
 
 #: Half of a character that takes two in UTF-16: what is left where a text was cut between them.
 HALF = "\ud83d"
@@ -111,3 +129,188 @@ def test_every_question_is_none_or_can_be_shown_and_answered(value: dict[str, An
         json.dumps([form.message, form.schema], ensure_ascii=False).encode()
         with contextlib.suppress(AgentctlError):
             check_answer(question, answer)
+
+
+# -- results, records, events ------------------------------------------------------------------------------------------
+
+
+def ended(*names: str) -> Task:
+    """Start workers that complete."""
+    task = new_task()
+    for name in names:
+        spawn(worker("exits", 0), name=name)
+    task.ended(*names)
+    return task
+
+
+def is_no_bug(capsys: pytest.CaptureFixture[str], *args: str) -> Completed:
+    """Call a command, which may refuse; return how it ended."""
+    told = inside.call(capsys, *args)
+    assert "a bug in agentctl" not in told.err, told
+    assert told.code in (0, 1, 7), told
+    return told
+
+
+@pytest.mark.parametrize("artifacts", [["a"], 1, [{"path": 1}, {"path": "/a"}]])
+def test_a_cut_text_and_odd_files_leave_a_result_readable(
+    root: Path, capsys: pytest.CaptureFixture[str], artifacts: Any
+) -> None:
+    task = ended("odd", "good")
+    value = {"summary": f"said {HALF}", "artifacts": artifacts}
+    (task.agent("odd") / "result.json").write_text(json.dumps(value), encoding="ascii")
+    assert "said \ufffd" in is_no_bug(capsys, "result", "odd").out
+    told = json.loads(is_no_bug(capsys, "result", "odd", "--json").out)
+    assert [file["path"] for file in told["files"]] == (["/a"] if isinstance(artifacts, list) and artifacts[1:] else [])
+    assert is_no_bug(capsys, "join").code == 0
+    assert "said \ufffd" in (task.path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_cut_text_reaches_a_client(root: Path) -> None:
+    task = ended("odd")
+    (task.agent("odd") / "result.json").write_text(json.dumps({"summary": HALF}), encoding="ascii")
+
+    async def to(client: Any) -> None:
+        told = await call(client, "wait", ids=["odd"])
+        assert told["results"]["odd"]["output"] == "\ufffd"
+
+    talk(to)
+
+
+def test_what_an_agent_said_last_is_read_though_it_was_cut(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks" / "t1" / "agents" / "a"
+    folder.mkdir(parents=True)
+    row = {"at": "x", "type": "message", "id": "m", "phase": "end", "text": f"last {HALF}"}
+    (folder / "activity.jsonl").write_text(json.dumps(row) + "\n", encoding="ascii")
+    (folder / "spec.json").write_text(json.dumps({"order": {"driver": "claude"}}), encoding="ascii")
+    assert text_of(Root(tmp_path).task("t1").agent("a"))["text"] == "last \ufffd"
+
+
+ODD_RECORDS: dict[str, tuple[str, Any]] = {
+    "changes": ("worktree.json", {"path": "/x", "changes": HUGE}),
+    "nul": ("worktree.json", {**dict.fromkeys(("path", "commonDir", "repository"), "/a\0b"), "base": "a" * 40,
+                              "branch": "agentctl/t1/odd"}),
+    "half": ("worktree.json", {**dict.fromkeys(("path", "commonDir", "repository"), f"/{HALF}"), "base": "a" * 40,
+                               "branch": "agentctl/t1/odd"}),
+    "argv": ("spec.json", {"argv": [{"a": 1}, 5]}),
+    "order": ("spec.json", {"order": {"driver": 5}}),
+    "percent": ("progress.json", {"percent": HUGE}),
+    "result": ("result.json", {"summary": [HALF], "artifacts": {"a": 1}, "finalMessage": 1}),
+}  # fmt: skip
+COMMANDS = (
+    ("list",), ("tree",), ("show", "odd"), ("result", "odd"), ("join",), ("worktrees",), ("doctor",), ("usage",),
+    ("activity", "odd", "--rebuild"), ("interact", "list"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "value"), ODD_RECORDS.values(), ids=ODD_RECORDS)
+def test_no_command_falls_over_a_record(
+    root: Path, capsys: pytest.CaptureFixture[str], file: str, value: dict[str, Any]
+) -> None:
+    task = ended("odd")
+    (task.agent("odd") / file).write_text(json.dumps(value), encoding="ascii")
+    for command in COMMANDS:
+        is_no_bug(capsys, *command)
+
+
+@pytest.mark.parametrize("seconds", ["1" + "0" * 400, "Infinity", "NaN", '"long"'])
+def test_no_command_falls_over_a_duration_in_the_log(
+    root: Path, capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    task = ended("odd")
+    log = task.path / "events.jsonl"
+    log.write_text(re.sub(r'"durationSeconds":[^,}]+', f'"durationSeconds":{seconds}', log.read_text()))
+    for command in (("list",), ("tree",), ("join",), ("show", "odd")):
+        is_no_bug(capsys, *command)
+    assert json.loads(is_no_bug(capsys, "list", "--json").out)[0]["durationSeconds"] is None
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+def test_an_activity_that_cannot_be_read_hides_no_other_worker(
+    root: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    task = ended("odd", "good")
+    for file in (task.agent("odd") / "activity.jsonl", task.path / "observed.jsonl"):
+        {"fifo": os.mkfifo, "link": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}[kind](file)
+    told = is_no_bug(capsys, "tree")
+    assert [name in told.out for name in ("odd", "good")] == [True, True]
+    assert "activity.jsonl is no plain file" in told.err
+    assert is_no_bug(capsys, "list").code == told.code == 0
+
+
+PAYLOADS = st.dictionaries(
+    st.sampled_from(["durationSeconds", "exitCode", "signal", "reason", "pid", "attempt", "depth", "parent",
+                     "survivors", "command", "agent", "driver", "agentId", "uncollected"]), JSON, max_size=6,
+)  # fmt: skip
+EVENTS = st.lists(
+    st.builds(
+        lambda kind, ts, payload: {"type": kind, "ts": ts, "agentInstance": "w", "payload": payload},
+        st.sampled_from([ev.QUEUED, ev.STARTED, ev.RETRYING, ev.CANCEL_FAILED, ev.COMPLETED, ev.FAILED]), JSON,
+        PAYLOADS,
+    ), max_size=6,
+)  # fmt: skip
+
+
+@given(EVENTS)
+def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any]]) -> None:
+    view = TaskView()
+    view.apply(decode(encode(events), 1))
+    for one in view.workers.values():
+        row = row_of(Root("/nowhere/.agentctl").task("t1"), one, None)
+        tree = WorkerTree(row, 0, view_of(ActivityFold(0), ended=True), 0, {}, is_expanded=False)
+        assert list(tree_lines(tree))
+        json.dumps(tree.to_json(), allow_nan=False)
+
+
+@given(st.dictionaries(st.sampled_from(["verb", "percent", "text", "summary", "artifact", "id", "kind", "question",
+                                        "options", "default", "deadlineSeconds"]),
+                       st.sampled_from(["progress", "message", "result", "ask", "input", "q1"]) | JSON))  # fmt: skip
+def test_a_file_in_an_outbox_is_a_word_or_junk(told: dict[str, Any]) -> None:
+    with contextlib.suppress(Junk):
+        json.dumps(word_in(json.dumps(told).encode()), allow_nan=False)
+
+
+@given(st.dictionaries(st.sampled_from(["path", "gitDir", "commonDir", "repository", "base", "branch"]),
+                       st.sampled_from(["/a\0b", f"/{HALF}", "/x", "a" * 40, "agentctl/t1/w"]) | JSON))  # fmt: skip
+def test_a_record_of_a_worktree_is_a_tree_or_refused(record: dict[str, Any]) -> None:
+    with contextlib.suppress(GitError):
+        tree = tree_from(record)
+        assert tree is None or os.fsencode(tree.path)
+
+
+@given(st.dictionaries(st.sampled_from(["driver", "program", "agent", "prompt", "tools", "maxTurns", "walls"]), JSON))
+def test_an_order_is_one_or_damaged(value: dict[str, Any]) -> None:
+    with contextlib.suppress(Damaged):
+        assert order_from(value).to_json()
+
+
+# -- files without end -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_without_end_is_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new_task()
+    Path("brought").symlink_to("/dev/zero")
+    told = inside.call(capsys, "spawn", "--batch", "brought")
+    assert (told.code, "brought is too large" in told.err) == (2, True), told
+    with pytest.raises(UsageError, match="brought is too large"):
+        read_schema("brought")
+
+
+def test_a_batch_may_come_through_a_pipe(root: Path) -> None:
+    task = new_task()
+    os.mkfifo("pipe")
+    writer = start_argv(["sh", "-c", 'printf \'{"name": "a", "argv": ["true"]}\\n\' >pipe'])
+    run("spawn", "--batch", "pipe")
+    writer.wait()
+    task.ended("a")
+
+
+def test_a_template_nested_deeper_than_any_is_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new_task()
+    folder = root / "templates" / "deep"
+    subprocess.run(["mkdir", "-p", folder / "/".join(["d"] * 1000)], check=True)
+    (folder / "task.yaml").write_text("title: x\n", encoding="ascii")
+    assert "deep" in is_no_bug(capsys, "templates").out
+    assert "more folders than a template" in inside.call(capsys, "trust", str(folder)).err
+    for command in (("trust", "--list"), ("new", "x", "--template", "deep")):
+        assert "a bug in agentctl" not in inside.call(capsys, *command).err
+    subprocess.run(["rm", "-rf", folder], check=True)  # What clears up behind tests goes down step by step.

@@ -1,0 +1,17 @@
+"""Numbers that came from a file: JSON also holds NaN, Infinity, and whole numbers that no float can have."""
+
+from __future__ import annotations
+
+#: Beyond it a float cannot tell a whole number from the next.
+_MOST = 2.0**53
+
+
+def finite(value: object) -> float | None:
+    """Return a number that can be reckoned with and shown; None for anything else.
+
+    >>> [finite(value) for value in (4.5, True, "4", 10**400, float("inf"), float("nan"))]
+    [4.5, None, None, None, None, None]
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) <= _MOST else None
