@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctl.adapters.git import GitError
@@ -264,6 +264,7 @@ def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any
 @given(st.dictionaries(st.sampled_from(["verb", "percent", "text", "summary", "artifact", "id", "kind", "question",
                                         "options", "default", "deadlineSeconds"]),
                        st.sampled_from(["progress", "message", "result", "ask", "input", "q1"]) | JSON))  # fmt: skip
+@example({"verb": "ask", "id": "q1", "kind": "input", "question": "x", "options": [], "deadlineSeconds": HUGE})
 def test_a_file_in_an_outbox_is_a_word_or_junk(told: dict[str, Any]) -> None:
     with contextlib.suppress(Junk):
         json.dumps(word_in(json.dumps(told).encode()), allow_nan=False)
