@@ -1,9 +1,10 @@
 """Whether a worker that asked something truly waits for the answer: only then does its clock stand still.
 
 A question alone proves nothing, since it can be asked in the background. Of a plain worker nothing may be alive but who
-asks, those above it up to the first process, and who only reads what these print (`agentctl interact ask | tee`). The
-program of an agent may have processes that live as long as it does; there it must have put nothing out. And neither may
-have used the processor worth mentioning.
+asks, those above it up to the first process, and who only reads what these print (`agentctl interact ask | tee`). All
+of them but who asks must have slept without a moment's work; who asks may look at its files now and then. The program
+of an agent may have processes that live as long as it does; there it must have put nothing out. And neither may have
+used the processor worth mentioning.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from agentctl.supervision.tree import Member, Tree
 
 #: What sleeping processes need of one processor, with those that look after something now and then.
 _MOST_CPU = 0.05
+#: What those who ask in a plain worker may need of a processor: to begin with, and then (4 looks a second take 0.1 %).
+_ASKING_S, _ASKING_CPU = 0.1, 0.005
 #: A program that has put something out while it was asked for goes on for at least so long.
 _QUIET_S = 10.0
 #: The driver of definitions that run a command.
 _PLAIN = "command"
+
+#: Pid and start of a process.
+_Key = tuple[int, int]
 
 
 def is_agent(order: dict[str, object] | None) -> bool:
@@ -34,6 +40,10 @@ class Waiting:
     def __init__(self, tree: Tree, of_agent: bool, now: float) -> None:
         self._tree, self._of_agent = tree, of_agent
         self._looked, self._cpu = now, _cpu_of(tree.living()) if processes.LINUX else 0.0
+        self._began = now
+        #: How often who does not ask was at work, and what those who ask had used of the processor when first seen.
+        self._switches: dict[_Key, int | None] = {}
+        self._asking: dict[_Key, int] = {}
         self._output: int | None = None
         self._loud_until = now
         self._did_wait = False
@@ -49,7 +59,7 @@ class Waiting:
             return True  # What the tree does is not told cheaply: a question is believed.
         members = self._tree.living()
         is_quiet = self._is_quiet(now, output)
-        self._did_wait = is_quiet if self._of_agent else _only_waits(members, askers)
+        self._did_wait = is_quiet if self._of_agent else self._sleeps(now, members, askers)
         return self._is_idle(now, members) and self._did_wait
 
     def end(self, now: float) -> bool:
@@ -62,12 +72,30 @@ class Waiting:
         self._cpu, self._looked = cpu, now
         return 0 <= cpu - before <= _MOST_CPU * passed
 
+    def _sleeps(self, now: float, members: Collection[Member], askers: Collection[Identity]) -> bool:
+        """Tell whether a plain worker's tree only waits, and all but who asks slept on since the last look."""
+        waiting = {(asker.pid, asker.start) for asker in askers}
+        before = self._switches
+        self._switches = {_key(one): processes.switches_of(one.pid) for one in members if _key(one) not in waiting}
+        asking = [one for one in members if _key(one) in waiting]
+        used = sum(one.cpu - self._asking.setdefault(_key(one), one.cpu) for one in asking) / os.sysconf("SC_CLK_TCK")
+        return (
+            self._switches == before
+            and None not in before.values()
+            and used <= _ASKING_S + _ASKING_CPU * (now - self._began)
+            and _only_waits(members, askers)
+        )
+
     def _is_quiet(self, now: float, output: int) -> bool:
         """Tell whether nothing was put out of late. What came with the question itself does not count."""
         if self._output is not None and output != self._output:
             self._loud_until = now + _QUIET_S
         self._output = output
         return now >= self._loud_until
+
+
+def _key(member: Member) -> _Key:
+    return member.pid, member.start
 
 
 def _cpu_of(members: Iterable[Member]) -> float:

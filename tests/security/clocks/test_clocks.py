@@ -30,7 +30,29 @@ TWO_HOURS_S = 7200
 # -- a clock stands still only for who truly waits ---------------------------------------------------------------------
 
 BUSY = "while True: pass"
+#: Waits a moment for its input, and does a little, again and again.
+LOOKS = "import select; [(select.select([0], [], [], 0.3), open('/dev/null', 'a').write('.')) for _ in range(200)]"
+#: Says that it waits for an answer itself, and works at 4.5 % of a processor.
+FORGES = """
+import fcntl, json, os, struct, time
+folder = os.environ['AGENTCTL_AGENT_DIR']
+asked = os.path.join(folder, 'interactions', 'q1')
+os.makedirs(os.path.dirname(asked), exist_ok=True)
+with open(os.path.join(folder, 'worker.json')) as file:
+    me = json.load(file)
+lock = os.open(asked + '.lock', os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack('hhqqi0q', fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+with open(asked + '.json', 'w') as file:
+    json.dump({'id': 'q1', 'kind': 'confirm', 'question': 'Go?', 'asker': me}, file)
+os.system('echo > ' + os.path.join(folder, 'control'))
+while True:
+    until = time.process_time() + 0.045
+    while time.process_time() < until: pass
+    time.sleep(0.955)
+"""
 AT_WORK = {
+    "reader": f"{ASK} | sh -c 'while :; do echo tick > /dev/null; sleep 0.3; done'",
+    "looks": f'{ASK} | {sys.executable} -c "{LOOKS}"',
     "beside": f"{ASK} & sleep 60",
     "busy": f"{ASK} & exec {sys.executable} -c '{BUSY}'",
     "daemon": f"setsid sleep 60 & exec {ASK}",
@@ -40,7 +62,7 @@ AT_WORK = {
 }
 
 
-@pytest.mark.parametrize("line", ["beside", *alike("busy", "daemon", "below", "piped", "pokes")])
+@pytest.mark.parametrize("line", ["beside", "reader", *alike("looks", *list(AT_WORK)[3:])])
 def test_a_question_in_the_background_stops_no_time_limit(root: Path, line: str) -> None:
     task = new_task(grace=0.1)
     spawn(["sh", "-c", AT_WORK[line]], "--timeout-seconds", str(LIMIT_S), name="a")
@@ -60,6 +82,14 @@ def test_a_question_in_the_background_stops_no_clock_of_the_tree(root: Path) -> 
     end = is_settled(task, "a")
     assert (end["status"], end["reason"]) == ("failed", "budget")
     assert run("usage", "--json").json["total"]["wallSeconds"] >= LIMIT_S
+
+
+def test_who_forges_its_own_question_and_works_on_stops_no_time_limit(root: Path) -> None:
+    task = new_task(grace=0.1)
+    spawn([sys.executable, "-c", FORGES], "--timeout-seconds", "2", name="a")
+    task.ended("a")
+    assert (task.agent("a") / "interactions" / "q1.lock").exists(), "it has asked"
+    assert is_settled(task, "a")["reason"] == "timed_out"
 
 
 #: Ways to ask and do nothing else meanwhile.
