@@ -171,6 +171,16 @@ def quoted_alternate(folder: str) -> str:
     return f'"{escaped}"'
 
 
+def entry_above(folder: str) -> str | None:
+    """Return the `.git` that git looks at first from a folder, without having run it; None where there is none."""
+    place = os.path.realpath(folder)
+    while not os.path.lexists(entry := os.path.join(place, ".git")):
+        if place == os.path.dirname(place):
+            return None
+        place = os.path.dirname(place)
+    return entry
+
+
 def _refuse_hidden(folder: str) -> None:
     """Refuse a folder that git, before 2.38, would take for a repository though nothing in it is called `.git`."""
     place = os.path.realpath(folder)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for a worker that could do what the agent that starts it may not."""
-    for item, (caller, _, order) in product(prepared, _orders_of([*_callers(), parent])):
+    for item, (caller, order) in product(prepared, orders_above(parent)):
         _refuse_outside(caller, str(order.get("cwd") or "/"), item)
         own = item.spec.order
         what = f"the agent {item.spec.agent}" if own else f"the command {item.spec.argv[0]}"
@@ -43,6 +43,11 @@ def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
                 f"the permissions of {caller.instance} deny it {what}, also as a worker",
                 hint="leave it to whoever started you",
             )
+
+
+def orders_above(parent: Caller) -> list[tuple[Caller, Mapping[str, Any]]]:
+    """Return the agents by whom a start that comes from a worker is held, with what their drivers were told."""
+    return [(caller, order) for caller, _, order in _orders_of([*_callers(), parent])]
 
 
 def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.adapters import processes
@@ -22,8 +22,10 @@ from agentctl.adapters.git import Git, GitError, git_in, pause
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, Root
+from agentctl.domain.placing import lies_in as is_below
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
+from agentctl.operations.locating import Caller
 from agentctl.supervision.recordedtree import git_from
 
 #: A checkout may fetch large files.
@@ -49,6 +51,8 @@ class Origin(NamedTuple):
     subfolder: str
     #: The folder that all worktrees of the repository share.
     common: str
+    #: What git keeps of this working tree; mostly the same.
+    git_dir: str
     base: str
 
 
@@ -74,7 +78,38 @@ def find_origin(cwd: str) -> Origin:
             f"--worktree: the repository of {cwd} has no commit yet", hint="git commit, then say it again"
         ) from error
     top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
-    return Origin(top, subfolder.rstrip("/"), os.path.realpath(common), base)
+    git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
+    return Origin(top, subfolder.rstrip("/"), os.path.realpath(common), os.path.realpath(git_dir), base)
+
+
+def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]], origin: Origin) -> None:
+    """Raise `Refused` for a repository that an agent which is to have a worktree of it could have made or changed.
+
+    What its settings name as filters is run by git, outside of every sandbox. A sandbox keeps only the `.git` of the
+    workspace itself from being changed, and what lies outside.
+
+    Args:
+        callers: The agents that start it, with what their drivers were told.
+    """
+    entry = os.path.join(os.path.realpath(origin.repository), ".git")
+    for caller, order in callers:
+        walls = order.get("walls") or {}
+        workspace = str(walls.get("workspace") or "/")
+        kept = os.path.join(workspace, ".git")
+        open_folders = [workspace, *(walls.get("temporary") or {}).values()]
+        places = {entry, origin.common, origin.git_dir}
+        changeable = [
+            place
+            for place in sorted(places)
+            if place != kept and not is_below(place, kept) and any(is_below(place, folder) for folder in open_folders)
+        ]
+        if not order.get("readOnly") and (changeable or entry != walls.get("git")):
+            raise Refused(
+                f"{caller.instance} could have made or changed the repository of {origin.repository}:"
+                " git is run with none of these outside of its sandbox",
+                hint="leave the worktree out, or name a folder of the repository that you work in;"
+                " or leave it to whoever started you",
+            )
 
 
 def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:

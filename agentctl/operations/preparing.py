@@ -68,7 +68,7 @@ def prepare(
         return agent
     try:
         failpoints.reached("spawn.after-mkdir")
-        made = _isolate(agent, request, ordered, _Made(cwd, environ, cwd), argv)
+        made = _isolate(agent, request, ordered, _Made(cwd, environ, cwd), argv, parent)
         spec = WorkerSpec(
             instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
             env_names=around.names_in(made.environ), umask=_umask(),
@@ -105,19 +105,31 @@ class _Made(NamedTuple):
 
 
 def _isolate(
-    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str]
-) -> _Made:
+    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
+    parent: Caller | None,
+) -> _Made:  # fmt: skip
     """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
     if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
         return here
-    from agentctl.operations.isolating import adopt_worktree, find_origin, make_worktree, without_repository
+    from agentctl.operations.isolating import (
+        adopt_worktree,
+        find_origin,
+        make_worktree,
+        refuse_repository_within,
+        without_repository,
+    )
 
     if request.continues:
         record = adopt_worktree(agent, here.cwd)
         if record is None:
             return here
     else:
-        record = make_worktree(agent, find_origin(here.cwd))
+        origin = find_origin(here.cwd)
+        if parent is not None:
+            from agentctl.operations.inheriting import orders_above
+
+            refuse_repository_within(orders_above(parent), origin)
+        record = make_worktree(agent, origin)
     failpoints.reached("spawn.after-worktree")
     cwd, environ = record["cwd"], without_repository(here.environ, request.env)
     try:

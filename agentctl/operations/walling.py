@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters.files import make_folder
+from agentctl.adapters.git import entry_above
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root
 from agentctl.domain.placing import lies_in
@@ -22,7 +23,8 @@ def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ)
     """Return what a driver has to know of paths, all of them without links.
 
     Returns:
-        {workspace, closed, inRoot, hidden, outbox, temporary, links}. `closed` may not be changed, `hidden` not even
+        {workspace, git, closed, inRoot, hidden, outbox, temporary, links}. `git` is the `.git` that is found from there
+        now, or None: a later one may be of the agent's own making. `closed` may not be changed, `hidden` not even
         be read; `inRoot` are the parts of the root where the workspace lies within it (a worktree). `outbox` is the one
         place that may be written in there. `temporary` are the folders that sandboxes leave open. `links` stand in the
         workspace on the way to what is closed: whoever may replace a link is not held by what it leads to.
@@ -38,6 +40,7 @@ def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ)
         temporary["TMPDIR"] = environ["TMPDIR"]
     return {
         "workspace": cwd,
+        "git": entry_above(cwd),
         "closed": _each(map(os.path.realpath, used)),
         "inRoot": [str(part) for part in root.parts()] if lies_in(cwd, root.path) else [],
         "hidden": _each(map(os.path.realpath, store)),
