@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 
-from agentctl.adapters.opening import OddFile, kind_of, open_plain, read_bytes
+from agentctl.adapters.opening import ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
 
@@ -55,7 +55,7 @@ def make_folder(path: AnyPath) -> None:
             os.mkdir(path, 0o700)
         except FileExistsError:
             if os.path.islink(path) or not os.path.isdir(path):
-                raise OddFile(f"{os.fspath(path)} is no folder, but {kind_of(path)}", hint="look at it") from None
+                raise OddFile(f"{os.fspath(path)} is no folder, but {kind_of(path)}", hint=ODD_HINT) from None
 
 
 def sync_folder(path: AnyPath) -> None:

@@ -2,7 +2,7 @@
 
 Mutual exclusion is `flock`; liveness ("does its shim live?") is an OFD lock, because that can be asked without being
 taken (a prober with flock made 775 of 5,000 acquisitions fail). The two do not see each other: never both on one file.
-Order of taking: task < queue < slot < instance < log.
+Order of taking: root < keys < task < queue < slot < instance < log.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ _FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: What open(2) says of a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket.
 _OF_ODD = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV})
+#: `doctor` looks into no task of somebody else's, no template, and no other program's files.
+ODD_HINT = "look at it, and remove it; in a root and in tasks of your own `agentctl doctor --fix` sets it aside"
 _KINDS = (
     (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
@@ -45,12 +47,12 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
         fd = os.open(path, flags | _ALWAYS, mode)
     except OSError as error:
         if error.errno in _OF_ODD:
-            raise OddFile(_told(path, kind_of(path)), hint="agentctl doctor --fix sets it aside") from error
+            raise OddFile(_told(path, kind_of(path)), hint=ODD_HINT) from error
         raise
     found = os.fstat(fd).st_mode
     if not stat.S_ISREG(found):
         os.close(fd)
-        raise OddFile(_told(path, _kind(found)), hint="agentctl doctor --fix sets it aside")
+        raise OddFile(_told(path, _kind(found)), hint=ODD_HINT)
     return fd
 
 
@@ -62,7 +64,7 @@ def refuse_odd(path: str | os.PathLike[str]) -> None:
     """Raise `OddFile` where something else than a plain file lies at a path that others are to open."""
     kind = kind_of(path)
     if kind is not None:
-        raise OddFile(_told(path, kind), hint="look at it, and remove it")
+        raise OddFile(_told(path, kind), hint=ODD_HINT)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from agentctl.adapters.opening import OddFile
+from agentctl.adapters.opening import ODD_HINT, OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
 from agentctl.lean import TYPE_CHECKING
@@ -59,7 +59,7 @@ class _Place(_Entry):
         path = super().__get__(folder, owner)
         if os.path.islink(path):
             del folder.__dict__[self._name]
-            raise OddFile(f"{path} is no folder: it is a link", hint="agentctl doctor --fix sets it aside")
+            raise OddFile(f"{path} is no folder: it is a link", hint=ODD_HINT)
         return path
 
 

@@ -9,10 +9,9 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from agentctl.adapters import config, eventlog, roster
-from agentctl.adapters.files import read_json
+from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
@@ -25,7 +24,14 @@ from agentctl.operations.configuring import personal_defaults, read_config
 from agentctl.operations.gatecare import examine_accounts, examine_gates
 from agentctl.operations.isolating import is_being_made, take_back
 from agentctl.operations.listing import read_task, roster_rows
-from agentctl.operations.oddcare import examine_notes, examine_odd, examine_shims
+from agentctl.operations.oddcare import (
+    Finding,
+    examine_notes,
+    examine_odd,
+    examine_odd_root,
+    examine_shims,
+    finding,
+)
 from agentctl.operations.ownership import is_own
 from agentctl.operations.programcare import examine_programs
 from agentctl.operations.worktreecare import examine_unknown, examine_worktrees
@@ -36,8 +42,6 @@ from agentctl.supervision.judging import Condition, judge, queued_instances
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.tickets import UNSEEN, read_queue
 
-Finding = dict[str, Any]
-
 #: A temporary file of ours, as adapters.files names it; a worker may have files in its folder that end alike.
 _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
@@ -46,32 +50,30 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
     findings = [*_machine(), *examine_programs(), *examine_accounts()]
     if root is not None:
-        findings += _root(root, fix)
-        for task in map(root.task, root.task_ids()):
-            findings += _own(task, fix) if is_own(task) else [_foreign(task)]
-        findings += examine_unknown(root)
-        findings += _strays(root)
-    if not any(finding["severity"] in ("warning", "error") for finding in findings):
-        findings.append(_finding("ok", "nothing is wrong", str(root.path) if root else ""))
+        findings += examine_odd_root(root, fix=fix)
+        findings += _as_far_as_it_goes(_root(root, fix), root.path)
+    if not any(found["severity"] in ("warning", "error") for found in findings):
+        findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
     return findings
 
 
-def _finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
-    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
-
-
 def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    """Yield what is wrong with a task of the person's; where something is no file of ours, how far one came."""
+    """Yield what is wrong with a task of the person's."""
     yield from examine_odd(task, fix=fix)
+    yield from _as_far_as_it_goes(_task(task, fix), task.path)
+
+
+def _as_far_as_it_goes(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
+    """Yield what was found, and last, where something is no file of ours, that one came no further."""
     try:
-        yield from _task(task, fix)
+        yield from found
     except (AgentctlError, OSError) as error:
         hint = error.hint if isinstance(error, AgentctlError) else None
-        yield _finding("error", str(error), task.path, hint or "look at it, and remove it")
+        yield finding("error", str(error), where, hint or "look at it, and remove it")
 
 
 def _foreign(task: TaskDir) -> Finding:
-    return _finding("note", "a task that was not made here by you: it is not looked into", task.path, "agentctl trust")
+    return finding("note", "a task that was not made here by you: it is not looked into", task.path, "agentctl trust")
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
@@ -79,21 +81,21 @@ def _foreign(task: TaskDir) -> Finding:
 
 def _machine() -> Iterator[Finding]:
     if _kills_at_logout():
-        yield _finding(
+        yield finding(
             "warning", "the login manager kills all processes of a user at logout: workers too",
             "/etc/systemd/logind.conf", "loginctl enable-linger, or KillUserProcesses=no",
         )  # fmt: skip
     with Watch() as watch:
         if watch.fd is None:
-            yield _finding("note", "no inotify instance is to be had: waits look four times a second instead", "", "")
+            yield finding("note", "no inotify instance is to be had: waits look four times a second instead", "", "")
     try:
         environment.store_folder()
     except (AgentctlError, OSError) as error:
-        yield _finding("error", f"queued workers' environments have no private place: {error}", "", "")
+        yield finding("error", f"queued workers' environments have no private place: {error}", "", "")
     try:
         personal_defaults()
     except AgentctlError as error:
-        yield _finding("error", error.message, "", error.hint or "")
+        yield finding("error", error.message, "", error.hint or "")
 
 
 def _kills_at_logout() -> bool:
@@ -115,10 +117,14 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
     if mode & 0o077 and not _is_private(root.tasks):
         if fix:
             os.chmod(root.path, 0o700)
-        yield _finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
+        yield finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
     kind = network_file_system(root.path)
     if kind:
-        yield _finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
+        yield finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
+    for task in map(root.task, root.task_ids()):
+        yield from _own(task, fix) if is_own(task) else [_foreign(task)]
+    yield from examine_unknown(root)
+    yield from _strays(root)
 
 
 def _is_private(path: FilePath) -> bool:
@@ -138,7 +144,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     try:
         view, conditions = read_task(task)
     except AgentctlError as error:
-        yield _finding("error", error.message, task.path, error.hint or "")
+        yield finding("error", error.message, task.path, error.hint or "")
         return
     yield from _missing_decisions(task, view, fix)
     yield from _conditions(task, conditions)
@@ -155,10 +161,10 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
 def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:
     try:
         if fix and roster.put_marker_back(task):
-            yield _finding("error", "the line that begins agentctl's half was missing", task.task_file, fixed=True)
+            yield finding("error", "the line that begins agentctl's half was missing", task.task_file, fixed=True)
         read_config(task)
     except AgentctlError as error:
-        yield _finding("error", error.message, task.task_file, error.hint or "")
+        yield finding("error", error.message, task.task_file, error.hint or "")
 
 
 def _log(task: TaskDir) -> Iterator[Finding]:
@@ -166,11 +172,11 @@ def _log(task: TaskDir) -> Iterator[Finding]:
     reader = eventlog.LogReader(task.events)
     view.apply(reader.rows())
     for bad in view.damage:
-        yield _finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
+        yield finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
     with contextlib.suppress(FileNotFoundError):
         torn = os.stat(task.events).st_size - reader.offset
         if torn > 0:
-            yield _finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
+            yield finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
 
 
 def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
@@ -180,15 +186,15 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
         if named and not Path("/proc", named[1]).exists():
             if fix:
                 path.unlink(missing_ok=True)
-            yield _finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
+            yield finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
     for path in sorted(Path(task.queue).glob(f"*{UNSEEN}")):
         if fix:
             with locked(task.queue_lock):  # Its spawn, if it lives, holds this until the name counts.
                 path.unlink(missing_ok=True)
-        yield _finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
+        yield finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
     for path in sorted(Path(task.cursors).glob("*.claim")):
         if not is_alive_held(path):
-            yield _finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
+            yield finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
 
 
 def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
@@ -197,8 +203,8 @@ def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
             read_decision(agent) if path == agent.exit and agent.has_ended else read_json(path)
         except Damaged as error:
             if fix:
-                os.rename(path, f"{path}.damaged")
-            yield _finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
+                set_aside(path)
+            yield finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
 
 
 def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
@@ -214,7 +220,7 @@ def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Fin
                 started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
             )  # fmt: skip
             decide(agent, ending)
-        yield _finding("warning", "its end is in the log alone", agent.exit, "agentctl doctor --fix", fixed=fix)
+        yield finding("warning", "its end is in the log alone", agent.exit, "agentctl doctor --fix", fixed=fix)
 
 
 def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:
@@ -222,15 +228,13 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
         where = f"{task.id}/{instance}"
         match condition:
             case Condition.UNSUPERVISED:
-                yield _finding(
+                yield finding(
                     "warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}"
                 )
             case Condition.LOST:
-                yield _finding(
-                    "warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True
-                )
+                yield finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
             case Condition.ELSEWHERE:
-                yield _finding("note", "on another machine or in another pid namespace", where, "look at it there")
+                yield finding("note", "on another machine or in another pid namespace", where, "look at it there")
             case _:
                 pass
 
@@ -250,7 +254,7 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
             with locked(config.root_of_tree(task).queue_lock):
                 if judge(agent) is Condition.LOST and not agent.shim.exists():
                     shutil.rmtree(agent.path)
-        yield _finding("note", "a spawn was killed before it began", agent.path, "agentctl doctor --fix", fixed=fix)
+        yield finding("note", "a spawn was killed before it began", agent.path, "agentctl doctor --fix", fixed=fix)
 
 
 def _queue(task: TaskDir) -> Iterator[Finding]:
@@ -261,12 +265,12 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
     for ticket in read_queue(task):
         where = f"{ticket.task_id}/{ticket.instance}"
         if not environment.waits(folder, ticket.environment):
-            yield _finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
+            yield finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.sibling(ticket.task_id).agent(ticket.instance).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
-                yield _finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
+                yield finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
@@ -284,6 +288,6 @@ def _strays(root: Root) -> Iterator[Finding]:
                 continue
             if AgentDir(folder).has_ended:
                 what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
-                yield _finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
+                yield finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
         except (psutil.Error, OSError, NotFound):
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -14,14 +13,15 @@ from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.lineage import who
+from agentctl.operations.oddcare import Finding, finding
 from agentctl.operations.ownership import check_own
 from agentctl.supervision import cooldown, environment
 from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 
 
-def examine_gates(task: TaskDir) -> Iterator[dict[str, Any]]:
-    """Yield a finding for each agent of a tree that has a breaker: {severity, what, where, next, fixed}."""
+def examine_gates(task: TaskDir) -> Iterator[Finding]:
+    """Yield a finding for each agent of a tree that has a breaker."""
     if root_of_tree(task).path != task.path:
         return  # The tree is looked at from its root task.
     limits = usable_config(task).limits
@@ -32,18 +32,17 @@ def examine_gates(task: TaskDir) -> Iterator[dict[str, Any]]:
         state = f"not started for another {left:.0f} s" if left else "to be tried again"
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
         next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
-        yield {"severity": "warning", "what": what, "where": task.id, "next": next_, "fixed": False}
+        yield finding("warning", what, task.id, next_)
 
 
-def examine_accounts() -> Iterator[dict[str, Any]]:
+def examine_accounts() -> Iterator[Finding]:
     """Yield a finding for each account of this person that is left alone after a rate limit."""
     try:
         accounts = cooldown.all_left(environment.store_folder())
     except (AgentctlError, OSError):
         return  # What is wrong with that folder is told elsewhere.
     for account, left in accounts.items():
-        next_ = "agents in the queue go on by themselves"
-        yield {"severity": "note", "what": cooldown.told(account, left), "where": "", "next": next_, "fixed": False}
+        yield finding("note", cooldown.told(account, left), "", "agents in the queue go on by themselves")
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:

@@ -4,6 +4,7 @@ that is about to be trusted.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -11,14 +12,13 @@ import stat
 import struct
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.files import set_aside
+from agentctl.adapters.files import make_folder, set_aside
 from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.domain.names import is_name
+from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.supervision.control import open_to_wake, poke
 from agentctl.supervision.judging import Condition
@@ -28,6 +28,8 @@ Finding = dict[str, Any]
 #: A task of 10,000 workers that have all been through everything has as many.
 _MOST_ENTRIES = 300_000
 _MOST_NAMED = 100
+#: Folders of a task that hold other things than files of ours: workers, and what a person's template is made of.
+_NOT_OF_FILES = frozenset({"agents", "template"})
 #: A shim takes its byte within milliseconds, unless the machine is busy, or it waits for the disk.
 _ANSWER_S = 3.0
 _LOOK_S = 0.02
@@ -37,7 +39,8 @@ _TAIL = 1 << 16
 _FAILED = re.compile(rb"^\S+ pid \d+ ended unexpectedly$", re.MULTILINE)
 
 
-def _finding(severity: str, what: str, where: object, next_: str, *, fixed: bool = False) -> Finding:
+def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
+    """Return what `doctor` tells of one thing; `severity`: ok, note, warning, error; `next_`: what one can do."""
     return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
 
 
@@ -46,18 +49,41 @@ def _finding(severity: str, what: str, where: object, next_: str, *, fixed: bool
 
 def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
     """Yield a finding for each file and folder of a task that is none, or cannot be used, the first hundred."""
-    number = 0
-    for path, is_folder in _places(task):
-        problem = _problem(path, is_folder)
-        if problem is None:
-            continue
-        number += 1
-        if number > _MOST_NAMED:
-            yield _finding("error", "there are more of these", task.path, "mend them, then look again")
+    for number, (path, is_folder, problem) in enumerate(_odd(_places(task))):
+        if number >= _MOST_NAMED:
+            yield finding("error", "there are more of these", task.path, "mend them, then look again")
             return
         is_mended = fix and path != task.task_file and _mend(path)  # Without task.yaml there would be no task.
+        if is_mended and is_folder:
+            _make_anew(task)
         next_ = "look at it, and remove it" if path == task.task_file else "agentctl doctor --fix"
-        yield _finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_mended)
+        yield finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_mended)
+
+
+def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
+    """Yield a finding for each place of a root, not of its tasks, that commands would refuse."""
+    files, folders = (root.current, root.lock, root.gitignore), (root.path / "tasks", root.worktrees)
+    places = [*((path, False) for path in files), *((path, True) for path in folders)]
+    for path, is_folder, problem in _odd(places):
+        is_mended = fix and _mend(path)
+        if is_mended and is_folder:
+            make_folder(path)
+        name = os.path.basename(path)
+        yield finding("error", f"{name} {problem}", path, "agentctl doctor --fix", fixed=is_mended)
+
+
+def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
+    for path, is_folder in places:
+        problem = _problem(path, is_folder)
+        if problem is not None:
+            yield path, is_folder, problem
+
+
+def _make_anew(task: TaskDir) -> None:
+    """Make the folders that a task has from the start, where nothing else lies in their places by now."""
+    with contextlib.suppress(AgentctlError, OSError):
+        for folder in task.folders():
+            make_folder(folder)
 
 
 def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
@@ -75,14 +101,14 @@ def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
 def _entries(folder: TaskDir | AgentDir) -> Iterator[tuple[str, bool]]:
     for path, is_folder in folder.entries():
         yield path, is_folder
-        if is_folder and path.name != "agents" and os.path.isdir(path) and not os.path.islink(path):
+        if is_folder and path.name not in _NOT_OF_FILES and os.path.isdir(path) and not os.path.islink(path):
             yield from ((f"{path}/{name}", False) for name in _names(path))
 
 
 def _names(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            names = (entry.name for entry in entries if is_name(entry.name) or not entry.name.endswith(".damaged"))
+            names = (entry.name for entry in entries if not entry.name.endswith(".damaged"))
             return sorted(name for _, name in zip(range(_MOST_ENTRIES), names, strict=False))
     except OSError:
         return []
@@ -177,7 +203,7 @@ def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterato
         for fd in pipes.values():
             os.close(fd)
     for name in waiting:
-        yield _finding(
+        yield finding(
             "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} holds",
             f"{task.id}/{name}", _next(task.agent(name)),
         )  # fmt: skip
@@ -216,10 +242,10 @@ def examine_notes(task: TaskDir) -> Iterator[Finding]:
     finally:
         os.close(fd)
     if _FAILED.search(text):
-        yield _finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
+        yield finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
     elif text.strip():
         last = text.strip().splitlines()[-1].decode(errors="replace")
         told = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
-        yield _finding(
+        yield finding(
             "warning", f"a shim met what it could not read: {told}", task.shim_log, "remove it once you have seen to it"
         )

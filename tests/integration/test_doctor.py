@@ -61,7 +61,8 @@ def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Tas
     damaged = [one for one in findings() if one["severity"] == "error"]
     assert the_only(damaged, str(file))["next"] == "agentctl doctor --fix sets it aside"
     assert the_only([one for one in findings("--fix") if one["severity"] == "error"], str(file))["fixed"] is True
-    assert file.with_name(f"{name}.damaged").read_bytes() == content
+    (aside,) = file.parent.glob(f"{name}.*.damaged")
+    assert aside.read_bytes() == content
     assert statuses() == ENDED
     assert [one for one in findings() if one["severity"] == "error"] == []
 

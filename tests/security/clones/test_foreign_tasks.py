@@ -117,7 +117,8 @@ def test_trust_makes_it_ones_own_and_revoke_takes_that_back(foreign: Task) -> No
 
 def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) -> None:
     task = new_task()
-    shutil.copytree(task.path, root / "clone")
+    spawn(["true"], "--wait", name="mine")
+    shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
     shutil.rmtree(task.path)
     (root / "clone").rename(task.path)
@@ -126,6 +127,7 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
 
 def test_a_moved_task_has_to_be_vouched_for_anew(root: Path) -> None:
     task = new_task()
+    spawn(["true"], "--wait", name="mine")
     task.path.rename(task.path.with_name("t2"))
     assert FOREIGN in run("spawn", "--task", "t2", "--", "true", check=False).err
 

@@ -73,6 +73,48 @@ def test_a_link_in_the_place_of_a_folder_is_told_and_set_aside(root: Path, tmp_p
     assert not place.is_symlink()
 
 
+def test_what_a_template_brought_is_left_alone(root: Path) -> None:
+    (root.parent / "work" / "x.py").write_text("# TODO: one\n")
+    run("new", "--template", "survey", "--set", "path=.")
+    (folder,) = root.glob("tasks/*/template/workers")
+    (folder / "data").mkdir()
+    for options in ([], ["--fix"]):
+        assert not [row for row in findings(*options) if row["severity"] == "error"]
+    assert (folder / "data").is_dir()
+
+
+def test_a_task_whose_folder_was_set_aside_goes_on(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    for name in ("slots", "queue", "cursors"):
+        shutil.rmtree(task.path / name)
+        (task.path / name).symlink_to(tmp_path)
+    findings("--fix")
+    spawn(["true"], "--queue", name="w")
+    run("wait-any", "--consumer", "c")
+
+
+@pytest.mark.parametrize("name", ["tasks", "worktrees", "root.lock", "current", ".gitignore"])
+def test_a_link_in_a_root_is_told_and_mended(root: Path, tmp_path: Path, name: str) -> None:
+    new_task()
+    place = root / name
+    if place.exists():
+        place.rename(tmp_path / "was")
+    place.symlink_to(tmp_path)
+    assert "but a link" in "".join(told(findings(), place))
+    assert place.is_symlink()
+    assert [row for row in findings("--fix") if row["where"] == str(place) and row["fixed"]]
+    run("new", "another")
+    assert not [row for row in findings() if row["severity"] == "error"]
+
+
+def test_a_link_in_a_foreign_task_is_said_to_be_looked_at(root: Path) -> None:
+    task = foreign()
+    link(task.path / "agents/w/outcome.json")
+    (task.path / "events.jsonl").rename(task.path / "was")
+    link(task.path / "events.jsonl")
+    assert "look at it, and remove it" in run("list", "--task", task.path.name, check=False).err
+
+
 def test_doctor_tells_a_live_worker_whose_shim_is_frozen(root: Path) -> None:
     task = new_task()
     for name in ("w", "v"):
