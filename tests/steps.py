@@ -116,8 +116,12 @@ def sign(folder: Path) -> None:
     marks = Path(os.environ["HOME"]) / ".config" / "agentctl" / "own"
     for place in (marks.parent, marks):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = json.dumps([str(folder.resolve()), (folder / "origin").read_text().strip(), "task"]).encode()
-    (marks / hashlib.blake2b(told, digest_size=16, person=b"agentctl").hexdigest()).touch(mode=0o600)
+    nonce = (folder / "origin").read_text()
+    for told, content in (((nonce.strip(), "task"), ""), (("place",), nonce)):
+        name = json.dumps([str(folder.resolve()), *told]).encode()
+        mark = marks / hashlib.blake2b(name, digest_size=16, person=b"agentctl").hexdigest()
+        mark.write_text(content, encoding="ascii")
+        mark.chmod(0o600)
 
 
 def _prototype(limits: tuple[str, ...]) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.errors import StorageError
 
 _MOST_FILES, _MOST_BYTES = 300, 64 * 1024
@@ -76,4 +76,4 @@ def _is_ours(file: Path) -> bool:
         found = os.stat(file)
     except OSError:
         return False
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return is_ones_own(found)

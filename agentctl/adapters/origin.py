@@ -4,7 +4,8 @@ A cloned repository may bring a task directory, and a worker may write files of 
 nobody's word until a person has given it. A mark is an empty file in `~/.config/agentctl/own/`, which no clone reaches
 and sandboxes keep closed; its name is the hash of what is vouched for: a task in the place where it lies, the allowing
 rules in its `task.yaml`, an answer to a request for permission. A random text in the task's `origin` is in each hash:
-another task that comes to lie in the place of a removed one has no marks.
+another task that comes to lie in the place of a removed one has no marks. A further one, bound to the place alone,
+holds that text: whatever a worker does to `origin`, what runs there can be stopped.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import create_whole, make_folder
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.files import make_folder, write_whole
+from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import StorageError
 
@@ -26,7 +27,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-_NONCE_BYTES = 16
+_NONCE_BYTES, _MOST_NOTED = 16, 100
 
 
 def marks_folder(environ: Mapping[str, str]) -> FilePath:
@@ -35,11 +36,38 @@ def marks_folder(environ: Mapping[str, str]) -> FilePath:
 
 
 def name_task(task: TaskDir) -> None:
-    """Give a task the random text that its marks are bound to, unless it has one."""
-    if not task.nonce():
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(task.origin)
-        create_whole(task.origin, os.urandom(_NONCE_BYTES).hex().encode() + b"\n")
+    """Give a task the random text that its marks are bound to: a new one, since others may know what came with it."""
+    put_nonce(task, os.urandom(_NONCE_BYTES).hex())
+
+
+def put_nonce(task: TaskDir, nonce: str) -> None:
+    """Write the random text of a task, whatever lies in its place."""
+    write_whole(task.origin, nonce.encode() + b"\n")
+
+
+def note_place(folder: FilePath, task: TaskDir) -> None:
+    """Note that a task of this person stands at this place, and its random text.
+
+    Raises:
+        StorageError, OSError: The folder cannot be written.
+    """
+    make_folder(os.path.realpath(folder))
+    write_whole(folder / _name_of_place(task), task.nonce().encode() + b"\n")
+
+
+def noted_at(folder: FilePath, task: TaskDir) -> str:
+    """Return the random text of the task of this person that stood at a task's place last; empty where none did."""
+    path = folder / _name_of_place(task)
+    try:
+        return read_bytes(path, _MOST_NOTED).decode("ascii").strip() if _is_ones_own(folder, path) else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def forget_place(folder: FilePath, task: TaskDir) -> None:
+    """Note no more that a task of this person stands at this place."""
+    with contextlib.suppress(OSError):
+        os.unlink(folder / _name_of_place(task))
 
 
 def mark(folder: FilePath, task: TaskDir, what: str, *told: str) -> None:
@@ -57,12 +85,15 @@ def is_marked(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
     """Tell whether there is such a mark, and nobody else could have left it."""
     if not task.nonce():
         return False
+    return _is_ones_own(folder, folder / _name_of(task, what, told))
+
+
+def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
     try:
-        found = os.lstat(folder / _name_of(task, what, told))
-        above = os.stat(folder)
+        found, above = os.lstat(path), os.stat(folder)
     except OSError:
         return False
-    return found.st_uid == above.st_uid == os.geteuid() and not above.st_mode & 0o022
+    return found.st_uid == os.geteuid() and is_ones_own(above)
 
 
 def unmark(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
@@ -75,9 +106,16 @@ def unmark(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
 
 
 def _name_of(task: TaskDir, what: str, told: tuple[str, ...]) -> str:
+    return _hash_of(task, task.nonce(), what, *told)
+
+
+def _name_of_place(task: TaskDir) -> str:
+    return _hash_of(task, "place")
+
+
+def _hash_of(task: TaskDir, *told: str) -> str:
     """Return the name of a mark; a task has the same by whatever path one comes to it."""
-    place = f"{os.path.realpath(task.path.parent)}/{task.id}"
-    text = json.dumps([place, task.nonce(), what, *told])
+    text = json.dumps([f"{os.path.realpath(task.path.parent)}/{task.id}", *told])
     return str(blake2b(text.encode(), digest_size=16, person=b"agentctl").hexdigest())
 
 

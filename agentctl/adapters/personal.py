@@ -17,3 +17,8 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of what is worth keeping, and no setting (XDG Base Directory)."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
     return Path(base) / "agentctl"
+
+
+def is_ones_own(found: os.stat_result) -> bool:
+    """Tell whether a file or folder belongs to this person, and nobody else can write to it."""
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022

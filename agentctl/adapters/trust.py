@@ -6,7 +6,6 @@ The path counts too: the same words mean something else in another repository (`
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.errors import Damaged, Refused
 
 #: real path -> {sha256, at}
@@ -37,7 +36,7 @@ def read_trusted(file: Path) -> Trusted:
         info = os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o022:
+    if not is_ones_own(info):
         raise Refused(f"{file} can be written by somebody else: nothing in it is believed", hint=f"rm {file}")
     try:
         files = (read_json(os.path.realpath(file)) or {}).get("files")

@@ -24,7 +24,7 @@ class Handle:
     pending: Pending
     created_at: str
     is_cancelled: bool = False
-    #: Questions that were put to the client and not answered there: `INSTANCE.ID`.
+    #: Questions that were put to the client and not answered there: `TASK.INSTANCE.ID.HASH`.
     declined: tuple[str, ...] = field(default_factory=tuple)
 
     def to_json(self) -> dict[str, Any]:

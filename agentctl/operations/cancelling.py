@@ -24,7 +24,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.lineage import who
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
-from agentctl.operations.ownership import check_own, is_own
+from agentctl.operations.ownership import check_may_be_stopped, is_own, may_be_stopped
 from agentctl.operations.vigil import Vigil
 from agentctl.supervision.endings import decision_of
 from agentctl.supervision.judging import queued_instances
@@ -80,7 +80,7 @@ def cancel_workers(
 
     An interrupt of this call leaves the escalations running: shims do them.
     """
-    check_own(task)
+    check_may_be_stopped(task)
     named = [find_agent(task, name) for name in dict.fromkeys(instances)]
     if all_:
         named = _all_living(task, recursive=recursive)
@@ -113,7 +113,7 @@ def _all_living(task: TaskDir, *, recursive: bool) -> list[AgentDir]:
         tasks = subtree(task)
     return [
         one.agent(worker.instance)
-        for one in filter(is_own, tasks)
+        for one in filter(may_be_stopped, tasks)
         for worker in read_task(one)[0].workers.values()
         if not worker.is_terminal
     ]
@@ -238,5 +238,7 @@ def _too_late(agent: AgentDir, worker: WorkerView | None) -> Cancelled:
 def _run_queue(task: TaskDir) -> None:
     from agentctl.supervision.dispatch import dispatch
 
+    root = root_of_tree(task)
     with contextlib.suppress(AgentctlError):
-        dispatch(root_of_tree(task))
+        if is_own(root):
+            dispatch(root)

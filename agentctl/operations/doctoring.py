@@ -32,7 +32,7 @@ from agentctl.operations.oddcare import (
     examine_shims,
     finding,
 )
-from agentctl.operations.ownership import is_own
+from agentctl.operations.ownership import is_own, may_be_stopped, put_origin_back
 from agentctl.operations.programcare import examine_programs
 from agentctl.operations.worktreecare import examine_unknown, examine_worktrees
 from agentctl.supervision import environment
@@ -55,6 +55,20 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     if not any(found["severity"] in ("warning", "error") for found in findings):
         findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
     return findings
+
+
+def _of_root(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    is_ours = is_own(task)
+    if not is_ours and may_be_stopped(task):
+        is_ours = fix and put_origin_back(task)
+        yield finding(
+            "error", "its origin is not that of the task which you made here: nothing is started in it", task.path,
+            "agentctl doctor --fix puts it back, if a worker of it proves that; agentctl trust, if all in it is yours",
+            fixed=is_ours,
+        )  # fmt: skip
+        if not is_ours:
+            return
+    yield from _own(task, fix) if is_ours else [_foreign(task)]
 
 
 def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
@@ -122,7 +136,7 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
     if kind:
         yield finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
     for task in map(root.task, root.task_ids()):
-        yield from _own(task, fix) if is_own(task) else [_foreign(task)]
+        yield from _of_root(task, fix)
     yield from examine_unknown(root)
     yield from _strays(root)
 

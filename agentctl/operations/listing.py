@@ -14,7 +14,7 @@ from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
-from agentctl.operations.ownership import is_own
+from agentctl.operations.ownership import may_be_stopped
 from agentctl.supervision import questions
 from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
@@ -27,7 +27,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     person's own nothing is believed but its log, and nothing is judged or written.
     """
     reader, view = eventlog.LogReader(task.events), TaskView()
-    if not is_own(task):
+    if not may_be_stopped(task):
         view.apply(reader.rows())
         return view, {}
     queued = queued_instances(task)

@@ -126,10 +126,10 @@ def current_task(root: Root) -> str | None:
 
     A repository that somebody else wrote can bring the file that names it.
     """
-    from agentctl.operations.ownership import is_own  # It asks this module who calls.
+    from agentctl.operations.ownership import may_be_stopped  # It asks this module who calls.
 
     name = _named_current(root)
-    return name if name is not None and is_own(root.task(name)) else None
+    return name if name is not None and may_be_stopped(root.task(name)) else None
 
 
 def _named_current(root: Root) -> str | None:

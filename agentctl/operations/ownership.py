@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentctl.adapters import origin
 from agentctl.adapters.config import cached, root_of_tree
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.events import SUBTASK_CREATED, BadLine
@@ -38,11 +38,48 @@ def mark_own(task: TaskDir) -> None:
         Refused: There is no place for the note.
     """
     origin.name_task(task)
-    origin.mark(place_for_marks(), task, _TASK)
+    folder = place_for_marks()
+    origin.mark(folder, task, _TASK)
+    origin.note_place(folder, task)
+
+
+def take_over(task: TaskDir) -> None:
+    """Note that a person takes a task for their own, with the orders that were written for it.
+
+    It gets a new random text: whoever made the task knows the one that came with it.
+
+    Raises:
+        Refused: There is no place for the note.
+    """
+    known = {task.nonce(), *_noted(task)} - {""}
+    mark_own(task)
+    for agent in map(task.agent, task.instances()):
+        spec = read_quietly(agent.spec)
+        if spec.get("origin") in known:
+            write_whole(agent.spec, to_json({**spec, "origin": task.nonce()}), durable=False)
+
+
+def put_origin_back(task: TaskDir) -> bool:
+    """Give a task that was made here its random text again; tell whether the order of one of its workers proves it.
+
+    Another task that lies in its place by now has no order with that text, which nobody else knows.
+    """
+    noted = _noted(task)
+    orders = (read_quietly(task.agent(name).spec).get("origin") for name in task.instances())
+    proven = next((order for order in orders if order in noted), None)
+    if proven is not None:
+        origin.put_nonce(task, str(proven))
+    return proven is not None
+
+
+def _noted(task: TaskDir) -> list[str]:
+    return [nonce for folder in _folders() if (nonce := origin.noted_at(folder, task))]
 
 
 def disown(task: TaskDir) -> bool:
     """Take that back; tell whether it was noted."""
+    for folder in _folders():
+        origin.forget_place(folder, task)
     return _unmark(task, _TASK)
 
 
@@ -65,6 +102,20 @@ def check_own(task: TaskDir) -> None:
             f"{task.path} was not made here by you, or was moved: it can be looked at (list, show, logs), and no more",
             hint=f"work in a task of your own (agentctl new TITLE); if all that lies in it is yours: {_how(task.path)}",
         )
+
+
+def may_be_stopped(task: TaskDir) -> bool:
+    """Tell whether what runs in a task may be judged and ended: it is one's own, or one of one's own stood there.
+
+    A worker can change `origin`, and must not keep anybody from stopping it by that.
+    """
+    return is_own(task) or (not os.path.islink(task.path) and bool(_noted(task)))
+
+
+def check_may_be_stopped(task: TaskDir) -> None:
+    """Raise `Refused` where a task's files may be somebody else's, and never was one's own task in their place."""
+    if not may_be_stopped(task):
+        check_own(task)
 
 
 def _is_callers(task: TaskDir) -> bool:

@@ -27,7 +27,7 @@ from agentctl.operations.ownership import (
     disown,
     doubt_rules,
     is_own,
-    mark_own,
+    take_over,
     vouch_for_rules,
 )
 from agentctl.operations.templatesources import Template, all_templates, digest_of, is_usable, powers_of
@@ -59,7 +59,7 @@ def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
     rows += [row for task in found.tasks for row in _of_task(task)]
     here = {row["path"] for row in rows}
     elsewhere = [path for path in trust.read_trusted(trust.trust_file(os.environ)) if path not in here]
-    return rows + [_row(path, "agent", trusted=True) for path in elsewhere], found.warnings
+    return rows + [_row(path, _kind_of(path), trusted=True) for path in elsewhere], found.warnings
 
 
 def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
@@ -97,7 +97,8 @@ def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
         return _of_template(one)
     if isinstance(one, TaskDir):
         refuse_odd_within(one)
-        mark_own(one)
+        if not is_own(one):
+            take_over(one)
         return _row(one.path, "task", trusted=True)
     check_own(one.task)
     rules = read_config(one.task).permissions
@@ -108,18 +109,29 @@ def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
 def revoke_files(root: Root | None, files: Sequence[str]) -> list[Row]:
     """Trust these no more; definitions and templates need not exist any more."""
     _refuse_workers()
-    paths = [os.path.abspath(file) for file in files]
+    paths = [os.path.realpath(file) for file in files]
     tasks = {path: task for path in paths if (task := _task_at(root, path)) is not None}
     gone = trust.revoke(trust.trust_file(os.environ), [path for path in paths if path not in tasks])
     gone += [path for path, task in tasks.items() if _untrust(path, task)]
     missing = [path for path in paths if path not in gone]
     if missing:
         raise NotFound(f"{missing[0]} was not trusted", hint="agentctl trust --list shows what is")
-    return [_row(path, "agent" if path not in tasks else "task", trusted=False) for path in gone]
+    return [_row(path, _kind_of(path, tasks.get(path)), trusted=False) for path in gone]
 
 
 def _untrust(path: str, task: TaskDir) -> bool:
-    return disown(task) if path == task.path else doubt_rules(task, read_config(task).permissions)
+    return doubt_rules(task, read_config(task).permissions) if _is_of_rules(path) else disown(task)
+
+
+def _is_of_rules(path: str) -> bool:
+    return os.path.basename(path) == "task.yaml"
+
+
+def _kind_of(path: str, task: TaskDir | None = None) -> str:
+    """Return what a path was trusted as, which need not exist any more; the name of a template has no dot."""
+    if task is not None:
+        return "rules" if _is_of_rules(path) else "task"
+    return "agent" if os.path.splitext(path)[1] else "template"
 
 
 def _refuse_workers() -> None:
@@ -150,7 +162,7 @@ def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
 
 def _task_at(root: Root | None, path: str) -> TaskDir | None:
     """Return the task that a path is, or whose task.yaml it is."""
-    folder = Path(path).parent if os.path.basename(path) == "task.yaml" else Path(path)
+    folder = Path(path).parent if _is_of_rules(path) else Path(path)
     if root is None or os.path.realpath(folder.parent) != os.path.realpath(root.tasks):
         return None
     return root.task(folder.name)

@@ -25,7 +25,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import heal, tickets_for
-from agentctl.operations.ownership import check_own
+from agentctl.operations.ownership import check_may_be_stopped, is_own
 from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.dispatch import Lender, dispatch
 from agentctl.supervision.judging import Condition, judge_surely, queued_instances, settle
@@ -38,7 +38,7 @@ class Vigil:
     """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
 
     def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
-        check_own(task)
+        check_may_be_stopped(task)
         self.task = task
         self.root = root_of_tree(task)
         self.watch = watch or Watch()
@@ -138,6 +138,8 @@ class Vigil:
         if lender is None and not self._queue_may_stand:
             return
         self._queue_may_stand = False
+        if not is_own(self.root):
+            return
         usable_config(self.root)  # A raised cap becomes known to all who dispatch.
         # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
         with contextlib.suppress(AgentctlError, OSError):

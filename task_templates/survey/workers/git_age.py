@@ -105,7 +105,12 @@ class LineAges:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=max(1.0, self.budget_s - self._spent_s),
-                env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+                env={
+                    **os.environ,
+                    "PATH": _absolute(os.environ.get("PATH", os.defpath)),
+                    "GIT_OPTIONAL_LOCKS": "0",
+                    "LC_ALL": "C",
+                },
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
@@ -113,6 +118,11 @@ class LineAges:
         finally:
             self._spent_s += time.monotonic() - began
         return done.stdout if done.returncode == 0 else None
+
+
+def _absolute(path: str) -> str:
+    """A PATH without the entries that mean the working folder: what is called git there may be anybody's."""
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
 
 
 def _read_porcelain(told: bytes, *, shallow: bool) -> Iterator[tuple[int, Age]]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, worker
+from tests.support import run, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -123,6 +123,55 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
     shutil.rmtree(task.path)
     (root / "clone").rename(task.path)
     assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
+
+
+@pytest.mark.parametrize("what", ["rm", "rm -r {}; mkdir", "rm {}; mkfifo", "rm {}; ln -s /nowhere", "echo x >"])
+def test_whatever_a_worker_does_to_the_origin_it_can_be_stopped_and_doctor_mends_it(root: Path, what: str) -> None:
+    task = new_task()
+    line = f"{what.format(task.path / 'origin')} {task.path / 'origin'}; sleep 60"
+    spawn(["sh", "-c", line], name="w")
+    wait_until(lambda: FOREIGN in run("list").err, what="the origin to be gone")
+    assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err, "nothing is started"
+    assert run("doctor", check=False).code == 1
+    run("cancel", "w")
+    assert task.exit("w")["status"] == "cancelled"  # type: ignore[index]
+    assert run("doctor", "--fix").code == 0
+    spawn(["true"], "--wait", name="again")
+
+
+def test_where_another_task_lies_in_ones_place_doctor_puts_nothing_back(root: Path) -> None:
+    task = new_task()
+    (task.path / "origin").write_text("0" * 32, encoding="ascii")
+    assert run("doctor", "--fix", check=False).code == 1
+    assert (task.path / "origin").read_text(encoding="ascii") == "0" * 32
+
+
+def test_a_task_that_was_trusted_is_not_so_again_by_the_same_files(foreign: Task, tmp_path: Path) -> None:
+    shutil.copytree(foreign.path, tmp_path / "shipped", ignore=shutil.ignore_patterns("control"))
+    run("trust", foreign.path)
+    spec = json.loads((foreign.agent("w") / "spec.json").read_bytes())
+    assert spec["origin"] == (foreign.path / "origin").read_text(encoding="ascii").strip(), "its orders stay its own"
+    shutil.rmtree(foreign.path)
+    (tmp_path / "shipped").rename(foreign.path)
+    assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
+
+
+def test_what_is_trusted_is_told_as_what_it_is_and_found_by_any_path(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    (tmp_path / "link").symlink_to(root)
+    by_link = tmp_path / "link" / "tasks" / "t1"
+    assert [row["kind"] for row in run("trust", "--revoke", by_link, "--json").json] == ["task"]
+    run("trust", by_link)
+    allow_all(task)
+    run("trust", by_link / "task.yaml")
+    assert [row["kind"] for row in run("trust", "--revoke", by_link / "task.yaml", "--json").json] == ["rules"]
+    template = root / "templates" / "survey"
+    template.mkdir(parents=True)
+    (template / "task.yaml").write_text(SURVEY, encoding="utf-8")
+    run("trust", template)
+    shutil.rmtree(template)
+    assert [row["kind"] for row in run("trust", "--json").json if row["path"] == str(template)] == ["template"]
+    assert [row["kind"] for row in run("trust", "--revoke", template, "--json").json] == ["template"]
 
 
 def test_a_moved_task_has_to_be_vouched_for_anew(root: Path) -> None:
