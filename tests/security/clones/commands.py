@@ -128,33 +128,45 @@ _MINE = _each("new Mine --id mine")
 _RUN = _each("spawn --name a -- true", "spawn --queue --name b --after a -- true", starts=True)
 _ENDED = [*_each("wait-all --timeout-seconds 2"), *_each("cancel --all --grace-seconds 0.1", starts=True)]
 
-#: What has to do with a kind of trick.
-CONCERNS: dict[str, list[Command]] = {
-    "all": [*READING[::3], *OWN, DEMO],
-    "reading": [each for each in READING if not each.environ],
-    "rules": [*_each(*(f"{line}{_OF}" for line in ("subtask general Title --no-wait --json", "spawn --agent general hello",
-                                                   "spawn --agent helper hello", "resume w", "resume --lost")), starts=True),
-              *_MINE, *_each("spawn --name f --agent helper hello", "spawn --name g --agent general hello",
-                             "subtask general Title --no-wait", starts=True), *_ENDED],
-    "places": [*_SAMPLES, *_SPAWNS, *_each(*(f"{line}{_OF}" for line in (
-        "usage", "tree", "wait-all --timeout-seconds 0", "cancel --all --no-wait", "worktrees list", "join"))),
-        *_MINE, *_RUN, *_ENDED],
-    "git": [*_each(*(f"{line}{_OF}" for line in ("worktrees list", "worktrees show w", "result w", "join", "doctor --fix",
-                                                 "worktrees remove w", "show w"))),
-            *BELOW, *_MINE, *_each("spawn --reuse --name c -- true", "spawn --name d --worktree -- true", starts=True),
-            *_ENDED, *_each("join", "worktrees")],
-    "templates": [*_each("templates", "trust --list --json"), *_completing("agentctl new --template "),
-                  *_each("new --template survey --set path=src --id surveyed"),
-                  *_each("new --template survey --set path=src --id started --start", "new --template demo --start",
-                         *("cancel --all --grace-seconds 0.1",), starts=True)],
-    "processes": [*_each(*(f"{line}{_OF}" for line in (
-        "list", "cancel v --grace-seconds 0.1", "cancel --all --grace-seconds 0.1 --no-wait", "pause v", "unpause v",
-        "wait v --timeout-seconds 0", "worktrees list", "worktrees remove w", "interact respond v yes", "doctor --fix"))),
-        *_MINE, *_RUN, *_ENDED],
-    "queue": [*_SAMPLES, *_SPAWNS, *_each(f"spawn --resume-queue{_OF}", f"spawn --key k1{_OF} -- true", starts=True),
-              *_each(f"wait-any{_OF} --timeout-seconds 0", f"doctor --fix{_OF}"), *_MINE, *_RUN, *_ENDED],
-    "names": [*(each for each in READING if each.environ),
-              *_each("tasks", "templates", "agents", f"list{_OF}", f"interact list{_OF}", f"doctor{_OF}")],
+
+@dataclass(frozen=True)
+class Concern:
+    """What has to do with a kind of trick."""
+
+    #: Run for each trick of the kind, in this order.
+    always: list[Command]
+    #: Each trick has a part of them, the soak test all.
+    more: list[Command] = field(default_factory=list)
+
+
+CONCERNS: dict[str, Concern] = {
+    "all": Concern([*READING[::3], *OWN, DEMO]),
+    "reading": Concern(_each(f"show v --json{_OF}", f"list --json --recursive{_OF}"), [each for each in READING if not each.environ]),
+    "rules": Concern([
+        *_each(*(f"{line}{_OF}" for line in ("subtask general Title --no-wait --json", "resume w", "resume --lost")),
+               "spawn --task build --name x --agent general hello", "spawn --task build --name y --agent helper hello", starts=True),
+        *_MINE, *_each("spawn --name f --agent helper hello", "spawn --name g --agent general hello",
+                       "subtask general Title --no-wait", starts=True), *_ENDED]),
+    "places": Concern([*_SPAWNS, *_each(f"cancel --all --no-wait{_OF}", f"doctor{_OF}"), *_MINE, *_RUN, *_ENDED],
+                      _each(*(f"{line}{_OF}" for line in (
+                          "list", "show w", "usage", "tree", "wait-all --timeout-seconds 0", "worktrees list", "join")))),
+    "git": Concern([*_each(*(f"{line}{_OF}" for line in ("worktrees list", "worktrees show w", "result w", "join", "doctor --fix",
+                                                         "worktrees remove w", "show w"))),
+                    *BELOW, *_MINE, *_each("spawn --reuse --name c -- true", "spawn --name d --worktree -- true", starts=True),
+                    *_ENDED, *_each("join", "worktrees")]),
+    "templates": Concern([*_each("templates", "trust --list --json"), *_completing("agentctl new --template "),
+                          *_each("new --template survey --set path=src --id surveyed"),
+                          *_each("new --template survey --set path=src --id started --start", "new --template demo --start",
+                                 "cancel --all --grace-seconds 0.1", starts=True)]),
+    "processes": Concern(_each(*(f"{line}{_OF}" for line in (
+                             "list", "pause v", "unpause v", "cancel v --grace-seconds 0.1", "worktrees remove w",
+                             "cancel --all --grace-seconds 0.1 --no-wait"))),
+                         [*_each(*(f"{line}{_OF}" for line in (
+                             "wait v --timeout-seconds 0", "worktrees list", "interact respond v yes", "doctor --fix")))]),
+    "queue": Concern([*_SPAWNS, *_each(f"spawn --resume-queue{_OF}", f"spawn --key k1{_OF} -- true", starts=True),
+                      *_each(f"wait-any{_OF} --timeout-seconds 0", f"doctor --fix{_OF}"), *_MINE, *_RUN, *_ENDED], [*_SAMPLES]),
+    "names": Concern([], [*(each for each in READING if each.environ),
+                          *_each("tasks", "templates", "agents", f"list{_OF}", f"interact list{_OF}", f"doctor{_OF}")]),
 }  # fmt: skip
 
 #: For a clone with one odd thing that much else hangs on.

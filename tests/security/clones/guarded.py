@@ -25,11 +25,10 @@ import psutil
 
 from tests import leaks
 from tests.security.clones.commands import Command
-from tests.security.clones.worlds import ROOT, World
+from tests.security.clones.worlds import World
 from tests.support import REPOSITORY, TEST_ID
 
 _WATCHED = Path(__file__).with_name("watched.py")
-_SETTLE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class Bounds:
     wall_s: float = 10.0
     cpu_s: float = 2.0
     memory_kib: int = 200 * 1024
+    #: How long what it started may still be on its way out.
+    settle_s: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,22 @@ def breaches(world: World, command: Command, bounds: Bounds) -> list[str]:
     """Run a command; return what it did that nothing in a clone may make it do."""
     marks = leaks.Marks(test_id=uuid.uuid4().hex, folder=world.base, before=frozenset(psutil.pids()))
     ended = run(world, command, bounds, marks.test_id)
+    found = told_by(world, command, ended, bounds)
+    if ended.starts or command.starts:
+        found += _left(marks, bounds.settle_s)
+    found += _canary(world)
+    found += _rules(world)
+    return [*found, *world.changes()]
+
+
+def told_by(world: World, command: Command, ended: Ended, bounds: Bounds) -> list[str]:
+    """Return what the way in which a command ended tells against it."""
     found = [*_taken(ended, bounds), *_started(world, command, ended)]
     if "this is a bug in agentctl" in ended.err:
         found.append(f"is told as a bug: {ended.err.splitlines()[0][:200]}")
     if "PWNED" in ended.out and command.environ:
         found.append(f"offers what a shell obeys: {ended.out[:200]!r}")
-    if ended.starts or command.starts:
-        found += _left(marks)
-    found += _canary(world)
-    found += _rules(world)
-    return [*found, *world.changes()]
+    return found
 
 
 def run(world: World, command: Command, bounds: Bounds, test_id: str = "") -> Ended:
@@ -101,6 +108,7 @@ def run(world: World, command: Command, bounds: Bounds, test_id: str = "") -> En
         os.killpg(pid, signal.SIGKILL)
         told = answers(None)
     code, cpu_s, memory_kib = told
+    world.codes[str(command)] = code
     return Ended(
         code=code, wall_s=time.monotonic() - began, cpu_s=cpu_s, memory_kib=memory_kib,
         out=_read(world.base / "out"), err=_read(world.base / "err"),
@@ -211,11 +219,11 @@ def _git_folders(world: World, argv: list[str], environ: dict[str, str]) -> list
 
 
 def _is_below(path: str, folder: Path) -> bool:
-    return os.path.realpath(path).startswith(os.path.realpath(folder))
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def _left(marks: leaks.Marks) -> list[str]:
-    give_up_at = time.monotonic() + _SETTLE_S
+def _left(marks: leaks.Marks, settle_s: float) -> list[str]:
+    give_up_at = time.monotonic() + settle_s
     while (alive := leaks.survivors(marks)) and time.monotonic() < give_up_at:
         time.sleep(0.05)
     if not alive:
@@ -238,31 +246,8 @@ def _canary(world: World) -> list[str]:
     return []
 
 
-#: The one rule that every agent has.
-_OURS = '{"tool": "mcp__agentctl__*", "pattern": "*", "answer": "allow"}'
-
-
 def _rules(world: World) -> list[str]:
-    """Tell which tasks of the person's, or their workers, were given a rule that allows something."""
-    found = []
-    tasks = world.clone / ROOT / "tasks"
-    try:
-        names = [name for name in os.listdir(tasks) if name != "build"]
-    except OSError:
-        return []
-    for name in names:
-        told = world.rules.setdefault(name, set())
-        for path in [
-            tasks / name / "config.json",
-            tasks / name / "task.yaml",
-            *(tasks / name / "agents").glob("*/spec.json"),
-        ]:
-            if not path.is_file() or path.is_symlink() or (tasks / name / "agents").is_symlink() or str(path) in told:
-                continue
-            text = path.read_bytes()[:100_000].decode(errors="replace").replace(_OURS, "")
-            if '"answer": "allow"' in text or "permissions: allow" in text or '"permissions": "allow"' in text:
-                if not (tasks / name / "origin").exists():
-                    continue
-                told.add(str(path))
-                found.append(f"took over a rule that allows: {path.relative_to(tasks)}")
-    return found
+    """Tell which tasks, or their workers, were given a rule that allows something."""
+    new = world.allowing() - world.rules
+    world.rules |= new
+    return [f"took over a rule that allows: {name}" for name in sorted(new)]

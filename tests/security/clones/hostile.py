@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import processes
-from tests.security.clones.worlds import ROOT, TASK, World, clear, config, event, make_room, put, spec
+from tests.security.clones.worlds import ALLOWING, ROOT, ROSTER, TASK, World, clear, config, event, make_room, put, spec
 
 Make = Callable[[World], None]
 
@@ -222,7 +222,7 @@ def _task_file(world: World, name: str, value: Any, task: str = TASK) -> None:
 
 
 def _allowing(world: World) -> None:
-    _configured(world, permissions=[{"tool": "*", "answer": "allow"}])
+    _configured(world, permissions=ALLOWING)
 
 
 def _configured(world: World, **changes: Any) -> None:
@@ -232,7 +232,7 @@ def _configured(world: World, **changes: Any) -> None:
     limits = {key: value for key, value in changes.items() if key in names}
     head += f"config: {json.dumps({'graceSeconds': 0.1, **limits})}\n"
     head += "".join(f"{key}: {json.dumps(value)}\n" for key, value in changes.items() if key not in names)
-    _task_file(world, "task.yaml", head)
+    _task_file(world, "task.yaml", head + ROSTER)
     _task_file(world, "config.json", config(head=head, **changes))
 
 

@@ -7,18 +7,22 @@ cut a file, takes over a rule that allows, or sleeps or eats memory for ever bec
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from agentctl.errors import ExitCode
 from tests.security.clones.commands import (
     ADOPTED,
     BELOW,
     CONCERNS,
+    DEMO,
     GATED,
     OWN,
     READING,
@@ -27,7 +31,7 @@ from tests.security.clones.commands import (
 )
 from tests.security.clones.guarded import Bounds, breaches, run
 from tests.security.clones.hostile import FORMS, Piece, elements, folders_together, gates, together, tricks
-from tests.security.clones.worlds import TASK, World
+from tests.security.clones.worlds import ORIGIN, TASK, World, put
 
 
 @pytest.fixture
@@ -54,7 +58,10 @@ def check(world: World, pieces: Sequence[Piece], commands: Sequence[Command]) ->
 
 
 def adopt(world: World) -> None:
-    """Let the task be the person's own, as it would be had they made it."""
+    """Let the task be the person's own, as it would be had they made it: under an origin that no stranger knows."""
+    put(world.clone / TASK / "origin", f"{'1' * 32}\n")
+    for file in (world.clone / TASK).glob("agents/*/spec.json"):
+        put(file, file.read_text().replace(ORIGIN, "1" * 32))
     ended = run(world, Command(("trust", TASK)), Bounds())
     assert ended.code == 0, ended.err
 
@@ -65,19 +72,54 @@ def part(commands: Sequence[Command], number: int, of: int) -> Sequence[Command]
 
 
 _FOLDER_FORMS = [form for form, (kinds, _) in FORMS.items() if "d" in kinds]
-_FAMILIES = {"places", "processes", "queue", "reading", "names"}
+_TRICKS = tricks()
+#: The kinds of tricks that would gain something where the task is believed.
+_IN_ONES_OWN = [piece for piece in _TRICKS if piece.concerns in {"rules", "queue", "processes"}]
 
 
-def test_an_innocent_clone_passes(tmp_path: Path, canary: subprocess.Popen[bytes]) -> None:
-    check(World(tmp_path / "w", canary), [], [*part([*READING, *WRITING], 0, 3), *OWN, *BELOW])
+_LISTS = {"reading": READING, "writing": WRITING, "own": [*OWN, *BELOW]}
+_OTHERS = [*(each for concern in CONCERNS.values() for each in (*concern.always, *concern.more)), *GATED, *ADOPTED]
+_LISTS["other"] = list(
+    {
+        str(each): each for each in _OTHERS if each != DEMO and not any(each in listed for listed in _LISTS.values())
+    }.values()
+)
 
 
-@pytest.mark.parametrize(("number", "piece"), list(enumerate(tricks())), ids=str)
+@pytest.mark.parametrize("commands", _LISTS.values(), ids=_LISTS)
+def test_an_innocent_clone_passes(commands: list[Command], tmp_path: Path, canary: subprocess.Popen[bytes]) -> None:
+    """Nor is any of the command lines wrong in itself: nothing could be learnt from it."""
+    world = World(tmp_path / "w", canary)
+    check(world, [], commands)
+    assert [line for line, code in world.codes.items() if code == ExitCode.USAGE] == []
+
+
+@pytest.mark.parametrize(("number", "piece"), list(enumerate(_TRICKS)), ids=str)
 def test_what_says_evil_gains_nothing(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
-    commands = CONCERNS[piece.concerns]
-    check(World(tmp_path / "w", canary), [piece], part(commands, number, 6 if piece.concerns in _FAMILIES else 1))
+    concern = CONCERNS[piece.concerns]
+    check(World(tmp_path / "w", canary), [piece], [*part(concern.more, number, 3), *concern.always])
+
+
+@pytest.mark.parametrize(("number", "piece"), list(enumerate(_IN_ONES_OWN)), ids=str)
+def test_what_says_evil_gains_nothing_in_a_task_of_ones_own(
+    number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
+) -> None:
+    world, concern = World(tmp_path / "w", canary), CONCERNS[piece.concerns]
+    adopt(world)
+    check(
+        world, [piece], [replace(command, starts=True) for command in (*part(concern.more, number, 3), *concern.always)]
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("piece", _TRICKS, ids=str)
+def test_what_says_evil_gains_nothing_by_any_command(
+    piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
+) -> None:
+    concern = CONCERNS[piece.concerns]
+    check(World(tmp_path / "w", canary), [piece], [*concern.more, *concern.always, *READING, *WRITING])
 
 
 @pytest.mark.parametrize(("number", "form"), list(enumerate(FORMS)), ids=str)
@@ -101,27 +143,29 @@ def test_nothing_that_much_hangs_on_does_harm(
     check(World(tmp_path / "w", canary), [piece], part(GATED, number, 2))
 
 
-@pytest.mark.parametrize(("number", "form"), list(enumerate(FORMS)), ids=str)
-def test_nothing_in_the_place_of_files_of_ones_own_does_harm(
-    number: int, form: str, tmp_path: Path, canary: subprocess.Popen[bytes]
+@pytest.mark.parametrize(
+    ("number", "form", "place"),
+    [
+        *(pytest.param(number, form, together, id=f"files-{form}") for number, form in enumerate(FORMS)),
+        *(
+            pytest.param(number, form, folders_together, id=f"folders-{form}")
+            for number, form in enumerate(_FOLDER_FORMS)
+        ),
+    ],
+)
+def test_nothing_in_a_task_of_ones_own_does_harm(
+    number: int, form: str, place: Callable[[str], list[Piece]], tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
+    """Each command meets each link: there it is only how a file is opened that keeps a write from its target."""
     world = World(tmp_path / "w", canary)
     adopt(world)
-    check(world, together(form), part(ADOPTED, number, 5))
-
-
-@pytest.mark.parametrize(("number", "form"), list(enumerate(_FOLDER_FORMS)), ids=str)
-def test_nothing_in_the_place_of_folders_of_ones_own_does_harm(
-    number: int, form: str, tmp_path: Path, canary: subprocess.Popen[bytes]
-) -> None:
-    world = World(tmp_path / "w", canary)
-    adopt(world)
-    check(world, folders_together(form), part(ADOPTED, number, 4))
+    check(world, place(form), ADOPTED if form.startswith("a link ") else part(ADOPTED, number, 5))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("is_own", [False, True], ids=["a stranger's", "one's own"])
 def test_no_clone_with_any_of_these_does_harm(is_own: bool, tmp_path: Path, canary: subprocess.Popen[bytes]) -> None:
+    """Other ones each day, the same ones all day."""
     odd = st.lists(st.sampled_from(elements()), min_size=1, max_size=6)
     evil = st.just([]) if is_own else st.lists(st.sampled_from(tricks()), max_size=1)
     # What says evil first: some of it is made of what an honest clone has in that place.
@@ -129,7 +173,11 @@ def test_no_clone_with_any_of_these_does_harm(is_own: bool, tmp_path: Path, cana
     commands = st.lists(st.sampled_from(ADOPTED if is_own else [*READING, *WRITING, *OWN]), min_size=4, max_size=12)
     numbers = count()
 
-    @settings(max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    day = datetime.now(UTC).toordinal()
+    print(f"the seed of today: {day}")
+
+    @seed(day)
+    @settings(max_examples=200, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
     @given(pieces, commands)
     def one(pieces: list[Piece], commands: list[Command]) -> None:
         world = World(tmp_path / str(next(numbers)), canary)

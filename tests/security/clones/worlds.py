@@ -16,8 +16,14 @@ import shutil
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from agentctl.adapters import origin
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.ownership import text_of
 
 _CLONE = "clone"
 ROOT = ".agentctl"
@@ -29,9 +35,11 @@ LIMITS = {
     "retryCeilingSeconds": 60, "stallSeconds": 300, "maxTokens": 0, "maxCostUsd": 0, "maxWorkers": 0,
     "maxWallSeconds": 0, "breakerFailures": 5, "breakerCooldownSeconds": 300, "cooldownSeconds": 60,
 }  # fmt: skip
+#: What the marks of the clone's task are bound to: who ships a task can make its orders fit.
+ORIGIN = "0" * 32
 _AT = "2026-11-22T17:44:53.245Z"
 _HEAD = f'id: build\ntitle: Build\ncreatedAt: "{_AT}"\nconfig: {{graceSeconds: 0.1}}\n'
-_ROSTER = """# --- kept by agentctl below this line ---
+ROSTER = """# --- kept by agentctl below this line ---
 state: input-required
 roster:
   - {instance: w, agent: command, state: completed}
@@ -46,7 +54,7 @@ def spec(instance: str, argv: list[str], **more: Any) -> dict[str, Any]:
         "agentInstance": instance, "agent": "command", "argv": argv, "cwd": "/", "envNames": ["PATH"],
         "timeoutSeconds": 3600, "graceSeconds": 0.1, "maxOutputBytes": 1 << 30, "umask": 18, "priority": 0,
         "after": [], "afterAny": False, "retries": 0, "retryDelaySeconds": 1.0, "keepChildren": False, "parent": None,
-        "depth": 0, "key": None, "stallSeconds": 300, **more,
+        "depth": 0, "key": None, "stallSeconds": 300, "origin": ORIGIN, **more,
     }  # fmt: skip
 
 
@@ -125,13 +133,13 @@ def shipped() -> dict[str, str]:
         ".claude/agents/aide.md": "---\nname: aide\ndescription: aids\n---\nAid.\n",
         ".codex/agents/assist.toml": 'name = "assist"\ndescription = "d"\ndeveloper_instructions = "Assist."\n',
         f"{ROOT}/templates/other/task.yaml": "name: other\ntitle: t\nroster: []\n",
-        f"{TASK}/task.yaml": _HEAD + _ROSTER, f"{TASK}/config.json": json.dumps(config()) + "\n",
+        f"{TASK}/task.yaml": _HEAD + ROSTER, f"{TASK}/config.json": json.dumps(config()) + "\n",
         f"{TASK}/events.jsonl": _lines(*_EVENTS), f"{TASK}/queue.lock": "", f"{TASK}/task.lock": "",
         f"{TASK}/slots/1": json.dumps({"taskId": "build", "instance": "v", "shim": STRANGER}) + "\n",
         f"{TASK}/queue/4000.000000000001.a7b99eb414ae394d.w.build.q": '{"after": ["v"], "any": false}\n',
         f"{TASK}/cursors/default.json": '{"build": {"done": [], "claims": {}}}\n', f"{TASK}/observed.jsonl": "",
         f"{TASK}/keys/{'0' * 32}": json.dumps({"agentInstance": "w", "spawner": STRANGER}) + "\n",
-        f"{TASK}/report.md": "# Report\n", f"{TASK}/report.json": "{}\n", f"{TASK}/origin": "0" * 64 + "\n",
+        f"{TASK}/report.md": "# Report\n", f"{TASK}/report.json": "{}\n", f"{TASK}/origin": f"{ORIGIN}\n",
         f"{TASK}/shim.log": "", f"{TASK}/template/roster.json": '{"requests": []}\n',
         f"{TASK}/agents/q/spec.json": json.dumps(spec("q", ["make", "all"], after=["v"])) + "\n",
     }  # fmt: skip
@@ -143,6 +151,31 @@ def shipped() -> dict[str, str]:
     return files
 
 
+#: Where agentctl writes what a person does with their own tasks; what marks may not be there tells `World._marks`.
+_OF_AGENTCTL = frozenset(
+    {
+        "home/.config/agentctl/own",
+        "home/.config/agentctl/known.json",
+        "home/.local/state/agentctl",
+        "run/agentctl",
+        "tmp/agentctl",
+    }
+)
+_WITH_RULES = ("*/config.json", "*/task.yaml", "*/agents/*/spec.json")
+#: Rules of a task that the person has vouched for nowhere.
+ALLOWING = [{"tool": "*", "pattern": "*", "answer": "allow"}]
+#: The one rule that every agent has.
+_OURS = '{"tool": "mcp__agentctl__*", "pattern": "*", "answer": "allow"}'
+
+
+def _allows(file: Path) -> bool:
+    if file.is_symlink() or not file.is_file() or not os.access(file, os.R_OK):
+        return False
+    with file.open("rb") as opened:
+        text = opened.read(100_000).decode(errors="replace").replace(_OURS, "")
+    return any(rule in text for rule in ('"answer": "allow"', "permissions: allow", '"permissions": "allow"'))
+
+
 class World:
     """The folders of one case."""
 
@@ -150,13 +183,15 @@ class World:
         self.base, self.canary = base, canary
         self.clone, self.outside, self.home = base / _CLONE, base / "outside", base / "home"
         self.pwned = base / "PWNED"
-        #: Tasks with rules that were told of already.
-        self.rules: dict[str, set[str]] = {}
+        #: How each command line has ended, by its text.
+        self.codes: dict[str, int] = {}
+        #: What `allowing` found when the world was settled, or has been told of since.
+        self.rules: set[str] = set()
         self._make()
         self._before = self._look()
 
     def _make(self) -> None:
-        for name in ("outside/folder", "home/bin", "home/.config", "home/.local/state", "run", "tmp"):
+        for name in ("outside/folder", "home/bin", "home/.config/agentctl", "home/.local/state", "run", "tmp"):
             (self.base / name).mkdir(mode=0o700, parents=True)
         (self.outside / "key").write_bytes(b"ssh-ed25519 AAAA me@here")  # Without a newline: nothing may cut it.
         (self.outside / "key").chmod(0o640)
@@ -200,18 +235,23 @@ class World:
         return found
 
     def settle(self) -> None:
-        """Take what is the person's now for what it has to stay."""
+        """Take what is there now for what it has to stay."""
         self._before = self._look()
+        self.rules = self.allowing()
+
+    def allowing(self) -> set[str]:
+        """Return the files of tasks and of their workers in which a rule allows something."""
+        tasks = self.clone / ROOT / "tasks"
+        files = (file for pattern in _WITH_RULES for file in tasks.glob(pattern))
+        return {str(file.relative_to(tasks)) for file in files if _allows(file)}
 
     def _look(self) -> dict[str, Any]:
         """Return what of the world is the person's: name -> what tells one state from another."""
         found = {}
         for top in ("outside", "home", "tmp", "run"):
             for folder, names, files in os.walk(self.base / top):
-                names[:] = [
-                    name for name in names if not (name == "agentctl" and not folder.startswith(str(self.outside)))
-                ]
-                for name in (*names, *files):
+                names[:] = [name for name in names if self._is_watched(folder, name)]
+                for name in (*names, *filter(partial(self._is_watched, folder), files)):
                     path = os.path.join(folder, name)
                     found[os.path.relpath(path, self.base)] = _state(path)
         for name in os.listdir(self.base):
@@ -226,9 +266,17 @@ class World:
             ):
                 place = self.clone / name
                 found[f"clone/{name}"] = _state(place) if name.endswith((".md", ".c")) else "there"
-        own = self.home / ".config/agentctl/trust.json"
-        found["trust"] = own.read_bytes() if own.exists() else None
+        found["what the person has given their word for"] = self._marks()
         return found
+
+    def _is_watched(self, folder: str, name: str) -> bool:
+        return os.path.relpath(os.path.join(folder, name), self.base) not in _OF_AGENTCTL
+
+    def _marks(self) -> list[bool]:
+        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything."""
+        folder, task = FilePath(str(self.home / ".config/agentctl/own")), TaskDir(str(self.clone / TASK))
+        marks = (("task",), ("rules", text_of(ALLOWING)))
+        return [origin.is_marked(folder, task, *told) for told in marks]
 
 
 def _names(folder: Path) -> list[str]:
