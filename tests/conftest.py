@@ -70,7 +70,9 @@ def no_fallback(
     nowhere = tmp_path_factory.getbasetemp() / "this-test-lacks-the-root-fixture"
     nowhere.touch()
     for name in [
-        name for name in os.environ if name.startswith(("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI"))
+        name
+        for name in os.environ
+        if name.startswith(("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI", "OPENCODE"))
     ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(nowhere))

@@ -97,7 +97,7 @@ def test_its_child(lab: Lab, who: str) -> None:
     assert Path("child.txt").exists() != bool(more)
 
 
-def test_by_its_rules(lab: Lab) -> None:
+def test_an_agent_allows_what_its_rules_allow(lab: Lab) -> None:
     """An agent allows its child what its own rules allow, once and not for good."""
     allow, always, _ = WORDS[lab.program]
     rule = {"tool": "shell", "pattern": "touch child.txt", "answer": "allow"}
@@ -173,7 +173,7 @@ def itself(lab: Lab) -> str:
     return f"{listed}\n{{\n{respond(WORDS[lab.program][0], 'parent')}}} > said.txt; mv said.txt said"
 
 
-def test_itself(lab: Lab) -> None:
+def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
     """An agent answers its own request while it waits: refused."""
     deny = WORDS[lab.program][2]
     asks = [["out", "touch child.txt"]]

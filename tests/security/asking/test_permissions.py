@@ -170,7 +170,7 @@ def test_it_may_allow_what_its_own_rules_allow(task: Task, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_and_nothing_else(task: Task, tmp_path: Path) -> None:
+def test_another_call_than_its_own_rules_allow_it_may_not_allow(task: Task, tmp_path: Path) -> None:
     (done,) = tried(tmp_path, by_tool("allow"), options=("--permissions", RULE), before=child("permit touch y"))
     refusal(done)
     run("interact", "respond", "child", "deny")
@@ -492,12 +492,16 @@ def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[AgentD
     assert [found for _, found in questions.answered()] == ["allow"]
 
 
-def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions]) -> None:
+def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions], tmp_path: Path) -> None:
     """What was allowed once is kept, and put in the place of the answer to the same request again."""
     folder, questions = asking
+    notes = tmp_path / "home" / ".config" / "agentctl" / "own"
+    before = set(os.listdir(notes))
     run("interact", "respond", "a", "allow")
+    assert len(set(os.listdir(notes)) - before) == 1
     kept = folder.answer("q1").read_bytes()
     assert [answer for _, answer in questions.answered()] == ["allow"]
+    assert set(os.listdir(notes)) == before
     for file in (folder.answer("q1"), folder.question("q1")):
         os.unlink(file)
     questions.put(Ask("again", "Allow Bash?", OPTIONS, tool="Bash", arguments={"command": "rm x"}, means=MEANS))

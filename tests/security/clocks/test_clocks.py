@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -242,8 +243,10 @@ def test_all_attempts_count_and_the_pauses_between_them_do_not(root: Path) -> No
     spawn(argv, "--retries", "2", "--retry-delay-seconds", "1", name="a")
     task.ended("a")
     told = run("usage", "--json").json["total"]["wallSeconds"]
-    assert len((task.exit("a") or {})["worked"]["spans"]) == 3
-    assert told == pytest.approx(sum(end - begin for begin, end in (task.exit("a") or {})["worked"]["spans"]), abs=0.01)
+    spans = (task.exit("a") or {})["worked"]["spans"]
+    assert len(spans) == 3
+    assert min(begin - end for (_, end), (begin, _) in pairwise(spans)) >= 0.99
+    assert told == pytest.approx(sum(end - begin for begin, end in spans), abs=0.01)
 
 
 @pytest.mark.slow
@@ -266,7 +269,7 @@ FORGED: dict[str, Callable[[str], Any]] = {
     "infinite": lambda boot: b'{"boot": "%s", "spans": [[0, Infinity], [NaN, 1]]}' % boot.encode(),
     "huge": lambda boot: b'{"boot": "%s", "spans": [[0, 1%s]]}' % (boot.encode(), b"0" * 400),
     "negative": lambda boot: {"boot": boot, "spans": [[-1e9, 0]], "since": -1e9},
-    "future": lambda boot: {"boot": boot, "spans": [[0, 1e12]], "since": 1e12},
+    "future": lambda boot: {"boot": boot, "spans": [[0, 1e12]]},
     "many": lambda boot: {"boot": boot, "spans": [[0, 0.001]] * 10_001},
 }
 

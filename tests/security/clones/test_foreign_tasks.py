@@ -338,11 +338,6 @@ def test_a_template_of_a_root_is_used_once_it_is_trusted_as_it_is(shipped: Path,
     assert Path("PWNED").exists()
 
 
-def test_the_one_that_ships_can_be_had_by_name(shipped: Path) -> None:
-    run("new", "--template", "shipped:survey", "--set", f"path={shipped}")
-    assert not Path("PWNED").exists()
-
-
 @pytest.mark.parametrize("kind", ["link", "fifo", "sparse", "many"])
 def test_a_template_that_holds_more_than_files_is_refused(shipped: Path, tmp_path: Path, kind: str) -> None:
     odd = shipped / "odd"

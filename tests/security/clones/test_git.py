@@ -150,9 +150,16 @@ def test_no_submodule_is_entered(root: Path, tmp_path: Path, ran: Path) -> None:
     (repository / "inner" / ".gitattributes").write_text(ATTRIBUTES)
     (repository / "inner" / "a.txt").write_text("changed\n")
     run("spawn", "--reuse", "--cwd", repository, "--wait", "--", "true")
-    run("spawn", "--worktree", "--cwd", repository, "--wait", "--", "true")
-    run("worktrees")
-    assert not ran.exists()
+    enters = "git -c protocol.file.allow=always submodule --quiet update --init && echo changed > inner/a.txt"
+    run("spawn", "--worktree", "--cwd", repository, "--wait", "--name", "w", "--", "sh", "-c", enters)
+    tree = Path(record(Task(root / "tasks" / "t1"), "w")["path"])
+    git(repository, "config", "submodule.recurse", "true")
+    hostile(Path(git(tree / "inner", "rev-parse", "--absolute-git-dir").strip()), ran)
+    (tree / "inner" / ".gitattributes").write_text(ATTRIBUTES)
+    ran.unlink(missing_ok=True)
+    for line in ("worktrees", "worktrees show w", "result w", "doctor", "join", "worktrees remove w"):
+        run(*line.split(), check=False)
+        assert not ran.exists(), line
 
 
 # -- what a record may say ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.operations.handing import server_command
 from tests.agent_steps import agent_world
 from tests.repositories import commit, new_repository
 from tests.steps import new_task
@@ -74,6 +75,16 @@ def test_a_shipped_template_can_be_meant_whatever_hides_it(root: Path) -> None:
     assert (root / "tasks" / "s" / "template" / "workers" / "size.py").is_file()
     assert "no template" in run("new", "--template", "shipped:other", check=False).err
     assert run("new", "--template", "shipped:../survey", check=False).code == 2
+
+
+def test_the_server_of_an_agent_takes_no_module_from_its_folder(root: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    ran = plant(clone)
+    server = start_argv(server_command("claude", call_s=0), cwd=clone)
+    _, err = server.communicate(timeout=40)
+    assert (server.returncode, err) == (0, "")
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize("entry", ["", ".", "here/.."])

@@ -26,7 +26,12 @@ FILES = {
 KINDS = ("fifo", "folder", "socket", "deep", "sparse", "link")
 #: Each group of files in each form: every form and every group twice at once, the others among the slow tests.
 PAIRS = [
-    pytest.param(files, kind, marks=() if (row - column) % len(KINDS) < 2 else pytest.mark.slow, id=f"{files}-{kind}")
+    pytest.param(
+        files,
+        kind,
+        marks=() if (row - column) % len(KINDS) < 2 or (files, kind) == ("task", "link") else pytest.mark.slow,
+        id=f"{files}-{kind}",
+    )
     for row, files in enumerate(FILES)
     for column, kind in enumerate(KINDS)
 ]

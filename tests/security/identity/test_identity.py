@@ -195,7 +195,14 @@ def test_another_workers_mark_spares_nothing(root: Path, tmp_path: Path, lives_o
         gate.touch()
         task.ended("other")
     marked = f"env {mark} AGENTCTL_AGENT_DIR={task.agent('other')} {shlex.join(worker('ignores_term', '--int'))}"
-    spawn(["sh", "-c", f"setsid {marked} & echo $! > {tmp_path / 'pid'}; wait"], name="a")
+    spawn(
+        [
+            "sh",
+            "-c",
+            f"setsid {marked} & echo $! > {tmp_path / 'draft'}; mv {tmp_path / 'draft'} {tmp_path / 'pid'}; wait",
+        ],
+        name="a",
+    )
     says_ready(task, "a")
     hidden = known(wait_for_json(tmp_path / "pid"))
     run("cancel", "a")

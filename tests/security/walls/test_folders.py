@@ -39,7 +39,7 @@ def test_an_agents_child_gets_no_folder_outside_of_its_own(parent: dict[str, str
     run("cancel", "a")
 
 
-def test_below_it_is_well(parent: dict[str, str]) -> None:
+def test_an_agents_child_may_work_below_its_folder(parent: dict[str, str]) -> None:
     Path("part").mkdir()
     run("spawn", "--agent", "general", "--cwd", "part", "--name", "b", "--wait", "say x", env=parent)
     assert Path(run("show", "b", "--json").json["spec"]["cwd"]) == Path("part").resolve()
