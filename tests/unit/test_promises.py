@@ -35,6 +35,13 @@ def test_every_page_that_security_speaks_of_exists() -> None:
     assert [file for file in named_files if not (TESTS / file).exists()] == []
 
 
+def test_every_point_of_security_names_tests() -> None:
+    text = SECURITY.read_text(encoding="utf-8")
+    points = re.findall(r"^- \*\*(.+?)\*\*(.*?)(?=^- \*\*|^Not promised|^#|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(points) > 10
+    assert [name for name, behind in points if not re.search(r"test_\w+\.py", behind)] == []
+
+
 def test_every_promise_has_tests() -> None:
     parts = re.split(r"^## (\d+)\. ", PROMISES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     counts = {int(number): text.count("::test_") for number, text in zip(parts[::2], parts[1::2], strict=True)}
