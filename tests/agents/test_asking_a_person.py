@@ -17,7 +17,6 @@ from tests.agents.test_delegation import BY_HAND, by_hand
 from tests.support import run, wait_until
 
 OURS = f"{shlex.quote(sys.executable)} -m agentctl"
-CODEX, CLAUDE = (pytest.mark.parametrize("program", [name]) for name in ("codex", "claude"))
 #: Allow once, for good, deny: as each program calls it.
 WORDS = {
     "claude": ("allow", "allow_always", "deny"),

@@ -221,10 +221,11 @@ def test_environments_are_not_in_the_sandbox(lab: Lab, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     memory = Path(f"/dev/shm/agentctl-{os.getuid()}")
     was_there = memory.exists()
-    script(lab, f"sleep 1; ls {memory} && echo SEEN; cat {memory}/*; echo all tried\n")
+    script(lab, f"until test -e go; do sleep 0.1; done; ls {memory} && echo SEEN; cat {memory}/*; echo all tried\n")
     agent = lab.spawn("calls")
     queued = lab.spawn("text", "--queue", "--after", agent, name="queued")
     assert list(memory.iterdir()), "what the queued one is to have waits there"
+    Path("go").touch()
     assert lab.completed(agent) == done("calls", 1)
     assert "SEEN" not in said(lab.work)
     assert said(lab.work)[-1] == "all tried"

@@ -19,11 +19,17 @@ from tests.steps import new_task
 from tests.support import run, start, wait_until
 
 
-def serving(port: int) -> tuple[subprocess.Popen[str], Path]:
-    """Start a server over HTTP; return it and its token's file."""
-    server = start("mcp", "--http", str(port))
-    assert server.stderr is not None
-    return server, Path(server.stderr.readline().rsplit(" ", 1)[1].strip())
+def serving() -> tuple[subprocess.Popen[str], Path, int]:
+    """Start a server over HTTP; return it, its token's file and its port."""
+    told = ""
+    for _ in range(5):  # Somebody else may take the port first.
+        port = free_port()
+        server = start("mcp", "--http", str(port))
+        assert server.stderr is not None
+        told = server.stderr.readline()
+        if "Address already in use" not in told:
+            return server, Path(told.rsplit(" ", 1)[1].strip()), port
+    raise AssertionError(told)
 
 
 def free_port() -> int:
@@ -34,8 +40,7 @@ def free_port() -> int:
 
 def test_a_second_server_on_a_port_is_refused_and_takes_no_token_away(root: Path) -> None:
     new_task()
-    port = free_port()
-    first, token = serving(port)
+    first, token, port = serving()
     before = token.read_bytes()
     second = run("mcp", "--http", str(port), check=False)
     assert (second.code, second.out) == (1, "")
@@ -51,7 +56,7 @@ def test_a_second_server_on_a_port_is_refused_and_takes_no_token_away(root: Path
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_removes_no_token_but_its_own(root: Path, number: int) -> None:
     new_task()
-    server, token = serving(free_port())
+    server, token, _ = serving()
     token.with_name("other").write_bytes(b"of another server\n")
     os.rename(token.with_name("other"), token)
     wait_until(lambda: answers(token), what="the server to serve")
