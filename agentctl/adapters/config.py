@@ -63,7 +63,7 @@ def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
         return (
             _Known(version, "", None) if value is None else _Known(version, str(value.get("head")), _from_json(value))
         )
-    except (Damaged, BadLimit, KeyError, TypeError, ValueError, AttributeError):
+    except (Damaged, BadLimit, OSError, KeyError, TypeError, ValueError, AttributeError):
         pass
     return _Known(version, "", None)
 
@@ -72,7 +72,7 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
     """Return what changes whenever another configuration is kept; None where there is none."""
     try:
         found = os.stat(task.config_cache)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_ino, found.st_mtime_ns
 

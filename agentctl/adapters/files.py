@@ -20,6 +20,8 @@ _MANY = 16
 #: Each may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
+#: More seconds than any machine runs.
+_LARGEST = 1e12
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -236,6 +238,16 @@ def read_quietly(path: AnyPath) -> dict[str, Any]:
 
 
 def number_in(path: AnyPath, key: str) -> float | None:
-    """Return a number that a file holds under `key`."""
-    value = read_quietly(path).get(key)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """Return a number that a file holds under `key`; None where none is there, or one that nothing of ours can be."""
+    return number(read_quietly(path).get(key))
+
+
+def number(value: object) -> float | None:
+    """Return what a file holds as a number; None for what is none, or is too large to be reckoned with (NaN, 10**400).
+
+    >>> number(0.5), number(True), number(float("nan")), number(10**400)
+    (0.5, None, None, None)
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return value if -_LARGEST <= value <= _LARGEST else None

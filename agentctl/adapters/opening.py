@@ -49,6 +49,8 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
         if error.errno in _OF_ODD:
             raise OddFile(_told(path, kind_of(path)), hint=ODD_HINT) from error
         raise
+    except ValueError as error:  # A NUL, half a character: no file has such a name.
+        raise OddFile(f"{os.fspath(path)!a} can be no file", hint="agentctl doctor") from error
     found = os.fstat(fd).st_mode
     if not stat.S_ISREG(found):
         os.close(fd)
@@ -71,7 +73,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
     """Return what lies at a path where a plain file should, in words; None where that is one, or nothing is there."""
     try:
         return _kind(os.lstat(path).st_mode)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

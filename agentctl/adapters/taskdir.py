@@ -100,7 +100,7 @@ class _Folder:
             return True
         try:
             return os.path.samefile(self.path, path)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
 

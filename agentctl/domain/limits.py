@@ -9,6 +9,8 @@ from agentctl.lean import Any, NamedTuple
 GIB = 1 << 30
 #: What `maxDepth` can be at most.
 DEEPEST = 64
+#: What `graceSeconds` can be at most.
+LONGEST_GRACE_S = 3600
 
 
 class Limits(NamedTuple):
@@ -67,7 +69,7 @@ FIELDS = {key: name for name, key in KEYS.items()}
 _RANGES: dict[str, tuple[float, float, bool]] = {
     "maxConcurrentAgents": (1, 10_000, True),
     "timeoutSeconds": (0.001, 365 * 86_400, False),
-    "graceSeconds": (0, 3600, False),
+    "graceSeconds": (0, LONGEST_GRACE_S, False),
     "maxDepth": (0, DEEPEST, True),
     "maxOutputBytes": (1, 1 << 50, True),
     "retryCeilingSeconds": (0, 86_400, False),

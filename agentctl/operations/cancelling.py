@@ -13,7 +13,6 @@ from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import number_in
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
@@ -30,7 +29,7 @@ from agentctl.supervision.endings import decision_of
 from agentctl.supervision.judging import queued_instances
 from agentctl.supervision.kinship import cancelled_with, task_name
 from agentctl.supervision.requesting import Answer, Request, request_end
-from agentctl.supervision.spec import grace_of
+from agentctl.supervision.spec import asked_grace, grace_of
 
 #: What a shim may take beyond its escalation: to be scheduled, and to put the end on disk.
 _SLACK_S = 30.0
@@ -217,7 +216,7 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
 
 
 def _limit_s(agent: AgentDir) -> float:
-    asked = number_in(agent.cancel, "graceSeconds")
+    asked = asked_grace(agent)
     grace_s = grace_of(agent.spec) if asked is None else asked
     return whole_limit_s(grace_s) + grace_s + _SLACK_S
 

@@ -124,9 +124,12 @@ class Guard:
             return False
         account = cooldown.account_of(self.agent) if self.spec.order is not None else ""
         self.cooling = Cooling(self.agent, self.root, self.folder, account)
-        control = open_control(self.agent)
         try:
-            return self._attempts(control)
+            control = open_control(self.agent)
+            try:
+                return self._attempts(control)
+            finally:
+                os.close(control)
         except StorageError as error:
             if (self.root.queue / self.ticket).exists():
                 self._stay_in_queue(error)
@@ -137,8 +140,6 @@ class Guard:
             self.note(error)
             self._keep(self._unstarted(str(error), self.attempt))
             return False
-        finally:
-            os.close(control)
 
     def _attempts(self, control: int) -> bool:
         while True:
@@ -205,15 +206,22 @@ class Guard:
         if problem is not None:
             os.waitpid(unborn.pid, 0)
             return self._unstarted(problem, number), False
-        self.answer({"status": Status.RUNNING, "pid": unborn.pid})
+        try:
+            outcome = self._watch(unborn.pid, control)
+        except (AgentctlError, OSError) as error:  # It runs: nothing of it may be taken for a start that failed.
+            raise RuntimeError(f"{self.agent.instance} cannot be watched any more: {error}") from error
+        return self._ending_of(outcome, number, started_at), bool(outcome.kept)
+
+    def _watch(self, pid: int, control: int) -> Outcome:
+        """Watch an attempt that has begun to its end."""
+        self.answer({"status": Status.RUNNING, "pid": pid})
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        charge = Charge(self.agent, self.spec, unborn.pid, self.cookie, self.offspring, self.clock, self.wall)
+        charge = Charge(self.agent, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
-        outcome = watched.watch()
-        return self._ending_of(outcome, number, started_at), bool(outcome.kept)
+        return watched.watch()
 
     def _held_up(self, control: int, number: int) -> Ending | None:
         """Wait until the account may be used; return the ending of a worker that is not to be begun any more."""

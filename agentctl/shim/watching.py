@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import number_in
 from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
@@ -28,7 +28,7 @@ from agentctl.supervision import failpoints
 from agentctl.supervision.belonging import Claim
 from agentctl.supervision.endings import from_wait_status
 from agentctl.supervision.offspring import Offspring
-from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.spec import WorkerSpec, asked_grace
 from agentctl.supervision.tree import SupervisedTree, UnsupervisedTree
 
 if TYPE_CHECKING:
@@ -92,13 +92,11 @@ class Attempt:
         self.output = Output(self.agent, self.spec.stall_s, self.began)
 
     def watch(self) -> Outcome:
-        """Watch to the end."""
+        """Watch to the end: what fails at one step keeps the guardian from none of the others."""
         self._look_at_files()
-        while not self._is_over():
-            self._escalate()
-            self._sleep()
-            self._reap()
-            self.debt.pay_if_due()
+        while not self._bear(self._is_over):
+            for step in (self._escalate, self._sleep, self._reap, self.debt.pay_if_due):
+                self._bear(step, pause_s=_SWEEP_TICK_S)  # What fails at once is not tried without a rest.
         failpoints.reached("shim.after-sweep")
         return self._outcome()
 
@@ -136,11 +134,12 @@ class Attempt:
         for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions):
             self._bear(look)
 
-    def _bear(self, look: Callable[[], object]) -> object:
+    def _bear(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
         try:
             return look()
         except Exception as error:  # noqa: BLE001 - the worker can have written anything; limits and cancel go on
             self.note(f"{type(error).__name__}: {error}")
+            time.sleep(pause_s)
             return None
 
     def _look_at_cancel(self) -> None:
@@ -152,10 +151,14 @@ class Attempt:
 
     def _take_grace(self) -> None:
         """Let a later, shorter request hurry an escalation that is under way."""
-        grace = number_in(self.agent.cancel, "graceSeconds")
-        if grace is not None and grace < self.grace_s and self.step is not None:
-            self.step = Escalation(self.step.stage, min(self.step.due, monotonic() + grace))
-            self.grace_s = grace
+        grace = asked_grace(self.agent)
+        if grace is not None:
+            self._hurry(grace)
+
+    def _hurry(self, grace_s: float) -> None:
+        if grace_s < self.grace_s and self.step is not None:
+            self.step = Escalation(self.step.stage, min(self.step.due, monotonic() + grace_s))
+            self.grace_s = grace_s
 
     def _look_at_pause(self) -> None:
         wanted = self.agent.pause.exists() and self.step is None
@@ -203,17 +206,19 @@ class Attempt:
     # -- what is done about it -----------------------------------------------------------------------------------
 
     def _stop_for(self, cause: Reason | Status, message: str | None) -> None:
-        """Begin the escalation; the first cause stays the reason."""
+        """Begin the escalation; the first cause stays the reason, and a limit hurries a cancel with a longer grace."""
         if self.is_held:
             return
         if self.cause is not None:
             if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
                 self._take(begin(monotonic(), self.grace_s, Stage.KILL))
+            elif isinstance(cause, Reason):
+                self._hurry(self.spec.grace_s)
             return
+        asked = asked_grace(self.agent) if cause is Status.CANCELLED else None
         self.cause, self.message = cause, message
         if self.leader is None:
-            grace = number_in(self.agent.cancel, "graceSeconds") if cause is Status.CANCELLED else None
-            self.grace_s = self.grace_s if grace is None else grace
+            self.grace_s = self.grace_s if asked is None else asked
             self._take(begin(monotonic(), self.grace_s))
 
     def _escalate(self) -> None:

@@ -17,6 +17,9 @@ from agentctl.domain import events as ev
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 
+#: No worker is tried so often.
+_MOST_ATTEMPTS = 1_000_000
+
 
 class Claim(NamedTuple):
     """What of the processes that live here is a worker's."""
@@ -44,11 +47,31 @@ class Claim(NamedTuple):
         return _carries(pid, self.agent, self.cookie)
 
 
+class Record(NamedTuple):
+    """What worker.json says of an attempt, each field as it is typed: the worker can have written it."""
+
+    leader: Identity | None
+    cookie: bytes
+    attempt: int
+    started_at: str | None
+
+
+def record_of(agent: AgentDir) -> Record:
+    """Return a worker's record; a field that is missing or odd is as in the record of a first attempt."""
+    value = read_quietly(agent.worker)
+    cookie, attempt, started_at = value.get("cookie"), value.get("attempt"), value.get("startedAt")
+    return Record(
+        leader=processes.identity_from(value),
+        cookie=cookie.encode() if isinstance(cookie, str) and cookie.isascii() else b"",
+        attempt=attempt if isinstance(attempt, int) and 1 <= attempt < _MOST_ATTEMPTS else 1,
+        started_at=started_at if isinstance(started_at, str) else None,
+    )
+
+
 def claim_of(agent: AgentDir) -> Claim:
     """Return what is a worker's by its worker.json, as far as that is proven, and by what its processes carry."""
-    record = read_quietly(agent.worker)
-    leader, cookie = processes.identity_from(record), str(record.get("cookie")).encode()
-    if leader is not None and (_is_carrier(leader, agent, cookie) or _is_told(leader, agent, record.get("attempt"))):
+    leader, cookie, attempt, _ = record_of(agent)
+    if leader is not None and (_is_carrier(leader, agent, cookie) or _is_told(leader, agent, attempt)):
         return Claim(agent, leader, cookie, leader.start)
     return Claim(agent, None, None, min((start for _, _, start in _births(agent)), default=0))
 
@@ -66,7 +89,7 @@ def _carries(pid: int, agent: AgentDir, cookie: bytes | None) -> bool:
     return agent.is_at(os.fsdecode(folder))
 
 
-def _is_told(leader: Identity, agent: AgentDir, attempt: object) -> bool:
+def _is_told(leader: Identity, agent: AgentDir, attempt: int) -> bool:
     """Tell whether the log tells of this first process of an attempt: the first that does counts."""
     if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
         return False

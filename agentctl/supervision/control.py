@@ -61,7 +61,8 @@ def _open_fifo(agent: AgentDir, flags: int) -> int | None:
     try:
         fd = os.open(agent.control, flags | _FIFO)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR):
+        # Opened for both ends, a FIFO never says ENXIO: it is a socket.
+        if error.errno in (errno.ELOOP, errno.EISDIR) or (error.errno == errno.ENXIO and flags == os.O_RDWR):
             return None
         raise
     if stat.S_ISFIFO(os.fstat(fd).st_mode):

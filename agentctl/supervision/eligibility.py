@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from agentctl.adapters.files import read_json
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
+from agentctl.lean import Any
 from agentctl.supervision.cooldown import account_of, waited_for
-from agentctl.supervision.endings import Ending, decide, is_over, publish
+from agentctl.supervision.endings import Ending, decide, decision_of, is_over, publish
 from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.tickets import (
     Ticket,
@@ -36,7 +36,10 @@ def ready_tickets(
         given: Those whose environment the caller has.
         removed: Gets the tickets that were taken out here, of workers that can never start.
     """
-    waiting = [ticket for ticket in queue if ticket.waits] if some_wait(queue) else []
+    waiting = []
+    if some_wait(queue):  # But for who is there already: whoever runs may have put a ticket of their own there.
+        named = [ticket for ticket in queue if ticket.waits and (ticket.task_id, ticket.instance) not in starting]
+        waiting = [ticket for ticket in named if not _is_begun(root.sibling(ticket.task_id).agent(ticket.instance))]
     held_back = _end_hopeless(root, waiting, removed)
     cooling = waited_for(root)
     for ticket in queue:
@@ -46,15 +49,20 @@ def ready_tickets(
         agent = root.sibling(ticket.task_id).agent(ticket.instance)
         if cooling and account_of(agent) in cooling:
             continue  # Another one of its tree waits for the account, and will dispatch when it may be used.
+        if _is_begun(agent):
+            remove_ticket(root, ticket)
+            removed.append(ticket)
+            continue
         why = _never(agent, ticket, worker in given)
         if why is not None:
             _refuse(root, ticket, agent, Reason.NOT_STARTED, why)
             removed.append(ticket)
-        elif agent.worker.exists() and is_over(agent):
-            remove_ticket(root, ticket)
-            removed.append(ticket)
         else:
             yield ticket
+
+
+def _is_begun(agent: AgentDir) -> bool:
+    return agent.worker.exists() and is_over(agent)
 
 
 def _never(agent: AgentDir, ticket: Ticket, is_given: bool) -> str | None:
@@ -97,10 +105,7 @@ def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bo
     is_met = True
     for name in names:
         agent = root.sibling(ticket.task_id).agent(name)
-        try:
-            decision = read_json(agent.exit)
-        except Damaged:
-            decision = {}
+        decision: dict[str, Any] | None = decision_of(agent) if agent.has_ended else None
         if decision is None and not agent.path.exists():
             decision = {"status": "is gone: its folder was removed"}
         # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.

@@ -80,13 +80,13 @@ def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
     """Make the one decision about a worker's end, and return it; None where it has been made before."""
     if not agent.path.exists():  # Somebody may have removed the folder under a running worker.
         agent.path.mkdir(exist_ok=True)
-    decision = ending.to_json()
+    decision = {key: item for key, item in ending.to_json().items() if _fits(key, item)}
     with locked(agent.lock):
         if create_whole(agent.exit, to_json(decision)):
             return decision
         try:
             read_decision(agent)
-        except Damaged:  # A worker put something there that decides nothing: a FIFO, a folder, other words.
+        except (Damaged, PermissionError):  # A worker put something there that decides nothing, or took its mode.
             set_aside(agent.exit)
             return decision if create_whole(agent.exit, to_json(decision)) else None
         return None
@@ -99,7 +99,7 @@ def clear_no_decision(agent: AgentDir) -> None:
     with locked(agent.lock):
         try:
             read_decision(agent)
-        except Damaged:
+        except (Damaged, PermissionError):
             set_aside(agent.exit)
 
 
@@ -136,8 +136,13 @@ def _tells_end(decision: Mapping[str, Any]) -> bool:
     return (
         isinstance(status, str)
         and status in ev.END_EVENT
-        and all(isinstance(decision[key], kind) for key, kind in _KINDS.items() if decision.get(key) is not None)
+        and all(_fits(key, item) for key, item in decision.items() if item is not None)
     )
+
+
+def _fits(key: str, item: object) -> bool:
+    """Tell whether a field of a decision is what it has to be."""
+    return isinstance(item, _KINDS.get(key, object))
 
 
 def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:

@@ -13,7 +13,7 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import failpoints
-from agentctl.supervision.belonging import claim_of
+from agentctl.supervision.belonging import claim_of, record_of
 from agentctl.supervision.endings import Ending, decide, decision_of, from_wait_status, publish, was_started
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import read_queue
@@ -60,7 +60,7 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if agent.has_ended:
         return Condition.ENDED
     # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
-    identity = processes.identity_from(read_quietly(agent.worker))
+    identity = record_of(agent).leader
     if identity is None and (shim := _shim_by_its_place(agent)) is not None:
         return shim
     if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
@@ -121,13 +121,13 @@ def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None =
 def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
     """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
     status, reason, code, name = from_wait_status(*seen)
-    worker = read_quietly(agent.worker)
+    worker = record_of(agent)
     ending = _told_ending(agent) or Ending(
         status=status,
         reason=reason,
         message="its shim was gone; a wait saw the exit",
-        started_at=worker.get("startedAt"),
-        attempt=int(worker.get("attempt", 1)),
+        started_at=worker.started_at,
+        attempt=worker.attempt,
     )
     return ending._replace(exit_code=code, signal=name)
 
@@ -137,24 +137,23 @@ def lost_ending(agent: AgentDir) -> Ending:
 
     An agent's driver may have told its end before.
     """
-    worker = read_quietly(agent.worker)
-    if processes.identity_from(worker) is None and not was_started(agent):  # A power cut may have emptied the file.
+    worker = record_of(agent)
+    if worker.leader is None and not was_started(agent):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
     return _told_ending(agent) or Ending(
-        status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.get("startedAt"),
-        attempt=int(worker.get("attempt", 1)),
+        status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
+        attempt=worker.attempt,
     )  # fmt: skip
 
 
 def _told_ending(agent: AgentDir) -> Ending | None:
     """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
-    told, worker = told_end(agent), read_quietly(agent.worker)
-    attempt = int(worker.get("attempt", 1))
-    if told is None or agent.attempt_exit(attempt).exists():
+    told, worker = told_end(agent), record_of(agent)
+    if told is None or agent.attempt_exit(worker.attempt).exists():
         return None
     message = told.message or "its shim was gone; its driver had told the end"
     return Ending(
-        status=told.status, reason=told.reason, message=message, started_at=worker.get("startedAt"), attempt=attempt
+        status=told.status, reason=told.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
     )

@@ -94,8 +94,14 @@ def _child(parent: AgentDir, name: str) -> AgentDir | None:
 
 
 def _path_in(value: object) -> str | None:
-    """Return what a file says as a path in another root; None where it can be none (a NUL fails everywhere)."""
-    return value if isinstance(value, str) and os.path.isabs(value) and "\0" not in value else None
+    """Return what a file says as a path in another root; None where it can be none (a NUL, half a character)."""
+    if not isinstance(value, str) or not os.path.isabs(value) or "\0" in value:
+        return None
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return None
+    return value
 
 
 def _is_above(parent: AgentDir, child: AgentDir) -> bool:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import number_in, read_quietly
+from agentctl.adapters.files import read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain import events as ev
@@ -18,6 +18,7 @@ from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision import kinship
+from agentctl.supervision.spec import asked_grace
 
 #: How often they are looked at; the end of each wakes.
 _TICK_S = 1.0
@@ -65,7 +66,7 @@ class Offspring:
         from agentctl.supervision.requesting import Request, request_end  # Few workers have children to be cancelled.
 
         asked = read_quietly(self.agent.cancel)
-        request = Request(str(asked.get("by", "agentctl")), number_in(self.agent.cancel, "graceSeconds"), self.folder)
+        request = Request(str(asked.get("by", "agentctl")), asked_grace(self.agent), self.folder)
         for child in living:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 request_end(child, request)

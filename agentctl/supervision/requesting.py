@@ -12,7 +12,7 @@ from enum import Enum
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import create_whole, make_folder, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import Row, update
@@ -26,7 +26,7 @@ from agentctl.supervision.control import poke
 from agentctl.supervision.endings import Ending, clear_no_decision, decide, publish
 from agentctl.supervision.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.slots import is_being_started
-from agentctl.supervision.spec import read_spec
+from agentctl.supervision.spec import asked_grace, read_spec
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
 from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
 from agentctl.supervision.undertaker import begin_burial
@@ -112,14 +112,9 @@ def _put(agent: AgentDir, request: Request) -> None:
         event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, agent.task.id, request.by, {}, agent.instance)
         with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
             eventlog.append(agent.task.events, [event])
-    elif grace_s is not None and grace_s < _asked_grace(agent):
+    elif grace_s is not None and ((asked := asked_grace(agent)) is None or grace_s < asked):
         write_whole(agent.cancel, to_json({**read_quietly(agent.cancel), "graceSeconds": grace_s}))
     failpoints.reached("cancel.after-request")
-
-
-def _asked_grace(agent: AgentDir) -> float:
-    asked = number_in(agent.cancel, "graceSeconds")
-    return float("inf") if asked is None else asked
 
 
 class _Withdrawal(Enum):

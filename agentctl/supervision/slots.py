@@ -18,9 +18,12 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
+from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
+from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.judging import Condition, judge, settle
 from agentctl.supervision.places import Occupant, Place, occupants_in, read_occupant, shims_in
+from agentctl.supervision.tree import UnsupervisedTree
 
 GUEST = ".guest"
 LOAN = ".loan"
@@ -32,6 +35,11 @@ def _names(root: TaskDir) -> list[str]:
         return os.listdir(root.slots)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _is_slot(name: str) -> bool:
+    """Tell whether a name is that of a slot: other digits than these are numbers to nobody."""
+    return name.isascii() and name.isdecimal()
 
 
 def _try_lock(path: FilePath) -> int | None:
@@ -60,26 +68,32 @@ def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
 
     A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
     """
-    known = {int(name) for name in _names(root) if name.isdigit()}
+    known = {int(name) for name in _names(root) if _is_slot(name)}
     found = Survey([], [])
-    for number in sorted(known | set(range(1, cap + 1))):
-        if number not in known and len(found.free) >= wanted:
-            continue
-        path = root.slots / str(number)
-        fd = _try_lock(path)
-        occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
-        if fd is None:
-            found.taken.append(occupant or Occupant("", "?"))
-        elif occupant is not None and is_still_there(root, occupant):
-            os.close(fd)
-            found.taken.append(occupant)
-        else:
-            found.free.append(Place(fd))
+    try:
+        for number in sorted(known | set(range(1, cap + 1))):
+            if number in known or len(found.free) < wanted:
+                _look_at_slot(root, root.slots / str(number), found)
+    except BaseException:
+        found.release()
+        raise
     room = min(wanted, max(0, cap - len(found.taken)))
     for place in found.free[room:]:
         os.close(place.fd)
     del found.free[room:]
     return found
+
+
+def _look_at_slot(root: TaskDir, path: FilePath, found: Survey) -> None:
+    fd = _try_lock(path)
+    occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
+    if fd is None:
+        found.taken.append(occupant or Occupant("", "?"))
+        return
+    found.free.append(Place(fd))
+    if occupant is not None and is_still_there(root, occupant):
+        found.free.pop().let_go()
+        found.taken.append(occupant)
 
 
 def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
@@ -92,14 +106,17 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
         return True
     if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
         return processes.identity_from(read_quietly(agent.shim)) not in list(shims_in(root.slots))
-    settle(agent, condition)
+    try:
+        settle(agent, condition)
+    except (AgentctlError, OSError):  # What lies in the place of its end is none: its processes alone tell.
+        return not UnsupervisedTree(claim_of(agent)).is_gone()
     return False
 
 
 def held_places(root: TaskDir) -> Iterator[tuple[str, Occupant]]:
     """Yield the names and occupants of slots and guest places that name somebody."""
     for name, occupant in occupants_in(root.slots):
-        if name.isdigit() or name.endswith(GUEST):
+        if _is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
@@ -172,7 +189,7 @@ def starting_of(root: TaskDir, found: Survey) -> set[tuple[str, str]]:
 def _path_of(root: TaskDir, place: Place) -> FilePath:
     mine = os.fstat(place.fd)
     for name in _names(root):
-        if name.isdigit() and os.path.samestat(mine, os.stat(root.slots / name)):
+        if _is_slot(name) and os.path.samestat(mine, os.stat(root.slots / name)):
             return root.slots / name
     raise LookupError("a place without a file")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import AnyPath, json_in, read_json, read_quietly
+from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read_quietly
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.limits import Limits
+from agentctl.domain.limits import LONGEST_GRACE_S, Limits
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import environment
@@ -108,10 +108,19 @@ _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 def grace_of(path: AnyPath) -> float:
     """Return a worker's grace period; the default where its spec was removed or damaged."""
-    try:
-        return read_spec(path).grace_s
-    except Damaged:
-        return Limits().grace_seconds
+    grace = _grace_in(path)
+    return Limits().grace_seconds if grace is None else grace
+
+
+def asked_grace(agent: AgentDir) -> float | None:
+    """Return the grace period that a request to cancel a worker asks for; None where it asks for none."""
+    return _grace_in(agent.cancel)
+
+
+def _grace_in(path: AnyPath) -> float | None:
+    """Return the grace period in a file, which a worker can have written: cut to what one can be."""
+    grace = number_in(path, "graceSeconds")
+    return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
 
 
 def is_of_task(agent: AgentDir) -> bool:

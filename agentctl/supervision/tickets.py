@@ -18,6 +18,8 @@ from agentctl.domain.names import is_name
 from agentctl.errors import Damaged
 from agentctl.supervision import environment
 
+#: No honest queue has come so far; a larger age is not counted on from, since there would soon be none behind it.
+_MOST_AGE = 10**11
 LOWEST, HIGHEST = -4000, 4000
 #: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is no ticket.
 UNSEEN = ".new"
@@ -93,7 +95,7 @@ def some_wait(names: Sequence[str]) -> bool:
 
 def next_age(queue: Sequence[Ticket]) -> int:
     """Return an age behind all of the queue. Ages count, they are no times: the clock may be set back."""
-    return max((ticket.age for ticket in queue), default=0) + 1
+    return max((ticket.age for ticket in queue if ticket.age < _MOST_AGE), default=0) + 1
 
 
 def make_ticket(task_id: str, instance: str, priority: int, age: int, environment: str, waits: bool) -> Ticket:

@@ -23,7 +23,8 @@ def told_end(agent: AgentDir) -> ToldEnd | None:
         return None
     if told.get("status") == Status.COMPLETED:
         return ToldEnd(Status.COMPLETED)
-    return ToldEnd(Status.FAILED, _reason(told.get("reason")), told.get("message"))
+    message = told.get("message")
+    return ToldEnd(Status.FAILED, _reason(told.get("reason")), message if isinstance(message, str) else None)
 
 
 def _reason(name: object) -> Reason:

@@ -67,9 +67,15 @@ class Tree:
         if stat is None:
             return False
         key = (pid, stat.start)
-        if key not in self._foreign and is_foreign(pid, self._agent, self._cookie):
+        if key not in self._foreign and self._is_somebody_elses(pid):
             self._foreign.add(key)
         return key in self._foreign
+
+    def _is_somebody_elses(self, pid: int) -> bool:
+        try:
+            return is_foreign(pid, self._agent, self._cookie)
+        except Exception:  # noqa: BLE001 - what a process says of itself spares it only where it can be verified
+            return False
 
     def signal(self, *numbers: int) -> None:
         """Send each signal to everything that lives."""

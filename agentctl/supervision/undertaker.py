@@ -14,19 +14,19 @@ import time
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.config import root_of_tree
-from agentctl.adapters.files import number_in, read_quietly
+from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
 from agentctl.supervision import environment
-from agentctl.supervision.belonging import claim_of
+from agentctl.supervision.belonging import claim_of, record_of
 from agentctl.supervision.control import name_holder
 from agentctl.supervision.dispatch import dispatch
 from agentctl.supervision.endings import Ending, decide, publish
 from agentctl.supervision.offspring import Offspring
-from agentctl.supervision.spec import grace_of
+from agentctl.supervision.spec import asked_grace, grace_of
 from agentctl.supervision.strangers import BURY, SHIM_SCRIPT, note_guardian
 from agentctl.supervision.tree import Tree, UnsupervisedTree
 
@@ -79,7 +79,7 @@ def _bury(agent: AgentDir, ready: int) -> None:
     if lock is None or agent.has_ended:
         return
     _await_children(agent)
-    started_at = read_quietly(agent.worker).get("startedAt")
+    started_at = record_of(agent).started_at
     _stop(agent, UnsupervisedTree(claim_of(agent)))
     by = str(read_quietly(agent.cancel).get("by", "user"))
     message = "its shim was gone; the exit was not seen"
@@ -97,13 +97,14 @@ def _await_children(agent: AgentDir) -> None:
 
 
 def _stop(agent: AgentDir, tree: Tree) -> None:
-    grace_s = _asked_grace(agent, grace_of(agent.spec))
+    asked = asked_grace(agent)
+    grace_s = grace_of(agent.spec) if asked is None else asked
     step = begin(monotonic(), grace_s)
     _act(agent, step.stage, tree)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        shorter = _asked_grace(agent, grace_s)
-        if shorter < grace_s:  # A later request hurries it.
+        shorter = asked_grace(agent)
+        if shorter is not None and shorter < grace_s:  # A later request hurries it.
             grace_s = shorter
             step = Escalation(step.stage, min(step.due, monotonic() + grace_s))
         later = advance(step, monotonic(), grace_s)
@@ -112,11 +113,6 @@ def _stop(agent: AgentDir, tree: Tree) -> None:
         elif later.stage >= Stage.KILL:
             tree.kill()
         step = later
-
-
-def _asked_grace(agent: AgentDir, otherwise: float) -> float:
-    grace = number_in(agent.cancel, "graceSeconds")
-    return otherwise if grace is None else grace
 
 
 def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:

@@ -1,0 +1,111 @@
+"""At stake: whatever a worker writes into records, or calls itself, its guardian, limits and everybody else go on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.life import forge, is_settled, known, leader_of, living, orphan, says_ready
+from tests.steps import new_task, spawn, statuses
+from tests.support import run, wait_for_json, worker
+
+#: What a command says that met something which it does not know.
+BUG = "a bug in agentctl"
+READERS = (("list",), ("show", "w"), ("tree",), ("usage",), ("tasks",), ("result", "w"), ("doctor",))
+
+
+def test_what_a_process_calls_itself_takes_no_guardian_away(root: Path, tmp_path: Path) -> None:
+    """Its command line names a folder that no system call takes."""
+    task = new_task(cap=1, grace=0.05)
+    words = [sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(60)"]
+    script = "import os, sys; os.execv(sys.argv[1], ['agentctl/shim/__main__.py', *sys.argv[2:]])"
+    folder = "/" + "x" * 300 + "/T/agents/w"
+    called = shlex.join([sys.executable, "-c", script, *words, "--bury", folder])
+    spawn(["sh", "-c", f"{called} & echo $! >{tmp_path / 'pid'}; wait"], "--timeout-seconds", "0.6", name="w")
+    says_ready(task, "w")
+    impostor = known(wait_for_json(tmp_path / "pid"))
+    task.ended("w")
+    assert is_settled(task, "w")["reason"] == "timed_out"
+    assert not living([impostor])
+
+
+@pytest.mark.parametrize("grace", ["1e9", "1e400"])
+def test_a_request_that_a_worker_wrote_for_itself_switches_no_limit_off(root: Path, grace: str) -> None:
+    task = new_task(grace=0.05)
+    spawn(worker("ignores_term", "--int"), "--timeout-seconds", "1", "--grace-seconds", "0.05", name="w")
+    says_ready(task, "w")
+    leader = leader_of(task, "w")
+    (task.agent("w") / "cancel.json").write_text(f'{{"graceSeconds": {grace}}}', encoding="ascii")
+    task.ended("w")
+    assert is_settled(task, "w")["status"] in ("cancelled", "failed")
+    assert not living([leader])
+
+
+def test_a_later_request_ends_who_has_asked_for_a_grace_without_end(root: Path) -> None:
+    task = new_task(grace=0.05)
+    spawn(worker("ignores_term", "--int"), name="w")
+    says_ready(task, "w")
+    (task.agent("w") / "cancel.json").write_text('{"graceSeconds": 1' + "0" * 400 + "}", encoding="ascii")
+    assert run("cancel", "w", "--grace-seconds", "0.05", "--json").json["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("odd", ['{"attempt": "x", "startedAt": 5, "cookie": "\\ud800"}', '{"attempt": 1e400}'])
+def test_an_odd_record_of_a_worker_without_a_shim_stops_nobody(root: Path, odd: str) -> None:
+    task = new_task(cap=2, grace=0.05)
+    orphan(task, "w")
+    forge(task.agent("w") / "worker.json", **json.loads(odd))
+    for command in READERS:
+        assert BUG not in run(*command, check=False).err, command
+    spawn(["true"], "--wait", name="next")
+    run("cancel", "w")
+    assert is_settled(task, "w")["status"] == "cancelled"
+
+
+def test_a_socket_in_the_place_of_a_queued_workers_control_keeps_nobody_waiting(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    gate = tmp_path / "gate"
+    spawn(worker("exits", 0, "--after-file", gate), name="a")
+    spawn(["true"], "--queue", name="b")
+    with socket.socket(socket.AF_UNIX) as odd, contextlib.chdir(task.agent("b")):
+        odd.bind("control")
+    gate.touch()
+    task.ended("a", "b")
+    assert statuses() == {"a": "completed", "b": "completed"}
+
+
+def test_odd_names_in_slots_and_queue_keep_nobody_from_starting(root: Path) -> None:
+    task = new_task(cap=2)
+    for folder, name in (("slots", "\u00b2"), ("queue", f"4000.999999999999.{'0' * 16}.r.t1.a")):
+        (task.path / folder).mkdir(exist_ok=True)
+        (task.path / folder / name).touch()
+    spawn(["true"], "--queue", "--wait", name="w")
+    assert statuses()["w"] == "completed"
+
+
+def test_a_ticket_of_one_that_runs_ends_nobody(root: Path) -> None:
+    task = new_task(cap=2, grace=0.05)
+    spawn(worker("sleeps", 60), name="w")
+    says_ready(task, "w")
+    ticket = task.path / "queue" / "0000.000000000001.0.w.t1.w"
+    ticket.touch()
+    spawn(["true"], "--wait", name="next")
+    assert task.exit("w") is None
+    ticket.unlink(missing_ok=True)
+    run("cancel", "w")
+
+
+def test_a_child_at_a_path_that_can_be_none_stops_no_cancel(root: Path) -> None:
+    task = new_task(grace=0.05)
+    spawn(worker("sleeps", 60), name="w")
+    says_ready(task, "w")
+    children = task.agent("w") / "children"
+    children.mkdir(exist_ok=True)
+    (children / "t1.x.1-1").write_text('{"path": "/\\ud800"}', encoding="ascii")
+    assert run("cancel", "w", "--json").json["status"] == "cancelled"
+    assert is_settled(task, "w")["status"] == "cancelled"
