@@ -55,3 +55,21 @@ def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
             shunned.add(pid)
             yield pid
             waiting += children_of(pid) if table is None else table.get(pid, [])
+
+
+def ancestors_of(pid: int) -> Iterator[int]:
+    """Yield the pids of the processes above one, nearest first."""
+    seen = {pid}
+    stat = processes.read_stat(pid)
+    while stat is not None and stat.ppid > 1 and stat.ppid not in seen:
+        seen.add(stat.ppid)
+        yield stat.ppid
+        stat = processes.read_stat(stat.ppid)
+
+
+def reap_all_but(pid: int) -> None:
+    """Collect the children of this process that have ended, but for one."""
+    for child in own_children():
+        if child != pid:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)

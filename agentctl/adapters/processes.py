@@ -13,7 +13,7 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache, lru_cache
 
@@ -163,8 +163,7 @@ def switches_of(pid: int) -> int | None:
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/status", "rb") as file:
-                rows = file.read().split(b"\n")
-            found += sum(int(row.split()[1]) for row in rows if b"voluntary_ctxt_switches:" in row[:27])
+                found += sum(int(row.split()[1]) for row in file if b"voluntary_ctxt_switches:" in row[:27])
     except (OSError, ValueError, IndexError):
         return None
     return found
@@ -198,16 +197,6 @@ def _read_stat_by_ps(pid: int) -> Stat | None:
     with contextlib.suppress(OSError):
         return Stat(row[0][0], int(row[1]), int(row[2]), os.getsid(pid), started)
     return None
-
-
-def ancestors_of(pid: int) -> Iterator[int]:
-    """Yield the pids of the processes above one, nearest first."""
-    seen = {pid}
-    stat = read_stat(pid)
-    while stat is not None and stat.ppid > 1 and stat.ppid not in seen:
-        seen.add(stat.ppid)
-        yield stat.ppid
-        stat = read_stat(stat.ppid)
 
 
 def identify(pid: int) -> Identity | None:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from agentctl.adapters import processes
+from agentctl.adapters import descent, processes
 from agentctl.adapters.config import cached, root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked
@@ -100,7 +100,7 @@ def _shown_to(_pid: int) -> Sequence[AgentDir]:
 def _above() -> tuple[list[_Above], list[AgentDir]]:
     """Return what seems to be above this process, and whose mark it or something above has; nearest first."""
     above, marked = [], []
-    for pid in (os.getpid(), *processes.ancestors_of(os.getpid())):
+    for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
         agent = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
         if agent is None or not _is_told(agent):

@@ -130,15 +130,11 @@ class Guard:
                 return self._attempts(control)
             finally:
                 os.close(control)
-        except StorageError as error:
-            if (self.root.queue / self.ticket).exists():
+        except (AgentctlError, OSError) as error:  # A full disk, or what lies in the place of a file; nothing runs.
+            if isinstance(error, StorageError) and (self.root.queue / self.ticket).exists():
                 self._stay_in_queue(error)
-            else:  # It was a later attempt that could not be begun.
-                self._keep(self._unstarted(error.message, self.attempt))
-            return False
-        except (AgentctlError, OSError) as error:  # What lies in the place of a file of ours; nothing runs.
-            self.note(error)
-            self._keep(self._unstarted(str(error), self.attempt))
+            else:  # Or a later attempt could not be begun.
+                self._keep(self._unstarted(str(error), self.attempt))
             return False
 
     def _attempts(self, control: int) -> bool:
@@ -185,7 +181,9 @@ class Guard:
         self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
-        if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
+        if self.agent.cancel.exists() or (
+            self.spec.parent and kinship.barredstr(read_quietly(self.agent.cancel).get("by", "user"))
+        ):
             return self._cancelled_ending(number), False
         held_up = self._held_up(control, number)
         if held_up is not None:
@@ -280,7 +278,9 @@ class Guard:
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
 
     def _cancelled_ending(self, attempt: int) -> Ending:
-        return Ending(status=Status.CANCELLED, by=_by(self.agent), attempt=attempt)
+        return Ending(
+            status=Status.CANCELLED, by=str(read_quietly(self.agent.cancel).get("by", "user")), attempt=attempt
+        )
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
         status, reason, message = outcome.status, outcome.reason, outcome.message
@@ -289,7 +289,7 @@ class Guard:
 
             status, reason, message = verdict_of(self.agent, outcome)
         return Ending(
-            status=status, reason=reason, by=_by(self.agent) if status is Status.CANCELLED else "agentctl",
+            status=status, reason=reason, by=str(read_quietly(self.agent.cancel).get("by", "user")) if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
             duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
             usage=outcome.usage,
@@ -349,8 +349,3 @@ class Guard:
 def _jitter() -> float:
     """Return a factor from 0.75 to 1.25, so that what failed together is not tried again together."""
     return 0.75 + os.urandom(1)[0] / 510
-
-
-def _by(agent: AgentDir) -> str:
-    """Return who asked for the cancel."""
-    return str(read_quietly(agent.cancel).get("by", "user"))

@@ -18,7 +18,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.openquestions import OpenQuestions
-from agentctl.shim.outcome import Outcome
+from agentctl.shim.outcome import Outcome, usage_from
 from agentctl.shim.output import Output
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.waiting import Waiting, is_agent
@@ -116,10 +116,7 @@ class Attempt:
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
         # Who lives on from process to process leaves a zombie each time: each look at the tree would take longer.
-        for pid in descent.own_children():
-            if pid != self.pid:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        descent.reap_all_but(self.pid)
 
     def _leader_ended(self, code: int, status: int) -> None:
         self.leader = (code, status)
@@ -346,11 +343,7 @@ class Attempt:
             status, reason = Status.FAILED, self.cause
         elif self.cause is Status.CANCELLED:
             status, reason = Status.CANCELLED, None
-        usage = {
-            "userSeconds": round(used.ru_utime, 3),
-            "systemSeconds": round(used.ru_stime, 3),
-            "maxRssKib": used.ru_maxrss,
-        }
+        lasted_s = monotonic() - self.began
         return Outcome(
-            status, reason, code, name, monotonic() - self.began, self.message, self.swept, kept, usage
+            status, reason, code, name, lasted_s, self.message, self.swept, kept, usage_from(used)
         )  # fmt: skip

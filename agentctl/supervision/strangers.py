@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from agentctl.adapters import processes
+from agentctl.adapters import descent, processes
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import is_alive_held
@@ -74,7 +74,7 @@ def _trees_above(root: TaskDir) -> list[TaskDir]:
     """Return the trees of tasks, but this one, of the workers that this process is below, or says to be of."""
     folder = os.environ.get(AGENT_DIR)
     found = [root_of_tree(AgentDir(folder).task)] if folder else []
-    found += filter(None, map(guarded_tree, processes.ancestors_of(os.getpid())))
+    found += filter(None, map(guarded_tree, descent.ancestors_of(os.getpid())))
     others: list[TaskDir] = []
     for tree in found:
         if tree.exists and not any(tree.is_at(known.path) for known in (root, *others)):
