@@ -16,7 +16,7 @@ from agentctl.adapters.files import read_quietly, storage_errors, to_json, write
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import Row
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
@@ -181,9 +181,7 @@ class Guard:
         self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
-        if self.agent.cancel.exists() or (
-            self.spec.parent and kinship.barredstr(read_quietly(self.agent.cancel).get("by", "user"))
-        ):
+        if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
             return self._cancelled_ending(number), False
         held_up = self._held_up(control, number)
         if held_up is not None:
@@ -278,9 +276,10 @@ class Guard:
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
 
     def _cancelled_ending(self, attempt: int) -> Ending:
-        return Ending(
-            status=Status.CANCELLED, by=str(read_quietly(self.agent.cancel).get("by", "user")), attempt=attempt
-        )
+        return Ending(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
+
+    def _canceller(self) -> str:
+        return str(read_quietly(self.agent.cancel).get("by", "user"))
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
         status, reason, message = outcome.status, outcome.reason, outcome.message
@@ -289,7 +288,7 @@ class Guard:
 
             status, reason, message = verdict_of(self.agent, outcome)
         return Ending(
-            status=status, reason=reason, by=str(read_quietly(self.agent.cancel).get("by", "user")) if status is Status.CANCELLED else "agentctl",
+            status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
             duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
             usage=outcome.usage,
