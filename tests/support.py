@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -150,6 +150,11 @@ def worker(name: str, *args: str | Path | int | float) -> list[str]:
 def alike(*cases: Any) -> list[Any]:
     """Parameters that are much like others of their test: `make soak` alone tries these."""
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
+
+
+def by_turns(cases: Iterable[Any], nth: int = 3) -> list[Any]:
+    """Each nth of the parameters of a test; `make soak` alone tries the others, which are much like them."""
+    return [case if number % nth == 0 else alike(case)[0] for number, case in enumerate(cases)]
 
 
 def wait_until(

@@ -32,6 +32,7 @@ from tests.security.clones.commands import (
 from tests.security.clones.guarded import Bounds, breaches, run
 from tests.security.clones.hostile import FORMS, Piece, elements, folders_together, gates, together, tricks
 from tests.security.clones.worlds import ORIGIN, TASK, World, put
+from tests.support import by_turns
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_what_says_evil_gains_nothing(
     check(World(tmp_path / "w", canary), [piece], [*part(concern.more, number, 3), *concern.always])
 
 
-@pytest.mark.parametrize(("number", "piece"), list(enumerate(_IN_ONES_OWN)), ids=str)
+@pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_IN_ONES_OWN)), ids=str)
 def test_what_says_evil_gains_nothing_in_a_task_of_ones_own(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
@@ -122,14 +123,14 @@ def test_what_says_evil_gains_nothing_by_any_command(
     check(World(tmp_path / "w", canary), [piece], [*concern.more, *concern.always, *READING, *WRITING])
 
 
-@pytest.mark.parametrize(("number", "form"), list(enumerate(FORMS)), ids=str)
+@pytest.mark.parametrize(("number", "form"), by_turns(enumerate(FORMS)), ids=str)
 def test_nothing_in_the_place_of_files_does_harm(
     number: int, form: str, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
     check(World(tmp_path / "w", canary), together(form), part([*READING, *WRITING], number, 9))
 
 
-@pytest.mark.parametrize(("number", "form"), list(enumerate(_FOLDER_FORMS)), ids=str)
+@pytest.mark.parametrize(("number", "form"), by_turns(enumerate(_FOLDER_FORMS)), ids=str)
 def test_nothing_in_the_place_of_folders_does_harm(
     number: int, form: str, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
@@ -146,12 +147,10 @@ def test_nothing_that_much_hangs_on_does_harm(
 @pytest.mark.parametrize(
     ("number", "form", "place"),
     [
-        *(pytest.param(number, form, together, id=f"files-{form}") for number, form in enumerate(FORMS)),
-        *(
-            pytest.param(number, form, folders_together, id=f"folders-{form}")
-            for number, form in enumerate(_FOLDER_FORMS)
-        ),
+        *by_turns((number, form, together) for number, form in enumerate(FORMS)),
+        *by_turns((number, form, folders_together) for number, form in enumerate(_FOLDER_FORMS)),
     ],
+    ids=lambda value: getattr(value, "__name__", None) or str(value),
 )
 def test_nothing_in_a_task_of_ones_own_does_harm(
     number: int, form: str, place: Callable[[str], list[Piece]], tmp_path: Path, canary: subprocess.Popen[bytes]

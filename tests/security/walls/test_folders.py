@@ -109,15 +109,18 @@ def test_who_is_continued_is_not_led_elsewhere_either(parent: dict[str, str], tm
     run("cancel", "a")
 
 
-def test_a_worktree_whose_commit_has_a_link_there_is_none(parent: dict[str, str], tmp_path: Path) -> None:
+def test_a_worktree_whose_commit_has_a_link_there_is_none(task: Task, parent: dict[str, str], tmp_path: Path) -> None:
     repository = new_repository(Path("repository"))
     (repository / "sub").rename(repository / "was")
     (repository / "sub").symlink_to(tmp_path)
     commit(repository, "a link")
     (repository / "sub").unlink()
     (repository / "sub").mkdir()
+    run("spawn", "--agent", "general", "--cwd", repository, "--name", "at-home", "--keep", "say x", env=parent)
+    blocked("at-home")
     options = ("--worktree", "--cwd", repository / "sub", "--name", "b")
-    refused = run("spawn", *options, "--agent", "general", "say x", env=parent, check=False)
+    at_home = inside(task, "at-home")
+    refused = run("spawn", *options, "--agent", "general", "say x", env=at_home, check=False)
     assert (refused.code, "the folder sub is not in commit" in refused.err) == (1, True)
     run("cancel", "a")
 
