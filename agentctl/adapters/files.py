@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 
 from agentctl.adapters.opening import ODD_HINT, OddFile, kind_of, open_plain, read_bytes
+from agentctl.domain.numbers import finite
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
 
@@ -20,8 +21,6 @@ _MANY = 16
 #: Each may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-#: More seconds than any machine runs.
-_LARGEST = 1e12
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -239,15 +238,4 @@ def read_quietly(path: AnyPath) -> dict[str, Any]:
 
 def number_in(path: AnyPath, key: str) -> float | None:
     """Return a number that a file holds under `key`; None where none is there, or one that nothing of ours can be."""
-    return number(read_quietly(path).get(key))
-
-
-def number(value: object) -> float | None:
-    """Return what a file holds as a number; None for what is none, or is too large to be reckoned with (NaN, 10**400).
-
-    >>> number(0.5), number(True), number(float("nan")), number(10**400)
-    (0.5, None, None, None)
-    """
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    return value if -_LARGEST <= value <= _LARGEST else None
+    return finite(read_quietly(path).get(key))

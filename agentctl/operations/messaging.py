@@ -13,9 +13,11 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.errors import Refused, UsageError, WaitTimedOut
-from agentctl.operations.lineage import who
+from agentctl.operations.lineage import shown_caller, who
 from agentctl.operations.locating import caller_or_refuse, find_agent
 from agentctl.operations.ownership import check_own
+from agentctl.supervision.kinship import ancestors
+from agentctl.supervision.spec import read_order, read_spec
 
 _READ = "read"
 _MOST_MESSAGES = 10_000
@@ -32,12 +34,14 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
         {agentInstance, messageId, warning}; `warning` says why the worker will not read it, and who will.
 
     Raises:
-        Refused: The worker has ended.
+        Refused: The worker has ended; or an agent would have one do what it may not do itself.
     """
     if not text.strip() and not close:
         raise UsageError("the message is empty")
     check_own(task)
     agent = find_agent(task, instance)
+    if text.strip():
+        _refuse_freer(agent)
     make_folder(agent.inbox)
     with locked(agent.lock):
         if agent.has_ended:
@@ -52,6 +56,16 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
         event = ev.make_event(now_iso(), ev.MESSAGE_SENT, task.id, who(), payload, instance)
         eventlog.append(task.events, [event])
     return {"agentInstance": instance, "messageId": message["id"], "warning": _why_unread(agent)}
+
+
+def _refuse_freer(agent: AgentDir) -> None:
+    """Refuse what a worker would have an agent do that it could not start: but those above it decide themselves."""
+    me, order = shown_caller(), read_order(agent)
+    if me is None or order is None or any(one.path == agent.path for one in (me.agent, *ancestors(me.agent))):
+        return
+    from agentctl.operations.policies import check_policy_again  # Most messages are a person's.
+
+    check_policy_again(agent.task, read_spec(agent.spec).agent, order.get("permissions") or [])
 
 
 def _why_unread(agent: AgentDir) -> str | None:

@@ -17,6 +17,7 @@ from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
+from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
@@ -142,7 +143,8 @@ def _tells_end(decision: Mapping[str, Any]) -> bool:
 
 def _fits(key: str, item: object) -> bool:
     """Tell whether a field of a decision is what it has to be."""
-    return isinstance(item, _KINDS.get(key, object))
+    is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
+    return isinstance(item, _KINDS.get(key, object)) and (not is_number or finite(item) is not None)
 
 
 def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:

@@ -52,7 +52,9 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     The order of the looks is what makes it true. A ticket goes only after the shim's lock is held, and the lock only
     after exit.json is there: no ticket, then no lock, then no exit.json together prove that nobody will write one.
     """
-    if agent.instance in (queued_instances(agent.task) if queued is None else queued):
+    has_ticket = agent.instance in (queued_instances(agent.task) if queued is None else queued)
+    # That of a started one is a leftover, or somebody made it.
+    if has_ticket and not (agent.worker.exists() and was_started(agent)):
         return Condition.ENDED if agent.has_ended else Condition.QUEUED
     if is_alive_held(agent.shim):
         # What a worker put there itself is no end: its shim will decide one.
@@ -94,8 +96,8 @@ def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Cond
     if condition is not Condition.LOST:
         return condition
     failpoints.reached("judge.seems-lost")
-    if agent.shim.exists():  # Its ticket has been shown by now; that of a started one is a leftover.
-        return judge(agent, () if was_started(agent) else None)
+    if agent.shim.exists():  # Its ticket has been shown by now.
+        return judge(agent)
     with locked(root_of_tree(agent.task).queue_lock):
         return judge(agent)
 

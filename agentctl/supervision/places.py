@@ -57,6 +57,11 @@ def head_of(data: bytes) -> bytes:
     return data[: data.find(b', "shim"')]
 
 
+def is_slot(name: str) -> bool:
+    """Tell whether a name is that of a slot: other digits than these are numbers to nobody."""
+    return name.isascii() and name.isdecimal()
+
+
 def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
     """Yield the names of a tree's places, of whatever kind, with their occupants, where they name one."""
     for name, value in _told_in(slots):

@@ -22,7 +22,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.judging import Condition, judge, settle
-from agentctl.supervision.places import Occupant, Place, occupants_in, read_occupant, shims_in
+from agentctl.supervision.places import Occupant, Place, is_slot, occupants_in, read_occupant, shims_in
 from agentctl.supervision.tree import UnsupervisedTree
 
 GUEST = ".guest"
@@ -35,11 +35,6 @@ def _names(root: TaskDir) -> list[str]:
         return os.listdir(root.slots)
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _is_slot(name: str) -> bool:
-    """Tell whether a name is that of a slot: other digits than these are numbers to nobody."""
-    return name.isascii() and name.isdecimal()
 
 
 def _try_lock(path: FilePath) -> int | None:
@@ -68,7 +63,7 @@ def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
 
     A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
     """
-    known = {int(name) for name in _names(root) if _is_slot(name)}
+    known = {int(name) for name in _names(root) if is_slot(name)}
     found = Survey([], [])
     try:
         for number in sorted(known | set(range(1, cap + 1))):
@@ -116,7 +111,7 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
 def held_places(root: TaskDir) -> Iterator[tuple[str, Occupant]]:
     """Yield the names and occupants of slots and guest places that name somebody."""
     for name, occupant in occupants_in(root.slots):
-        if _is_slot(name) or name.endswith(GUEST):
+        if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
@@ -189,7 +184,7 @@ def starting_of(root: TaskDir, found: Survey) -> set[tuple[str, str]]:
 def _path_of(root: TaskDir, place: Place) -> FilePath:
     mine = os.fstat(place.fd)
     for name in _names(root):
-        if _is_slot(name) and os.path.samestat(mine, os.stat(root.slots / name)):
+        if is_slot(name) and os.path.samestat(mine, os.stat(root.slots / name)):
             return root.slots / name
     raise LookupError("a place without a file")
 

@@ -16,7 +16,7 @@ from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision import environment
-from agentctl.supervision.places import Occupant, Place, head_for, head_of
+from agentctl.supervision.places import Occupant, Place, head_for, head_of, is_slot
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 
 #: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
@@ -71,7 +71,7 @@ class Succession:
             with os.scandir(self._root.slots) as entries:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
-            if len(slots) < len(found) or not all(map(str.isdigit, slots.values())):
+            if len(slots) < len(found) or not all(map(is_slot, slots.values())):
                 return None  # Some file systems of a user's own (FUSE) tell one number for all.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))

@@ -65,6 +65,21 @@ def test_who_is_continued_is_not_freer_than_who_continues_it(task: Task) -> None
     run("cancel", "a")
 
 
+def test_a_message_has_no_freer_agent_do_it(task: Task) -> None:
+    """But those above decide themselves what they do with what they are told."""
+    agent("say x", "--keep", "--permissions", json.dumps([ALL]), name="free")
+    blocked("free")
+    parent = kept(task)
+    refused = run("send", "free", "permit touch y", env=parent, check=False)
+    assert (refused.code, BEYOND in refused.err) == (1, True)
+    assert task.events("message.sent") == []
+    run("spawn", "--agent", "general", "--name", "child", "--keep", "say x", env=inside(task, "free"))
+    blocked("child")
+    run("send", "child", "say y", env=inside(task, "free"))
+    run("send", "free", "say z", env=inside(task, "child"))
+    run("cancel", "--all")
+
+
 def test_nor_by_a_tool(task: Task) -> None:
     run("spawn", "--agent", "general", "--name", "free", "--wait", "say x", env=kept(task))
     spec = task.agent("free") / "spec.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.life import forge, is_settled, known, leader_of, living, orphan, says_ready
+from tests.life import forge, is_settled, kill_shims, known, leader_of, lives, living, orphan, says_ready
 from tests.steps import new_task, spawn, statuses
 from tests.support import run, wait_for_json, worker
 
@@ -96,8 +96,11 @@ def test_a_ticket_of_one_that_runs_ends_nobody(root: Path) -> None:
     ticket.touch()
     spawn(["true"], "--wait", name="next")
     assert task.exit("w") is None
-    ticket.unlink(missing_ok=True)
-    run("cancel", "w")
+    leader = leader_of(task, "w")
+    kill_shims(task, "w")
+    ticket.touch()
+    assert run("cancel", "w", "--json").json["status"] == "cancelled"
+    assert not lives(leader)
 
 
 def test_a_child_at_a_path_that_can_be_none_stops_no_cancel(root: Path) -> None:
