@@ -74,6 +74,7 @@ def test_a_question_in_the_background_stops_no_time_limit(root: Path, line: str)
     assert (end["status"], end["reason"]) == ("failed", "timed_out")
 
 
+@pytest.mark.slow
 def test_a_question_in_the_background_stops_no_clock_of_the_tree(root: Path) -> None:
     task = new_task(grace=0.1)
     set_config(task, maxWallSeconds=LIMIT_S, graceSeconds=0.1)

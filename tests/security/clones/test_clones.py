@@ -95,7 +95,7 @@ def test_an_innocent_clone_passes(commands: list[Command], tmp_path: Path, canar
     assert [line for line, code in world.codes.items() if code == ExitCode.USAGE] == []
 
 
-@pytest.mark.parametrize(("number", "piece"), list(enumerate(_TRICKS)), ids=str)
+@pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_TRICKS), 2), ids=str)
 def test_what_says_evil_gains_nothing(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
@@ -137,7 +137,7 @@ def test_nothing_in_the_place_of_folders_does_harm(
     check(World(tmp_path / "w", canary), folders_together(form), part([*READING, *WRITING], number, 6))
 
 
-@pytest.mark.parametrize(("number", "piece"), list(enumerate(gates()[::9])), ids=str)
+@pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(gates()[::9]), 2), ids=str)
 def test_nothing_that_much_hangs_on_does_harm(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:

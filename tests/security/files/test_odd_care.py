@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import Task, new_task, spawn
-from tests.support import alike, run
+from tests.support import alike, by_turns, run
 
 
 def findings(*options: str) -> list[dict[str, str]]:
@@ -41,7 +41,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", by_turns(ODD))
 def test_doctor_names_what_is_no_file_of_ours_and_mends_it(root: Path, kind: str) -> None:
     task = new_task()
     spawn(["true"], name="w")
@@ -56,7 +56,7 @@ def test_doctor_names_what_is_no_file_of_ours_and_mends_it(root: Path, kind: str
     assert not [row for row in findings() if row["severity"] == "error"]
 
 
-@pytest.mark.parametrize("folder", ["slots", "queue", "keys", "agents/w/interactions", "agents/x"])
+@pytest.mark.parametrize("folder", ["slots", *alike("queue", "keys"), "agents/w/interactions", "agents/x"])
 def test_a_link_in_the_place_of_a_folder_is_told_and_set_aside(root: Path, tmp_path: Path, folder: str) -> None:
     task = new_task()
     spawn(["true"], name="w")
@@ -93,7 +93,7 @@ def test_a_task_whose_folder_was_set_aside_goes_on(root: Path, tmp_path: Path) -
     run("wait-any", "--consumer", "c")
 
 
-@pytest.mark.parametrize("name", ["tasks", "worktrees", "root.lock", "current", ".gitignore"])
+@pytest.mark.parametrize("name", ["tasks", *alike("worktrees", "root.lock", "current", ".gitignore")])
 def test_a_link_in_a_root_is_told_and_mended(root: Path, tmp_path: Path, name: str) -> None:
     new_task()
     place = root / name

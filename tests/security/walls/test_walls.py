@@ -114,6 +114,7 @@ def test_what_is_no_word_is_noted_and_removed(task: Task, tmp_path: Path) -> Non
     assert not task.events("result.declared")
 
 
+@pytest.mark.slow
 def test_a_flood_ends_with_its_agent(task: Task, tmp_path: Path) -> None:
     flood = "for n in range(30000): (outbox / f'{n}.json').touch()\nfor n in range(5000): (outbox / f'.{n}').touch()"
     agent(says(tmp_path, flood))
