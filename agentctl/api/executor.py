@@ -263,12 +263,13 @@ class TaskExecutor:
             return
         await self._do(lambda: None)  # Behind what is being started.
         self._is_closed = True
-        if self._active and self._on_cancel == "cancel":
-            await self._do(cancel_workers, self._folder, sorted(self._active), wait=False)
+        active = sorted(self._active)
+        await self._watcher.close()  # Before any of them can end: a call that waits is cancelled, whoever is quicker.
+        if active and self._on_cancel == "cancel":
+            await self._do(cancel_workers, self._folder, active, wait=False)
         if self._answering is not None:
             self._answering.close()
         await self._do(keep_spares, self._root, 0)
-        await self._watcher.close()
         self._thread.shutdown(wait=False)
 
 

@@ -73,14 +73,18 @@ class Vigil:
         """
         try:
             self._judge(workers)
-        except FileNotFoundError as error:
-            for task in (self.task, self.root):
-                if not task.exists:
-                    raise NotFound(
-                        f"the task {task.id} has been removed: {task.path} is not there any more",
-                        hint="whatever still ran in it is being cancelled",
-                    ) from error
+        except FileNotFoundError:
+            self.check_there()
             raise
+
+    def check_there(self) -> None:
+        """Raise `NotFound` where somebody has removed the task."""
+        for task in (self.task, self.root):
+            if not task.exists:
+                raise NotFound(
+                    f"the task {task.id} has been removed: {task.path} is not there any more",
+                    hint="whatever still ran in it is being cancelled",
+                )
 
     def _judge(self, workers: list[WorkerView]) -> None:
         queued = queued_instances(self.task)

@@ -168,6 +168,7 @@ def wait_all(
             chosen = None if names is None else names(task, view)
             workers = [worker for worker in view.workers.values() if chosen is None or worker.instance in chosen]
             if not workers:
+                vigil.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_change is not None:
                 on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])

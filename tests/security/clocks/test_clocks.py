@@ -246,7 +246,8 @@ def test_all_attempts_count_and_the_pauses_between_them_do_not(root: Path) -> No
     told = run("usage", "--json").json["total"]["wallSeconds"]
     spans = (task.exit("a") or {})["worked"]["spans"]
     assert len(spans) == 3
-    assert min(begin - end for (_, end), (begin, _) in pairwise(spans)) >= 0.99
+    # The pause of 1 s is spread by a quarter.
+    assert min(begin - end for (_, end), (begin, _) in pairwise(spans)) >= 0.7
     assert told == pytest.approx(sum(end - begin for begin, end in spans), abs=0.01)
 
 
