@@ -189,8 +189,8 @@ def test_denied_to_the_tools(lab: Lab, where: str, monkeypatch: pytest.MonkeyPat
     root, config, memory = places(lab)
     memory.mkdir(mode=0o700)
     (memory / "waits").write_text("secret", encoding="utf-8")
-    (own_mark,) = (config / "own").iterdir()
-    known = [lab.task.path / "task.yaml", own_mark, memory / "waits"]
+    marks = sorted((config / "own").iterdir())
+    known = [lab.task.path / "task.yaml", *marks, memory / "waits"]
     own = root / "worktrees" / lab.task.path.name / "a1" if where == "a worktree" else Path.cwd()
     denied = [
         *known,
