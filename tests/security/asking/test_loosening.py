@@ -91,6 +91,7 @@ def test_nor_by_a_tool(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_it_continues_who_is_as_free_as_it_is(task: Task) -> None:
     under(LISTING)
     parent = kept(task, SHELL, LISTING)
@@ -99,6 +100,7 @@ def test_it_continues_who_is_as_free_as_it_is(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_its_own_child_it_continues_under_the_rules_of_task_and_definition(task: Task, root: Path) -> None:
     set_config(task, maxConcurrentAgents=5, maxDepth=3, graceSeconds=1, permissions="[" + json.dumps(LISTING) + "]")
     run("trust", task.path / "task.yaml")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import alike, run, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -125,7 +125,9 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
     assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
 
 
-@pytest.mark.parametrize("what", ["rm", "rm -r {}; mkdir", "rm {}; mkfifo", "rm {}; ln -s /nowhere", "echo x >"])
+@pytest.mark.parametrize(
+    "what", ["rm", "echo x >", *alike("rm -r {}; mkdir", "rm {}; mkfifo", "rm {}; ln -s /nowhere")]
+)
 def test_whatever_a_worker_does_to_the_origin_it_can_be_stopped_and_doctor_mends_it(root: Path, what: str) -> None:
     task = new_task()
     line = f"{what.format(task.path / 'origin')} {task.path / 'origin'}; sleep 60"

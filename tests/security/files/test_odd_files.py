@@ -24,12 +24,12 @@ FILES = {
     " ../../roster.stale ../../shim.log ../../keys",
 }
 KINDS = ("fifo", "folder", "socket", "deep", "sparse", "link")
-#: Each group of files in each form: every form and every group twice at once, the others among the slow tests.
+#: Each group of files in each form: every form and every group at once, the others among the slow tests.
 PAIRS = [
     pytest.param(
         files,
         kind,
-        marks=() if (row - column) % len(KINDS) < 2 or (files, kind) == ("task", "link") else pytest.mark.slow,
+        marks=() if row % len(KINDS) == column or (files, kind) == ("task", "link") else pytest.mark.slow,
         id=f"{files}-{kind}",
     )
     for row, files in enumerate(FILES)
