@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import socket
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.life import forge, is_settled, kill_shims, known, leader_of, lives, living, orphan, says_ready
-from tests.steps import new_task, spawn, statuses
+from tests.steps import kill, new_task, spawn, statuses
 from tests.support import alike, run, wait_for_json, worker
 
 #: What a command says that met something which it does not know.
@@ -47,24 +46,29 @@ def test_a_request_that_a_worker_wrote_for_itself_switches_no_limit_off(root: Pa
     assert not living([leader])
 
 
-def test_a_later_request_ends_who_has_asked_for_a_grace_without_end(root: Path) -> None:
-    task = new_task(grace=0.05)
-    spawn(worker("ignores_term", "--int"), name="w")
-    says_ready(task, "w")
-    (task.agent("w") / "cancel.json").write_text('{"graceSeconds": 1' + "0" * 400 + "}", encoding="ascii")
-    assert run("cancel", "w", "--grace-seconds", "0.05", "--json").json["status"] == "cancelled"
+ODD = {"attempt": "x", "startedAt": 5, "cookie": "\ud800"}
 
 
-@pytest.mark.parametrize("odd", ['{"attempt": "x", "startedAt": 5, "cookie": "\\ud800"}', *alike('{"attempt": 1e400}')])
-def test_an_odd_record_of_a_worker_without_a_shim_stops_nobody(root: Path, odd: str) -> None:
+def test_an_odd_record_of_a_worker_without_a_shim_stops_nobody(root: Path) -> None:
     task = new_task(cap=2, grace=0.05)
     orphan(task, "w")
-    forge(task.agent("w") / "worker.json", **json.loads(odd))
+    forge(task.agent("w") / "worker.json", **ODD)
     for command in READERS:
         assert BUG not in run(*command, check=False).err, command
     spawn(["true"], "--wait", name="next")
     run("cancel", "w")
     assert is_settled(task, "w")["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("attempt", ["x", *alike(None, float("inf"))])
+def test_a_lost_worker_that_no_attempt_can_be_told_of_stops_nobody(root: Path, attempt: object) -> None:
+    task = new_task(cap=2)
+    leader = orphan(task, "w")
+    forge(task.agent("w") / "worker.json", attempt=attempt)
+    kill(leader.pid)
+    for command in READERS:
+        assert BUG not in run(*command, check=False).err, command
+    assert is_settled(task, "w")["reason"] == "lost"
 
 
 def test_a_socket_in_the_place_of_a_queued_workers_control_keeps_nobody_waiting(root: Path, tmp_path: Path) -> None:
