@@ -10,7 +10,7 @@ _MET = {True: "yes", False: "NO", None: "-"}
 
 
 def draw(found: Found) -> str:
-    """Return the table, and below it the remarks and what was not found."""
+    """Return the table, and below it the remarks and what was not found; a ratio is the median of its rounds'."""
     rows = [_HEAD, *map(_cells, found.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = [_line(row, widths) for row in rows]
