@@ -162,7 +162,7 @@ class LogReader:
             return
         try:
             for behind, lines in blocks(fd, self.offset):
-                rows = list(decode(lines, self._next_seq)) if lines else [BadLine(self._next_seq, _TOO_LONG)]
+                rows = decode(lines, self._next_seq) if lines else [BadLine(self._next_seq, _TOO_LONG)]
                 self.offset = behind
                 self._next_seq += len(rows)
                 yield from rows

@@ -113,8 +113,8 @@ def is_in_sandbox() -> bool:
 
 def _read_text(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
+        with open(path, "rb") as file:
+            return file.read().decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

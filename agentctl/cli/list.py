@@ -1,12 +1,23 @@
 """`list`: the workers of a task."""
 
 import sys
+from itertools import chain
 from typing import Any
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import elapsed, is_terminal, note, note_foreign, out_fields, out_json, progress, standing, warn
+from agentctl.cli.render import (
+    elapsed,
+    is_terminal,
+    note,
+    note_foreign,
+    out_fields,
+    out_json_rows,
+    progress,
+    standing,
+    warn,
+)
 from agentctl.cli.verb import module, verb
-from agentctl.operations.listing import list_below, list_workers
+from agentctl.operations.listing import each_worker, list_below
 from agentctl.operations.locating import find_task
 from agentctl.operations.observing import observed_rows
 
@@ -27,12 +38,12 @@ def list_command(
     for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
     """
     place = note_foreign(find_task(task, root=root, force=force))
-    rows, warnings = list_below(place) if recursive else list_workers(place)
-    rows += observed_rows(place)
+    workers, warnings = list_below(place) if recursive else each_worker(place)
+    rows = chain(workers, observed_rows(place))
     if json:
-        out_json(rows)
+        out_json_rows(rows)
     elif is_terminal(sys.stdout):
-        _draw(rows, place.id)
+        _draw(list(rows), place.id)
     else:
         for row in rows:
             _print(row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import IO, Any
 
 from agentctl.adapters.taskdir import TaskDir
@@ -17,6 +18,8 @@ from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every co
 
 #: Where a column has nothing to say.
 NOTHING = "-"
+#: So many rows are made text at a time.
+_PIECE = 250
 _JSON_ESCAPES = {code: f"\\u{code:04x}" for code in ESCAPES if code >= 0x7F}
 
 
@@ -72,6 +75,15 @@ def as_json(value: Any, *, shown: bool = False) -> str:
 def out_json(value: Any) -> None:
     """Print one JSON document."""
     out_now(as_json(value))
+
+
+def out_json_rows(rows: Iterable[Any]) -> None:
+    """Print one JSON list, some rows at a time: those of many workers never stand in memory together."""
+    left, before = iter(rows), "["
+    while piece := list(islice(left, _PIECE)):
+        sys.stdout.write(before + as_json(piece)[1:-1])
+        before = ","
+    out_now("]" if before == "," else "[]")
 
 
 def out_fields(*fields: object) -> None:

@@ -14,7 +14,6 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.batch import read_batch
 from agentctl.operations.locating import find_task
 from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers, task_for_spawn
@@ -230,6 +229,8 @@ def spawned_line(one: Spawned) -> str:
 
 
 def _read(batch: str) -> list[SpawnRequest]:
+    from agentctl.operations.batch import read_batch  # Most spawns start one worker.
+
     if batch == "-":
         return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
     try:

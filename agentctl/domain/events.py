@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
@@ -74,8 +74,8 @@ def encode(events: Iterable[Event]) -> bytes:
     return b"".join(_ENCODER.encode(event).encode() + b"\n" for event in events)
 
 
-def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]:
-    """Yield (seq, event) for each line of `data`, which holds whole lines only; `BadLine` for what is no event.
+def decode(data: bytes, first_seq: int) -> Sequence[tuple[int, Event] | BadLine]:
+    """Return (seq, event) for each line of `data`, which holds whole lines only; `BadLine` for what is no event.
 
     One parse for all lines is 2 to 3 times as fast as one for each, so it is tried first.
     """
@@ -83,11 +83,9 @@ def decode(data: bytes, first_seq: int) -> Iterator[tuple[int, Event] | BadLine]
         events = json.loads(b"[" + data[:-1].replace(b"\n", b",") + b"]")
     except (ValueError, RecursionError):
         events = []
-    if len(events) == data.count(b"\n") and all(map(is_event, events)):
-        yield from enumerate(events, first_seq)
-    else:
-        for seq, line in enumerate(data.split(b"\n")[:-1], first_seq):
-            yield _decode_line(seq, line)
+    if len(events) == data.count(b"\n") and are_events(events):
+        return list(enumerate(events, first_seq))
+    return [_decode_line(seq, line) for seq, line in enumerate(data.split(b"\n")[:-1], first_seq)]
 
 
 def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
@@ -95,7 +93,7 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:
         return BadLine(seq, f"not JSON: {error}")
-    return (seq, event) if is_event(event) else BadLine(seq, "no event: it lacks a type or a payload")
+    return (seq, event) if are_events([event]) else BadLine(seq, "no event: it lacks a type or a payload")
 
 
 def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]:
@@ -114,11 +112,11 @@ def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]
         at = data.find(needle, end)
 
 
-def is_event(value: object) -> bool:
-    """Tell whether a decoded line has the form of an event."""
+def are_events(values: Sequence[Any]) -> bool:
+    """Tell whether decoded lines all have the form of an event; a call for each takes twice as long."""
     return (
-        type(value) is dict
-        and type(value.get("type")) is str
-        and type(value.get("payload")) is dict
-        and type(value.get("agentInstance", "")) is str
+        {type(value) for value in values} <= {dict}
+        and {type(value.get("type")) for value in values} <= {str}
+        and {type(value.get("payload")) for value in values} <= {dict}
+        and {type(value.get("agentInstance", "")) for value in values} <= {str}
     )

@@ -51,10 +51,11 @@ def slug(text: str, fallback: str = "task") -> str:
     >>> slug("Ünïcode")
     'unicode'
     """
-    import unicodedata  # 1 MB of tables; a shim needs this module but makes no names.
+    if not text.isascii():
+        import unicodedata  # 1 MB of tables, which most names do not need.
 
-    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    words = re.findall(r"[a-z0-9]+", ascii_text.lower())
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    words = re.findall(r"[a-z0-9]+", text.lower())
     return "-".join(words)[:40].strip("-") or fallback
 
 

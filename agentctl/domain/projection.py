@@ -209,22 +209,17 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     worker.paused = worker.awaits_children = False
     worker.survivors = ()
     worker.stall_seq = None
-    for key, value in event["payload"].items():
-        field = _END_FIELDS.get(key)
-        if field is not None and isinstance(value, field[1]):
-            setattr(worker, field[0], value)
-    worker.duration_s = finite(worker.duration_s)
+    payload = event["payload"]
+    worker.exit_code = _told(payload, "exitCode", int)
+    worker.duration_s = finite(payload.get("durationSeconds"))
+    for key, kind in _SELDOM_TOLD:
+        if key in payload:
+            setattr(worker, key, _told(payload, key, kind, getattr(worker, key)))
 
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
-#: Key of an end's payload -> field of the view, and what its value may be.
-_END_FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
-    "reason": ("reason", str),
-    "exitCode": ("exit_code", int),
-    "signal": ("signal", str),
-    "durationSeconds": ("duration_s", (int, float)),
-    "uncollected": ("uncollected", int),
-}
+#: What few ends tell: the key of the payload, which is the view's field too, and what its value may be.
+_SELDOM_TOLD = (("reason", str), ("signal", str), ("uncollected", int))
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,

@@ -17,7 +17,6 @@ from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller
-from agentctl.supervision.failures import failed_ago
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
@@ -42,9 +41,12 @@ def refuse_elsewhere(root: TaskDir, parent: Caller | None) -> None:
 
 def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent whose program does not tell of what the tree is limited in."""
+    drivers = {str(item.spec.order["driver"]) for item in prepared if item.spec.order}
+    if not drivers:
+        return
     from agentctl.drivers.registry import load  # Only for agents.
 
-    for name in {str(item.spec.order["driver"]) for item in prepared if item.spec.order}:
+    for name in drivers:
         found = unheld(limits, load(name).reports)
         if found is not None:
             unit, key = found
@@ -90,6 +92,10 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
 def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent that failed too often in a row."""
     named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
+    if not named:
+        return
+    from agentctl.supervision.failures import failed_ago
+
     ages = {agent: failed_ago(root, agent) for agent in sorted(named)}
     agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
     if not agents:

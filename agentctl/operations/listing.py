@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from agentctl.adapters import eventlog, roster
@@ -92,8 +92,14 @@ def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
 
 def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
+    rows, warnings = each_worker(task)
+    return list(rows), warnings
+
+
+def each_worker(task: TaskDir) -> tuple[Iterator[dict[str, Any]], list[str]]:
+    """Return the same, each row made when it is taken."""
     view, conditions = read_task(task)
-    rows = [row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values()]
+    rows = (row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values())
     return rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
 
 

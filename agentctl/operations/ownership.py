@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentctl.adapters import origin
@@ -230,6 +229,8 @@ def text_of(value: object) -> str:
 
 
 def _how(path: str) -> str:
+    import shlex  # Only for a refusal.
+
     return f"agentctl trust {shlex.quote(path)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -30,7 +30,6 @@ from agentctl.operations.configuring import read_config
 from agentctl.operations.lineage import depth_in, enlist_all, queues_locked, true_caller, who
 from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, foreign_current
 from agentctl.operations.ownership import check_own
-from agentctl.operations.preparing import Prepared, prepare, remove_folder
 from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
 from agentctl.operations.sandboxes import refuse_in_sandbox
 from agentctl.operations.surroundings import Surroundings
@@ -56,6 +55,9 @@ from agentctl.supervision.tickets import (
     show_ticket,
     write_ticket,
 )
+
+if TYPE_CHECKING:
+    from agentctl.operations.preparing import Prepared
 
 _COMMAND_SHOWN = 200
 
@@ -106,6 +108,8 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     around = Surroundings(task)
     try:
         with shims_ahead(root, len(requests)):
+            from agentctl.operations.preparing import Prepared, prepare  # The shims start while this is loaded.
+
             for index, request in enumerate(requests):
                 with told_by_line(request):
                     found = prepare(task, request, config.limits, parent, depth, around)
@@ -252,6 +256,8 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
 
     One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
     """
+    from agentctl.operations.preparing import remove_folder
+
     root = root_of_tree(task)
     queue = read_queue(root)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}

@@ -15,7 +15,6 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
@@ -214,6 +213,7 @@ class Guard:
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
+        self.debt.add(self.agent, self.spec.agent, Status.RUNNING)
         charge = Charge(self.agent, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
@@ -246,7 +246,6 @@ class Guard:
         if number == 1:
             self.since = log_size(self.agent)
             self._event(ev.STARTED, {**born, "shimPid": os.getpid()}, started_at)
-            self.debt.add(self.agent, Row(self.spec.agent, Status.RUNNING))
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
         failpoints.reached("shim.after-started")

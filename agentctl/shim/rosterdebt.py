@@ -9,12 +9,14 @@ import contextlib
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.roster import Row, update, was_just_written
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.endings import read_decision
+
+if TYPE_CHECKING:
+    from agentctl.adapters.roster import Row
 
 _LATEST_S = 0.5
 #: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
@@ -29,10 +31,12 @@ class RosterDebt:
         self._due: float | None = None
         self._delays = 0
 
-    def add(self, agent: AgentDir, row: Row) -> None:
+    def add(self, agent: AgentDir, agent_type: str, status: Status, reason: str | None = None) -> None:
         """Owe one row."""
+        from agentctl.adapters.roster import Row  # Only now: the worker runs while this is loaded.
+
         task = agent.task
-        self._rows.setdefault(task.id, (task, {}))[1][agent.instance] = row
+        self._rows.setdefault(task.id, (task, {}))[1][agent.instance] = Row(agent_type, status, reason)
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
@@ -42,7 +46,7 @@ class RosterDebt:
         """Owe the row of a worker whose end is decided; None reads the decision."""
         with contextlib.suppress(AgentctlError):
             decision = decision or read_decision(agent)
-            self.add(agent, Row(agent_type, Status(decision["status"]), decision.get("reason")))
+            self.add(agent, agent_type, Status(decision["status"]), decision.get("reason"))
 
     def due(self) -> float | None:
         """Return when to pay, or None."""
@@ -52,6 +56,8 @@ class RosterDebt:
         """Pay when it is time."""
         if self._due is None or monotonic() < self._due:
             return
+        from agentctl.adapters.roster import was_just_written
+
         if self._delays < _MOST_DELAYS and any(was_just_written(task, _LATEST_S) for task, _ in self._rows.values()):
             self._delays += 1
             self._due = monotonic() + _LATEST_S
@@ -60,6 +66,8 @@ class RosterDebt:
 
     def pay_all(self) -> None:
         """Write the rows; what cannot be written is told by the log all the same."""
+        from agentctl.adapters.roster import update
+
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.roster import Row
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
@@ -178,7 +177,7 @@ class Attempt:
         if waits != was_blocked:
             self._note_time(ends=was_blocked)
             self.waiting = Waiting(self.tree, is_agent(self.spec.order), monotonic()) if waits else None
-            self.debt.add(self.agent, Row(self.spec.agent, Status.BLOCKED if waits else Status.RUNNING))
+            self.debt.add(self.agent, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:
         """About once a second: too much output, none for long, or a task that somebody removed."""

@@ -31,7 +31,7 @@ def judged_alone(line: bytes) -> Event | None:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if ev.is_event(value) else None
+    return value if ev.are_events([value]) else None
 
 
 @given(st.lists(EVENTS, max_size=10), st.integers(1, 1000))
