@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from tests.life import (
     state_of,
 )
 from tests.steps import new_task, row, spawn, statuses
-from tests.support import PROGRAM, environment, run, start, wait_until, worker
+from tests.support import PROGRAM, REPOSITORY, environment, is_alive, run, start, start_argv, wait_until, worker
 
 
 def test_all_shims_killed_the_workers_are_unsupervised_and_keep_their_slots(root: Path, tmp_path: Path) -> None:
@@ -238,3 +240,28 @@ def test_a_cancel_that_a_worker_asked_for_goes_on_after_that_workers_end(root: P
     seen = row("a")["status"]
     run("cancel", "a", "--grace-seconds", "0")
     assert seen == "cancelled"
+
+
+def test_a_shim_that_fails_while_its_worker_runs_never_tells_that_it_was_not_started(
+    root: Path, tmp_path: Path
+) -> None:
+    """Nothing that is known makes it fail then: a copy of the program has a bug."""
+    task = new_task(cap=1)
+    package = REPOSITORY / "agentctl"
+    copy = shutil.copytree(package, tmp_path / "broken" / "agentctl", ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / "shim" / "watching.py").open("a", encoding="utf-8") as watching:
+        watching.write(
+            f"\n\ndef _fails(self):\n    raise OSError({errno.EIO}, 'it fails')\n\n\nAttempt.watch = _fails\n"
+        )
+    spawning = [sys.executable, "-P", "-m", "agentctl", "spawn", "--name", "a", "--"]
+    spawned = start_argv(
+        [*spawning, *worker("waits_for_file", tmp_path / "gate")], env={"PYTHONPATH": str(copy.parent)}, cwd=tmp_path
+    )
+    assert spawned.wait(timeout=20) == 0
+    leader = leader_of(task, "a")
+    wait_until(lambda: not is_alive(task.shim_of("a")), what="the shim to fail")
+    assert (row("a")["status"], row("a")["health"]) == ("running", "unsupervised")
+    assert not (task.agent("a") / "exit.json").exists()
+    run("cancel", "a")
+    assert living([leader]) == []
+    assert is_settled(task, "a")["status"] == "cancelled"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.life import stands
+from tests.life import read, says_ready, stands
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import PROGRAM, run, start, start_argv, wait_until, worker
 
 #: What the shim, the waits and the readers look at while a worker runs.
 FILES = {
@@ -139,6 +140,33 @@ def test_an_end_that_is_none_keeps_nobody_from_starting_looking_and_cancelling(r
     assert run("cancel", "w", "--json").json["status"] == "cancelled"
     ended = json.loads((task.path / "agents/w/exit.json").read_text(encoding="utf-8"))
     assert ended["status"] == "cancelled"
+
+
+#: Root may read everything; without two of its capabilities it is a user like others.
+_AS_A_USER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
+
+
+def _as_a_user(*args: str) -> tuple[int, str, str]:
+    argv = [*(_AS_A_USER if os.geteuid() == 0 else ()), *PROGRAM, *args]
+    process = start_argv(argv)
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root reads everything")
+@pytest.mark.parametrize("text", ["", '{"status": "completed"}'], ids=["no end", "an end"])
+def test_an_end_that_nobody_may_read_keeps_nobody_from_looking_and_cancelling(root: Path, text: str) -> None:
+    task = new_task()
+    script = 'cd "$AGENTCTL_AGENT_DIR"; printf %s "$1" >exit.json; chmod 0 exit.json; echo ready; exec sleep 1000'
+    assert _as_a_user("spawn", "--name", "w", "--", "sh", "-c", script, "sh", text)[0] == 0
+    says_ready(task, "w")
+    _, listed, err = _as_a_user("list", "--json")
+    assert ([one["status"] for one in json.loads(listed)], err) == (["running"], "")
+    for command in (["show", "w"], ["result", "w"], ["join"], ["usage"], ["doctor"]):
+        assert "a bug in agentctl" not in _as_a_user(*command)[2]
+    code, cancelled, _ = _as_a_user("cancel", "w", "--json")
+    assert (code, json.loads(cancelled)["status"]) == (0, "cancelled")
+    assert read(task.agent("w") / "exit.json")["status"] == "cancelled"
 
 
 def test_a_link_in_the_place_of_the_control_is_not_written_to(root: Path, tmp_path: Path) -> None:
