@@ -22,6 +22,7 @@ from agentctl.operations.lineage import shown_caller
 from agentctl.operations.locating import Caller
 from agentctl.operations.sandboxes import is_in_sandbox_of
 from agentctl.supervision.kinship import descendants
+from agentctl.supervision.spec import read_order
 
 #: Set by agent programs in the shells that they run: who answers there is a model, as far as one can tell.
 _OF_AGENTS = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
@@ -82,12 +83,11 @@ def check_answerer(agent: AgentDir, question: Mapping[str, Any], answer: str, wh
 
 def _may_itself(parent: AgentDir, agent: AgentDir, question: Mapping[str, Any], answer: str) -> bool:
     """Tell whether the rules of an agent allow it this very call, in the same folder, and the answer allows no more."""
-    spec, folder = read_quietly(parent.spec), read_quietly(agent.spec).get("cwd")
-    order = spec.get("order")
-    if not isinstance(order, dict) or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
+    order, folder = read_order(parent), read_quietly(agent.spec).get("cwd")
+    if order is None or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
         return False
     tool, arguments = str(question.get("tool")), question.get("arguments") or {}
-    if order.get("readOnly") or folder != spec.get("cwd") or not _has(order.get("tools"), tool):
+    if order.get("readOnly") or folder != read_quietly(parent.spec).get("cwd") or not _has(order.get("tools"), tool):
         return False
     real = Resolver(str(folder))
     own: Rules = order.get("permissions") or []

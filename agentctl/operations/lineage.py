@@ -21,7 +21,7 @@ from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller, caller
-from agentctl.supervision.kinship import barred_by, enlist
+from agentctl.supervision.kinship import ancestors, barred_by, enlist
 from agentctl.supervision.spec import read_spec
 from agentctl.supervision.strangers import guarded_by, is_noted, marked_by
 
@@ -154,12 +154,14 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
 def depth_limit(task: TaskDir, parent: Caller | None) -> int:
     """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
 
-    A worker that starts something in a tree of its own making is still held to the one that it is in.
+    A worker that starts something in a tree of its own making is still held to the one that it is in, and to those of
+    the workers above it.
     """
-    tasks = [task, *_tasks_above(task)]
-    if parent is not None and parent.task.path not in {one.path for one in tasks}:
-        tasks += [parent.task, *_tasks_above(parent.task)]
-    return min(usable_config(one).limits.max_depth for one in tasks)
+    tasks = {one.path: one for one in (task, *_tasks_above(task))}
+    for above in (parent.agent, *ancestors(parent.agent)) if parent is not None else ():
+        if above.task.path not in tasks and above.task.exists:
+            tasks |= {one.path: one for one in (above.task, *_tasks_above(above.task))}
+    return min(usable_config(one).limits.max_depth for one in tasks.values())
 
 
 def _tasks_above(task: TaskDir) -> Iterator[TaskDir]:

@@ -220,6 +220,10 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 
+def _are_texts_or_none(value: object) -> bool:
+    return value is None or _are_texts(value)
+
+
 def _are_rules(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(rule, dict) and all(isinstance(rule.get(key), str) for key in ("tool", "pattern", "answer"))
@@ -244,5 +248,5 @@ _NOTHING = frozenset({"parent", "parent_task", "key", "order", "agent_id", "arti
 _OF_ORDER = {
     **dict.fromkeys(("driver", "program", "agent", "prompt", "cwd"), _is_text),
     **dict.fromkeys(("readOnly", "keep"), _is_flag),
-    "permissions": _are_rules, "deniedAbove": _are_lists_of_rules,
+    "permissions": _are_rules, "deniedAbove": _are_lists_of_rules, "tools": _are_texts_or_none,
 }  # fmt: skip

@@ -108,3 +108,15 @@ def test_two_parents_that_start_something_in_each_others_root_are_not_in_each_ot
     spawn(["sh", "-c", cross["y"]], "--root", there.path.parent.parent, name="y")
     there.ended("y", *(f"x-{n}" for n in range(1, 5)))
     here.ended("x", *(f"y-{n}" for n in range(1, 5)))
+
+
+def test_who_goes_through_a_second_root_into_a_third_is_held_to_the_depth_of_the_first(
+    here: Task, there: Task, tmp_path: Path
+) -> None:
+    set_config(here, maxDepth=1)
+    run("new", "Further", "--id", "t1", "--max-depth", "3", "--root", tmp_path / "further")
+    further = Task(tmp_path / "further" / "tasks" / "t1")
+    spawn(["sh", "-c", starts(there, "a", starts(further, "b", "true"))], name="a")
+    there.ended("a")
+    assert "at depth 1, maxDepth is 1" in (there.agent("a") / "stderr.log").read_text(encoding="utf-8")
+    assert not further.agent("b").exists()

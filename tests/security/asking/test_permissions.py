@@ -17,7 +17,7 @@ import agentctl
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.drivers.dialogue import Ask
 from agentctl.driving.questions import CHANGED, FORGED, OpenQuestions
-from agentctl.errors import Refused
+from agentctl.errors import Damaged, Refused
 from agentctl.mcp import forms
 from agentctl.operations.answering import Answerer, check_answerer
 from agentctl.operations.locating import Caller
@@ -583,3 +583,13 @@ def test_rules_do_not_allow_what_the_parent_cannot_do(family: tuple[AgentDir, Ag
 def test_rules_are_about_the_folder_of_the_parent(family: tuple[AgentDir, AgentDir], tmp_path: Path) -> None:
     told(family[1], cwd=str(tmp_path))
     assert not may(family)
+
+
+@pytest.mark.parametrize(
+    "order", [5, {"tools": 5}, {"tools": "Bash"}, {"tools": [5]}, {"permissions": [5]}, {"deniedAbove": 5}]
+)
+def test_an_order_that_no_spawn_wrote_allows_nothing(family: tuple[AgentDir, AgentDir], order: Any) -> None:
+    told(family[0], order={**ALLOWS, **order} if isinstance(order, dict) else order)
+    with pytest.raises(Damaged, match=r"spec\.json is damaged: `order"):
+        may(family)
+    assert may(family, "deny")
