@@ -146,11 +146,11 @@ def standing(row: Mapping[str, Any]) -> str | None:
 
 
 def how_it_ended(status: str, reason: str | None, exit_code: int | None, signal: Any) -> str:
-    """Return an end in a few words: `failed (exit_code 3)`."""
+    """Return an end in a few words, of which no terminal obeys one: `failed (exit_code 3)`."""
     if not reason:
         return status
     detail = {"exit_code": exit_code, "signal": signal}.get(reason)
-    return f"{status} ({reason}{'' if detail is None else f' {detail}'})"
+    return plain(f"{status} ({reason}{'' if detail is None else f' {detail}'})")
 
 
 def outline(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:

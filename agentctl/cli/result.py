@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, note, note_foreign, out_json, plain
+from agentctl.cli.render import how_it_ended, is_terminal, note, note_foreign, out_json, plain
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
@@ -72,6 +72,5 @@ def _code(told: dict[str, Any]) -> int:
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE
-    reason = f" ({told['reason']})" if told.get("reason") else ""
-    note(f"{instance} {status}{reason}")
+    note(f"{instance} {how_it_ended(status, told.get('reason'), None, None)}")
     return ExitCode.UNSUCCESSFUL

@@ -22,7 +22,7 @@ from agentctl.adapters.git import Git, GitError, git_in, pause
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, Root
-from agentctl.domain.placing import lies_in as is_below
+from agentctl.domain.placing import lies_in
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.locating import Caller
@@ -101,7 +101,7 @@ def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]]
         changeable = [
             place
             for place in sorted(places)
-            if place != kept and not is_below(place, kept) and any(is_below(place, folder) for folder in open_folders)
+            if place != kept and not lies_in(place, kept) and any(lies_in(place, folder) for folder in open_folders)
         ]
         if not order.get("readOnly") and (changeable or entry != walls.get("git")):
             raise Refused(
@@ -148,7 +148,7 @@ def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
     for instance in agent.task.instances():
         record = read_quietly(agent.task.agent(instance).worktree)
         path = record.get("path")
-        if path and not record.get("removed") and lies_in(cwd, path):
+        if path and not record.get("removed") and is_within(cwd, path):
             kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
             adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
             write_whole(agent.worktree, to_json(adopted))
@@ -156,7 +156,7 @@ def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
     return None
 
 
-def lies_in(cwd: str, path: str) -> bool:
+def is_within(cwd: str, path: str) -> bool:
     """Tell whether a worker's folder is a worktree or below it, whatever links either is named by."""
     cwd, path = os.path.realpath(cwd), os.path.realpath(path)
     return cwd == path or cwd.startswith(f"{path}/")
@@ -218,7 +218,7 @@ def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
 def _folder_in(path: str, origin: Origin) -> str:
     """Return the folder of a worktree where its worker is to run; without links, as an agent is held to it."""
     folder = os.path.realpath(os.path.join(path, origin.subfolder))
-    if not os.path.isdir(folder) or not lies_in(folder, path):
+    if not os.path.isdir(folder) or not is_within(folder, path):
         raise Refused(
             f"--worktree: the folder {origin.subfolder} is not in commit {origin.base[:12]}", hint="commit it first"
         )

@@ -16,7 +16,7 @@ from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import Damaged, NotFound, Refused
-from agentctl.operations.isolating import lies_in
+from agentctl.operations.isolating import is_within
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import check_own
 from agentctl.supervision.recordedtree import git_from, tree_from
@@ -212,7 +212,7 @@ def _refuse_in_use(task: TaskDir, agent: AgentDir, path: str) -> None:
     for instance in task.instances():
         other = task.agent(instance)
         cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
-        if cwd and lies_in(cwd, path):
+        if cwd and is_within(cwd, path):
             raise Refused(f"{instance} works in the worktree of {agent.instance}", hint=f"agentctl cancel {instance}")
 
 

@@ -8,6 +8,7 @@ import atexit
 import fcntl
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -72,9 +73,19 @@ def told_by(world: World, command: Command, ended: Ended, bounds: Bounds) -> lis
     found = [*_taken(ended, bounds), *_started(world, command, ended)]
     if "this is a bug in agentctl" in ended.err:
         found.append(f"is told as a bug: {ended.err.splitlines()[0][:200]}")
+    found += _obeyed(ended.err)
+    if command.args[:1] not in (("logs",), ("result",)):  # To a pipe these print what the worker has printed.
+        found += _obeyed(ended.out)
     if "PWNED" in ended.out and command.environ:
         found.append(f"offers what a shell obeys: {ended.out[:200]!r}")
     return found
+
+
+def _obeyed(text: str) -> list[str]:
+    """Tell of characters that a terminal obeys; a JSON document for a program escapes what JSON says."""
+    kinds = r"[\x00-\x08\x0b-\x1f]" if text.startswith(("{", "[")) else r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    found = re.search(kinds, text)
+    return [f"prints what a terminal obeys: {text[max(0, found.start() - 80) : found.end() + 40]!r}"] if found else []
 
 
 def run(world: World, command: Command, bounds: Bounds, test_id: str = "") -> Ended:

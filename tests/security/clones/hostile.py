@@ -489,6 +489,33 @@ def _odd_fields_of(file: str) -> Make:
     return lambda world: _odd_fields(file, _read(world, f"agents/w/{file}"))(world)
 
 
+#: What a terminal obeys: it changes its colours, its title and its answers, and rings.
+_OBEYED = "\x1b[31m\x1b]0;t\x07\x1b[6n\r\x9b31m\x7f"
+#: Without these as they are a record is none, or another's.
+_KEPT = frozenset(
+    {"type", "taskId", "agentInstance", "id", "instance", "status", "kind", "cwd", "origin", "boot", "machine"}
+)
+
+
+def _obeyed_in(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _obeyed_in(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_obeyed_in(item, key) for item in value]
+    return value + _OBEYED if isinstance(value, str) and key not in _KEPT else value
+
+
+def _obeyed(world: World) -> None:
+    """Let each word in each record be one that a terminal obeys, and add ends that say why."""
+    _log(*(event(f"agent.{end}", "v", reason=reason, signal="SIGKILL", exitCode=3, survivors=[{"pid": 1, "name": "n"}])
+           for end, reason in (("cancel_failed", "r"), ("failed", "signal"))))(world)  # fmt: skip
+    for file in (world.clone / TASK).rglob("*.json*"):
+        rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+        put(file, "".join(json.dumps(_obeyed_in(row)) + "\n" for row in rows))
+    head = (world.clone / TASK / "task.yaml").read_text()
+    _task_file(world, "task.yaml", head.replace("title: Build", f"title: {json.dumps('Build' + _OBEYED)}"))
+
+
 def _children(world: World) -> None:
     info = os.stat(world.outside / "folder")
     name = f"x.y.{info.st_dev}-{info.st_ino}"
@@ -539,11 +566,15 @@ def _key_of_mine(world: World) -> None:
     _task_file(world, f"keys/{hashlib.sha256(b'k1').hexdigest()[:32]}", {"agentInstance": "w", "spawner": None})
 
 
+OBEYED = Piece("records that a terminal obeys", _obeyed, "reading")
+
+
 def tricks() -> list[Piece]:
     """Return what is well-formed, and says evil."""
     token = "0000000000000000"
     return [
         Piece("a task that allows everything", _allowing, "rules"),
+        OBEYED,
         *(Piece(f"a task below {place}", _above(place), "places") for place in
           ("../../../outside/folder", "{base}/outside/folder", "..", "../..", ".", "", "missing", "\x00")),
         Piece("a task below one of mine elsewhere", _below_mine, "places"),

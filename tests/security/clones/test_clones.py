@@ -30,7 +30,7 @@ from tests.security.clones.commands import (
     Command,
 )
 from tests.security.clones.guarded import Bounds, breaches, run
-from tests.security.clones.hostile import FORMS, Piece, elements, folders_together, gates, together, tricks
+from tests.security.clones.hostile import FORMS, OBEYED, Piece, elements, folders_together, gates, together, tricks
 from tests.security.clones.worlds import ORIGIN, TASK, World, put
 from tests.support import by_turns
 
@@ -101,6 +101,12 @@ def test_what_says_evil_gains_nothing(
 ) -> None:
     concern = CONCERNS[piece.concerns]
     check(World(tmp_path / "w", canary), [piece], [*part(concern.more, number, 3), *concern.always])
+
+
+def test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal(
+    tmp_path: Path, canary: subprocess.Popen[bytes]
+) -> None:
+    check(World(tmp_path / "w", canary), [OBEYED], READING)
 
 
 @pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_IN_ONES_OWN)), ids=str)
