@@ -86,6 +86,27 @@ def test_it_can_be_looked_at_and_nothing_is_written(foreign: Task, args: tuple[s
     assert snapshot(foreign.path.parent.parent) == before
 
 
+def test_doctor_mends_nothing_in_it(foreign: Task) -> None:
+    (foreign.agent("w") / "changes.999999999.x.scratch").mkdir()
+    os.mkfifo(foreign.path / "report.md")
+    record = {"path": "/nowhere", "branch": "b", "repository": "/nowhere", "gitDir": "/nowhere"}
+    (foreign.agent("w") / "worktree.json").write_text(json.dumps(record), encoding="utf-8")
+    before = snapshot(foreign.path)
+    told = run("doctor", "--fix", check=False).out
+    assert snapshot(foreign.path) == before
+    assert FOREIGN in told
+
+
+def test_what_another_program_tells_its_hook_is_not_noted_in_it(foreign: Task) -> None:
+    told = {"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a1", "agent_type": "$(touch x)"}
+    (foreign.agent("w") / "exit.json").unlink()
+    before = snapshot(foreign.path)
+    for inside in ({}, {"AGENTCTL_INSTANCE": "w"}):
+        variables = {"AGENTCTL_ROOT": str(foreign.path.parent.parent), "AGENTCTL_TASK": "t1", **inside}
+        assert run("hook", stdin=json.dumps(told), env=variables).err == ""
+        assert snapshot(foreign.path) == before
+
+
 def test_a_current_that_names_it_is_not_taken(foreign: Task) -> None:
     refused = run("list", check=False)
     assert (refused.code, "--task t1 looks at it" in refused.err) == (3, True)
