@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused
+from agentctl.operations import templates
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -359,6 +363,22 @@ def test_a_template_of_a_root_is_used_once_it_is_trusted_as_it_is(shipped: Path,
     run("new", "--template", "survey", "--start")
     run("wait-all")
     assert Path("PWNED").exists()
+
+
+def test_a_template_that_changes_while_it_is_copied_makes_no_task(
+    shipped: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("trust", shipped)
+    copy = templates._copy
+
+    def meanwhile(folder: Path, target: FilePath) -> None:
+        (folder / "more.sh").write_text("true", encoding="utf-8")
+        copy(folder, target)
+
+    monkeypatch.setattr(templates, "_copy", meanwhile)
+    with pytest.raises(Refused, match="was changed meanwhile"):
+        templates.create_from_template(Root(str(root)), "survey", {})
+    assert run("tasks", "--json").json == []
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "sparse", "many"])
