@@ -143,6 +143,7 @@ def test_trust_makes_it_ones_own_and_revoke_takes_that_back(foreign: Task) -> No
 def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) -> None:
     task = new_task()
     spawn(["true"], "--wait", name="mine")
+    wait_until(lambda: "completed" in (task.path / "task.yaml").read_text(encoding="utf-8"), what="its roster")
     shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
     shutil.rmtree(task.path)
