@@ -20,11 +20,13 @@ from agentctl.driving.questions import CHANGED, FORGED, OpenQuestions
 from agentctl.errors import Damaged, Refused
 from agentctl.mcp import forms
 from agentctl.operations.answering import Answerer, check_answerer
+from agentctl.operations.clients import guidance
 from agentctl.operations.locating import Caller
 from agentctl.operations.ownership import vouch_for_answer
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
+from tests.integration.test_identity import can_unshare, from_inside
 from tests.integration.test_mcp import call, talk
 from tests.life import set_config
 from tests.steps import Task, held, spawn, spawn_batch, statuses
@@ -322,6 +324,25 @@ def test_who_says_to_be_another_starts_what_it_may_itself(task: Task, tmp_path: 
     assert "parent may not allow its child what it is not allowed itself" in freer.err
     assert asked.code == 0, asked
     assert last_word("asked") == "denied"
+
+
+@pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
+def test_nothing_within_a_sandbox_answers(task: Task) -> None:
+    """Not even `deny`: from in there nobody is shown to be anyone."""
+    agent("permit touch x")
+    blocked()
+    for answer in ("allow", "deny"):
+        refused = from_inside("interact", "respond", "a", answer)
+        assert (refused.returncode, "nothing within a sandbox answers it" in refused.stderr) == (1, True)
+    assert answered(task, "a") == []
+    run("interact", "respond", "a", "deny")
+    ends()
+
+
+def test_what_teaches_a_parent_leaves_permissions_to_a_person() -> None:
+    told = " ".join(guidance().split())
+    assert "A request for permission (it names a tool) you can deny. To allow it is for the user" in told
+    assert "allow what the task needs" not in told
 
 
 @pytest.mark.parametrize("name", ["CLAUDECODE", *alike("CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")])

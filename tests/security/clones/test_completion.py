@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.cli.completing import _offer
 from tests.steps import new_task
 from tests.support import PROGRAM, run, start_argv
 
@@ -47,6 +48,11 @@ def test_only_names_are_offered(root: Path, line: str, shell: str) -> None:
     told = completed(line, shell)
     assert "good" in told
     assert not [word for word in ("touch", "-x", "a b", "é", "a\nb") if word in told]
+
+
+def test_whoever_makes_an_offer_only_names_come_out_of_it() -> None:
+    """Each kind of offer leaves other names out by itself: that this one place does it, too, is seen nowhere else."""
+    assert _offer(lambda: [*EVIL, "good"], "") == ["good"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused
+from agentctl.operations import templates
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -86,6 +90,27 @@ def test_it_can_be_looked_at_and_nothing_is_written(foreign: Task, args: tuple[s
     assert snapshot(foreign.path.parent.parent) == before
 
 
+def test_doctor_mends_nothing_in_it(foreign: Task) -> None:
+    (foreign.agent("w") / "changes.999999999.x.scratch").mkdir()
+    os.mkfifo(foreign.path / "report.md")
+    record = {"path": "/nowhere", "branch": "b", "repository": "/nowhere", "gitDir": "/nowhere"}
+    (foreign.agent("w") / "worktree.json").write_text(json.dumps(record), encoding="utf-8")
+    before = snapshot(foreign.path)
+    told = run("doctor", "--fix", check=False).out
+    assert snapshot(foreign.path) == before
+    assert FOREIGN in told
+
+
+def test_what_another_program_tells_its_hook_is_not_noted_in_it(foreign: Task) -> None:
+    told = {"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a1", "agent_type": "$(touch x)"}
+    (foreign.agent("w") / "exit.json").unlink()
+    before = snapshot(foreign.path)
+    for inside in ({}, {"AGENTCTL_INSTANCE": "w"}):
+        variables = {"AGENTCTL_ROOT": str(foreign.path.parent.parent), "AGENTCTL_TASK": "t1", **inside}
+        assert run("hook", stdin=json.dumps(told), env=variables).err == ""
+        assert snapshot(foreign.path) == before
+
+
 def test_a_current_that_names_it_is_not_taken(foreign: Task) -> None:
     refused = run("list", check=False)
     assert (refused.code, "--task t1 looks at it" in refused.err) == (3, True)
@@ -118,6 +143,7 @@ def test_trust_makes_it_ones_own_and_revoke_takes_that_back(foreign: Task) -> No
 def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) -> None:
     task = new_task()
     spawn(["true"], "--wait", name="mine")
+    wait_until(lambda: "completed" in (task.path / "task.yaml").read_text(encoding="utf-8"), what="its roster")
     shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
     shutil.rmtree(task.path)
@@ -338,6 +364,22 @@ def test_a_template_of_a_root_is_used_once_it_is_trusted_as_it_is(shipped: Path,
     run("new", "--template", "survey", "--start")
     run("wait-all")
     assert Path("PWNED").exists()
+
+
+def test_a_template_that_changes_while_it_is_copied_makes_no_task(
+    shipped: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("trust", shipped)
+    copy = templates._copy
+
+    def meanwhile(folder: Path, target: FilePath) -> None:
+        (folder / "more.sh").write_text("true", encoding="utf-8")
+        copy(folder, target)
+
+    monkeypatch.setattr(templates, "_copy", meanwhile)
+    with pytest.raises(Refused, match="was changed meanwhile"):
+        templates.create_from_template(Root(str(root)), "survey", {})
+    assert run("tasks", "--json").json == []
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "sparse", "many"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -45,10 +47,10 @@ def test_the_demo_runs_what_ships_and_not_what_a_clone_calls_so(root: Path, monk
     (template / "task.yaml").write_text(f"name: survey\nparameters: {{path: {{default: x}}}}\n{worker}")
     process = start_argv([*PROGRAM, "demo"], cwd=clone)
     out, err = process.communicate(timeout=150)
-    assert (process.returncode, err) == (0, "")
-    assert "$ agentctl new --template shipped:survey" in out
-    assert "nothing of it is running any more" in out
     assert not ran.exists()
+    assert "$ agentctl new --template shipped:survey" in out
+    assert (process.returncode, err) == (0, "")
+    assert "nothing of it is running any more" in out
 
 
 def test_the_survey_runs_no_git_of_the_folder_that_it_is_started_in(root: Path, tmp_path: Path) -> None:
@@ -85,6 +87,22 @@ def test_the_server_of_an_agent_takes_no_module_from_its_folder(root: Path, tmp_
     _, err = server.communicate(timeout=40)
     assert (server.returncode, err) == (0, "")
     assert not ran.exists()
+
+
+def test_what_a_person_installs_takes_no_module_from_the_folder_that_it_is_started_in(
+    root: Path, tmp_path: Path
+) -> None:
+    run("install", "claude", "--hooks", "--yes")
+    server = json.loads((tmp_path / "home" / ".claude.json").read_bytes())["mcpServers"]["agentctl"]
+    hooks = json.loads((tmp_path / "home" / ".claude" / "settings.json").read_bytes())["hooks"]
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    ran = plant(clone)
+    for argv in ([server["command"], *server["args"]], shlex.split(hooks["SubagentStart"][0]["hooks"][0]["command"])):
+        started = start_argv(argv, cwd=clone)
+        _, err = started.communicate(timeout=40)
+        assert not ran.exists()
+        assert (started.returncode, err) == (0, "")
 
 
 @pytest.mark.parametrize("entry", ["", ".", "here/.."])

@@ -178,6 +178,18 @@ def test_a_link_in_the_place_of_the_control_is_not_written_to(root: Path, tmp_pa
     assert victim.read_text(encoding="ascii") == "of the person"
 
 
+@pytest.mark.parametrize("place", ["slots/1", "events.jsonl"])
+def test_a_link_that_lies_there_before_a_start_is_not_written_to(root: Path, tmp_path: Path, place: str) -> None:
+    task = new_task(cap=1)
+    victim = tmp_path / "victim"
+    victim.write_text("of the person", encoding="ascii")  # Without a last newline: nothing may cut it.
+    (task.path / place).parent.mkdir(exist_ok=True)
+    (task.path / place).unlink(missing_ok=True)
+    (task.path / place).symlink_to(victim)
+    run("spawn", "--wait", "--", "true", check=False)
+    assert victim.read_text(encoding="ascii") == "of the person"
+
+
 def test_a_log_of_a_terabyte_without_content_is_read_and_appended_to(root: Path) -> None:
     task = new_task()
     spawn(worker("exits", 0), name="first")

@@ -85,6 +85,14 @@ def memory(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_what_a_login_gives_is_no_place_for_them(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox that shows the disk shows that, too; what a person has chosen is theirs to choose."""
+    given = f"/run/user/{os.getuid()}"
+    assert [environment._is_chosen(folder) for folder in (given, f"{given}/", str(memory))] == [False, False, True]
+    monkeypatch.setattr(environment, "_MEMORY", str(memory / "none"))
+    assert environment._is_chosen(given), "there is no other"
+
+
 def open_to_all(place: Path) -> None:
     place.mkdir()
     place.chmod(0o777)

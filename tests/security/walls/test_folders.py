@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.agent_steps import agent, agent_world, blocked, define, ends, inside
 from tests.life import forge, set_config
 from tests.repositories import commit, new_repository
 from tests.steps import Task, spawn
-from tests.support import run, worker
+from tests.support import run, start_argv, worker
 
 
 @pytest.fixture
@@ -36,6 +37,15 @@ def test_an_agents_child_gets_no_folder_outside_of_its_own(parent: dict[str, str
     assert (refused.code, "works there or below" in refused.err) == (1, True)
     refused = run("spawn", "--cwd", folder, "--", "true", env=parent, check=False)
     assert (refused.code, "works there or below" in refused.err) == (1, True)
+    run("cancel", "a")
+
+
+def test_nor_by_a_tool(task: Task, parent: dict[str, str]) -> None:
+    calls = json.dumps([["spawn_agent", {"instruction": "say x", "working_dir": "/", "id": "b"}, 20]])
+    process = start_argv(worker("calls_tools", "codex", calls), env=parent)
+    answer = json.loads(process.communicate()[0].splitlines()[1])
+    assert "works there or below" in answer["error"]
+    assert not task.agent("b").exists()
     run("cancel", "a")
 
 

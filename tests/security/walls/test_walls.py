@@ -11,8 +11,10 @@ import pytest
 
 from agentctl.drivers.claude.start import argv_of
 from agentctl.drivers.codex import DRIVER
-from agentctl.drivers.codex.opening import thread_params
+from agentctl.drivers.codex.dialogue import CodexDialogue
+from agentctl.drivers.codex.opening import greeting, thread_params
 from agentctl.drivers.codex.walls import profile
+from agentctl.drivers.dialogue import Stop
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
@@ -203,6 +205,17 @@ def test_the_profile_closes_what_is_ours_and_leaves_the_rest() -> None:
     assert "deny" not in json.dumps(made), "a denied read takes the effect from permissions"
 
 
+@pytest.mark.parametrize("resume", [None, "thread"])
+def test_a_thread_is_opened_within_its_walls(resume: str | None) -> None:
+    settings = {"writable_roots": ["/data"]}
+    given = order(resume=resume, permissions=[{"tool": "*", "pattern": "*", "answer": "allow"}])
+    params = thread_params(given, {"sandbox_workspace_write": settings})
+    assert params["permissions"] == "agentctl"
+    assert params["config"]["permissions.agentctl"] == profile(given, settings)
+    assert "sandbox" not in params, "it would be the program's own"
+    assert greeting(given)["capabilities"] == {"experimentalApi": True}, "without it no profile is taken"
+
+
 def test_the_profile_keeps_what_the_person_has_configured() -> None:
     settings = {"writable_roots": ["/data"], "network_access": True, "exclude_slash_tmp": True}
     made = profile(order(), settings)
@@ -260,6 +273,13 @@ def test_the_other_way_has_the_same_walls_once_it_has_shown_that_it_keeps_them()
     assert settings in asked[-1]
     with pytest.raises(Refused, match="link"):
         way.ready(given._replace(walls=WALLS | {"links": ["/home/me/project/.agentctl"]}), ask)
+
+
+def test_no_thread_is_opened_where_a_link_stands_in_the_way_of_a_wall() -> None:
+    first, *more = CodexDialogue(order(walls={"links": [f"{HOME}/project/.agentctl"]})).begin()
+    assert isinstance(first, Stop), "the program is told to begin"
+    assert "is a link, and Codex's sandbox cannot protect" in str(first.outcome.message)
+    assert more == []
 
 
 def test_the_rules_for_claude_name_every_place() -> None:
