@@ -20,8 +20,11 @@ MOST_BYTES = 16 << 20
 _FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
 #: O_NONBLOCK: open(2) does not wait for the other end of a FIFO. It means nothing for a plain file.
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-#: What open(2) says of a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket.
-_OF_ODD = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV})
+#: What open(2) says of a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket, and a
+#: file of which a process has a lease (fcntl(2)): it would be given the time to let go of it.
+_OF_ODD = frozenset(
+    {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV, errno.EWOULDBLOCK}
+)
 #: `doctor` looks into no task of somebody else's, no template, and no other program's files.
 ODD_HINT = "look at it, and remove it; in a root and in tasks of your own `agentctl doctor --fix` sets it aside"
 _KINDS = (
@@ -41,13 +44,14 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
     """Open a plain file, and nothing else; never waits.
 
     Raises:
-        OddFile: It is a link, a FIFO, a device, a folder or the like.
+        OddFile: It is a link, a FIFO, a device, a folder or the like, or leased to a process.
     """
     try:
         fd = os.open(path, flags | _ALWAYS, mode)
     except OSError as error:
         if error.errno in _OF_ODD:
-            raise OddFile(_told(path, kind_of(path)), hint=ODD_HINT) from error
+            kind = "leased to a process" if error.errno == errno.EWOULDBLOCK else kind_of(path)
+            raise OddFile(_told(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.
         raise OddFile(f"{os.fspath(path)!a} can be no file", hint="agentctl doctor") from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, BinaryIO
 
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.opening import ODD_HINT, OddFile, open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
@@ -17,30 +18,41 @@ from agentctl.driving.ownrows import fallback_row, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
+#: More than any program of an agent says in one line.
+_LONGEST = 64 << 20
 
 
 def replay(agent: AgentDir) -> Iterator[bytes]:
     """Yield the lines of `activity.jsonl` that the worker's output gives.
 
     Raises:
-        Damaged: The worker is no agent's.
+        Damaged: The worker is no agent's, or what it has left holds a line that nobody has said.
     """
     order, driver = read_order(agent)
     runs = list(_runs(_inputs(agent)))
     with os.fdopen(open_plain(agent.stdout), "rb") as output:
         for run, following in pairwise([*runs, []]):
-            yield from _replay_run(output, driver, order, run, following[0]["offset"] if following else None)
+            end = following[0]["offset"] if following else None
+            yield from _replay_run(output, agent.stdout, driver, order, run, end)
 
 
 def _inputs(agent: AgentDir) -> Iterator[Input]:
     with os.fdopen(open_plain(agent.dialogue), "rb") as lines:
-        for line in lines:
+        while line := _line_of(lines, agent.dialogue):
             try:
                 value = json.loads(line)
-            except ValueError:
-                continue  # A torn tail.
+            except (ValueError, RecursionError):
+                continue  # A torn tail, or a worker's.
             if isinstance(value, dict) and isinstance(value.get("offset"), int):
                 yield value
+
+
+def _line_of(stream: BinaryIO, path: str, most: int | None = None) -> bytes:
+    """Return the next line, or the next bytes of it where it has more than `most`."""
+    line = stream.readline(_LONGEST if most is None else min(most, _LONGEST))
+    if len(line) == _LONGEST:
+        raise OddFile(f"{path} holds a line of more than {_LONGEST} bytes", hint=ODD_HINT)
+    return line
 
 
 def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
@@ -55,15 +67,18 @@ def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
         yield run
 
 
-def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input], end: int | None) -> Iterator[bytes]:
+def _replay_run(
+    output: BinaryIO, path: str, driver: Driver, order: Order, run: list[Input], end: int | None
+) -> Iterator[bytes]:
     order = changed(order, run[0])
     if "fallback" in run[0] and driver.fallback is not None:
         driver = driver.fallback.driver
         yield encode_row(fallback_row(order, driver.name, str(run[0]["fallback"])), str(run[0].get("at")))
     dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
     output.seek(offset)
+    read = partial(_line_of, output, path)
     for value in run:
-        while offset < value["offset"] and (line := output.readline(value["offset"] - offset)):
+        while offset < value["offset"] and (line := read(value["offset"] - offset)):
             offset += len(line)
             yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
         at = str(value.get("at"))
@@ -71,7 +86,7 @@ def _replay_run(output: BinaryIO, driver: Driver, order: Order, run: list[Input]
             yield encode_row(policy_row(str(value.get("key")), value["policy"]), at)
         yield from _rows(_told(dialogue, value), at)
     # A program that was cut off leaves half a line, and the next one's first line goes on right behind it.
-    while (end is None or offset < end) and (line := output.readline(-1 if end is None else end - offset)):
+    while (end is None or offset < end) and (line := read(None if end is None else end - offset)):
         offset += len(line)
         yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
 

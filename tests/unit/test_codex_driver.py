@@ -442,7 +442,8 @@ def test_touched_files_and_the_files_of_a_change() -> None:
 
 def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:
     schema = {"type": "object", "properties": {"size": {"type": "integer"}}}
-    for answer, content in (("7", {"size": 7}), ('{"size": 8}', {"size": 8})):
+    deep = "[" * 100_000
+    for answer, content in (("7", {"size": 7}), ('{"size": 8}', {"size": 8}), (deep, {"size": deep})):
         talk = Conversation(order(), answer).begun()
         params = {"threadId": ROOT, "serverName": "s", "mode": "form", "message": "How big?", "requestedSchema": schema}
         talk.hear({"id": "e", "method": "mcpServer/elicitation/request", "params": params})

@@ -3,13 +3,17 @@
     tampers.py KIND FILE...
 
 KIND: fifo, folder, socket, deep (JSON that is nested too deep), sparse (a terabyte without content), link (to the file
-that TAMPERS_VICTIM names), nothing (the file is removed).
+that TAMPERS_VICTIM names), lease (the file is as it was, and whoever opens it has to wait), nothing (the file is
+removed).
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -31,6 +35,9 @@ def main() -> None:
 def tamper(kind: str, path: Path) -> None:
     """Put something odd at a path."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "lease":
+        lease(path)
+        return
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
@@ -48,6 +55,13 @@ def tamper(kind: str, path: Path) -> None:
         os.truncate(path, 1 << 40)
     elif kind == "link":
         path.symlink_to(os.environ["TAMPERS_VICTIM"])
+
+
+def lease(path: Path) -> None:
+    """Take a lease of a file, and let go of it for nobody; what somebody has open gives none."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), fcntl.F_SETLEASE, fcntl.F_WRLCK)
 
 
 if __name__ == "__main__":

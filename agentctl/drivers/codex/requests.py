@@ -241,7 +241,7 @@ def _content(fields: Mapping[str, Any], answer: str) -> Any:
         return {}
     try:
         value = json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = answer
     if isinstance(value, dict):
         return value

@@ -130,11 +130,12 @@ GOES_ON = "while True:\n    say(type='system', subtype='status')\n    time.sleep
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("goes_on", [GOES_ON, BUSY], ids=["says", "silent"])
 def test_an_agent_that_goes_on_while_it_asks_is_at_work(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes_on: str
 ) -> None:
     task = agent_world(tmp_path, monkeypatch, grace=0.1)
-    agent(plays(tmp_path, ASKS + GOES_ON), "--timeout-seconds", "6", name="a")
+    agent(plays(tmp_path, ASKS + goes_on), "--timeout-seconds", "6", name="a")
     agent(plays(tmp_path, ASKS), "--timeout-seconds", "6", name="b")
     for name in "ab":
         task.has("agent.blocked", name)

@@ -24,7 +24,7 @@ FILES = {
     "task": "../../events.jsonl ../../task.yaml ../../config.json ../../cursors/default.json ../../observed.jsonl"
     " ../../roster.stale ../../shim.log ../../keys",
 }
-KINDS = ("fifo", "folder", "socket", "deep", "sparse", "link")
+KINDS = ("fifo", "folder", "socket", "deep", "sparse", "link", "lease")
 #: Each group of files in each form: every form and every group at once, the others among the slow tests.
 PAIRS = [
     pytest.param(
@@ -98,6 +98,16 @@ def test_a_fifo_in_the_place_of_a_question_neither_stops_a_cancel_nor_holds_anyb
     assert run("interact", "list", timeout=10).code == 0
     assert run("cancel", "--json", "w", timeout=15).json["status"] == "cancelled"
     assert task.exit("w") is not None
+
+
+def test_a_lease_of_a_question_hides_no_other(root: Path) -> None:
+    task = new_task()
+    tampering("lease", "interactions/q1.json", "interactions/q1.lock")
+    spawn(worker("asks", "--kind", "confirm", "Go?"), name="v")
+    task.has("agent.blocked", "v")
+    assert [row["agentInstance"] for row in run("interact", "list", "--json").json if row["waiting"]] == ["v"]
+    run("cancel", "--all", timeout=15)
+    assert set(statuses().values()) == {"cancelled"}
 
 
 def test_an_end_that_a_worker_wrote_for_itself_and_nobody_can_read_is_set_aside(root: Path) -> None:

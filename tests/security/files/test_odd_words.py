@@ -34,10 +34,11 @@ from agentctl.operations.schemas import read_schema
 from agentctl.operations.treeing import WorkerTree
 from agentctl.supervision.recordedtree import tree_from
 from tests import inside
+from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.integration.test_mcp import call, talk
 from tests.life import forge
 from tests.steps import Task, new_task, spawn
-from tests.support import Completed, run, start_argv, worker
+from tests.support import PROGRAM, Completed, run, start_argv, worker
 
 #: Half of a character that takes two in UTF-16: what is left where a text was cut between them.
 HALF = "\ud83d"
@@ -294,6 +295,58 @@ def test_a_file_without_end_is_refused(root: Path, capsys: pytest.CaptureFixture
     assert (told.code, "brought is too large" in told.err) == (2, True), told
     with pytest.raises(UsageError, match="brought is too large"):
         read_schema("brought")
+
+
+@pytest.mark.parametrize("kind", ["zero", "sparse"])
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("current", {"list": (3, "no task is chosen"), "tasks": (0, "t1")}),
+     ("tasks/t1/agents/odd/progress.json", {"list": (0, "odd"), "show odd": (0, "odd")})],
+    ids=["current", "progress"],
+)  # fmt: skip
+def test_a_file_without_end_of_a_root_is_not_read_into_memory(
+    root: Path, file: str, told: dict[str, tuple[int, str]], kind: str
+) -> None:
+    ended("odd")
+    place = root / file
+    place.unlink(missing_ok=True)
+    if kind == "zero":
+        place.symlink_to("/dev/zero")
+    else:
+        place.touch()
+        os.truncate(place, 1 << 40)
+    for command, expected in told.items():
+        found = with_little_memory(*command.split())
+        assert (found.returncode, expected[1] in found.stdout + found.stderr) == (expected[0], True), found
+
+
+def with_little_memory(*args: str) -> subprocess.CompletedProcess[str]:
+    """Call a command in a process that may have a gigabyte of addresses."""
+    argv = ["sh", "-c", 'ulimit -v 1000000 && exec "$@"', "sh", *PROGRAM, *args]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("file", ["dialogue.jsonl", "stdout.log"])
+def test_no_activity_is_made_again_from_a_file_without_end(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    agent("say yes")
+    ends()
+    os.truncate(task.agent("a") / file, 1 << 40)
+    found = with_little_memory("activity", "a", "--rebuild")
+    assert (found.returncode, f"{file} holds a line of more than" in found.stderr) == (1, True), found
+
+
+def test_an_activity_is_made_again_though_a_line_is_nested_deeper_than_any(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    agent("say yes")
+    ends()
+    with (task.agent("a") / "dialogue.jsonl").open("a", encoding="ascii") as said:
+        said.write("[" * 100_000 + "\n")
+    rebuilds_the_same(task)
 
 
 def test_a_batch_may_come_through_a_pipe(root: Path) -> None:

@@ -185,6 +185,18 @@ def test_an_impostor_of_another_root_is_swept(root: Path, tmp_path: Path, kind: 
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+def test_a_mark_of_a_worker_that_an_impostor_has_made_spares_nothing(root: Path, tmp_path: Path) -> None:
+    task = new_task(grace=0.05)
+    pretends = worker("pretends", "mark", tmp_path / "own", *worker("ignores_term", "--int"))
+    spawn(["sh", "-c", f"{shlex.join(pretends)} & wait"], name="a")
+    says_ready(task, "a")
+    (marked,) = psutil.Process(wait_for_json(tmp_path / "own" / "pid")).children()
+    hidden = known(marked.pid)
+    run("cancel", "a")
+    assert not lives(hidden)
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
 @pytest.mark.parametrize("lives_on", [True, False], ids=["of-one-that-lives", "of-one-that-has-ended"])
 def test_another_workers_mark_spares_nothing(root: Path, tmp_path: Path, lives_on: bool) -> None:
     task = new_task(cap=2, grace=0.05)
