@@ -20,6 +20,8 @@ from agentctl.driving.running import read_order
 Input = dict[str, Any]
 #: More than any program of an agent says in one line.
 _LONGEST = 64 << 20
+#: No file is larger.
+_LARGEST = (1 << 63) - 1
 
 
 def replay(agent: AgentDir) -> Iterator[bytes]:
@@ -43,8 +45,14 @@ def _inputs(agent: AgentDir) -> Iterator[Input]:
                 value = json.loads(line)
             except (ValueError, RecursionError):
                 continue  # A torn tail, or a worker's.
-            if isinstance(value, dict) and isinstance(value.get("offset"), int):
+            if isinstance(value, dict) and _is_input(value):
                 yield value
+
+
+def _is_input(value: Input) -> bool:
+    """Tell whether this is something that a driver has been told: a worker may have written anything there."""
+    offset = value.get("offset")
+    return type(offset) is int and 0 <= offset <= _LARGEST and isinstance(value.get("policy", {}), dict)
 
 
 def _line_of(stream: BinaryIO, path: str, most: int | None = None) -> bytes:
