@@ -135,9 +135,14 @@ def put(blob: bytes) -> str:
 
 
 def waits(folder: FilePath, token: str) -> bool:
-    """Tell whether an environment can be had; what a ticket names may also be nothing that could be one."""
+    """Tell whether `get` would have an environment; what a ticket names may also be nothing that could be one."""
     path = folder / token
-    return token != NO_ENVIRONMENT and os.path.isfile(path) and os.access(path, os.R_OK)
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    is_blob = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES
+    return token != NO_ENVIRONMENT and is_blob and os.access(path, os.R_OK)
 
 
 def get(folder: FilePath, token: str) -> bytes | None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shlex
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.life import forge, is_settled, kill_shims, known, leader_of, lives, living, orphan, says_ready
-from tests.steps import kill, new_task, spawn, statuses
-from tests.support import alike, run, wait_for_json, worker
+from tests.steps import held, kill, new_task, spawn, spawn_batch, statuses
+from tests.support import alike, is_alive, run, wait_for_json, wait_until, worker
 
 #: What a command says that met something which it does not know.
 BUG = "a bug in agentctl"
@@ -90,6 +93,45 @@ def test_odd_names_in_slots_and_queue_keep_nobody_from_starting(root: Path) -> N
         (task.path / folder / name).touch()
     spawn(["true"], "--queue", "--wait", name="w")
     assert statuses()["w"] == "completed"
+
+
+def no_token(ticket: Path) -> None:
+    ticket.rename(ticket.with_name(re.sub(r"\.[0-9a-f]{16}\.", "..", ticket.name)))
+
+
+def stored(ticket: Path) -> Path:
+    """Return where its environment waits."""
+    return Path(os.environ["XDG_RUNTIME_DIR"], "agentctl", ticket.name.split(".")[2])
+
+
+def no_file(ticket: Path) -> None:
+    waiting = stored(ticket)
+    waiting.unlink()
+    waiting.mkdir()
+
+
+def no_plain_file(ticket: Path) -> None:
+    waiting = stored(ticket)
+    waiting.rename(waiting.with_name("0" * 16))
+    waiting.symlink_to("0" * 16)
+
+
+def no_end(ticket: Path) -> None:
+    os.truncate(stored(ticket), 1 << 40)
+
+
+@pytest.mark.parametrize("odd", [no_token, no_file, no_plain_file, no_end])
+def test_a_ticket_whose_environment_cannot_be_had_keeps_no_shim_busy(
+    root: Path, tmp_path: Path, odd: Callable[[Path], None]
+) -> None:
+    task = new_task(cap=1)
+    gate = tmp_path / "gate"
+    spawn_batch([held(gate, "a"), {"name": "b", "argv": ["true"]}])
+    shim = task.shim_of("a")
+    odd(next((task.path / "queue").iterdir()))
+    gate.touch()
+    wait_until(lambda: not is_alive(shim), what="the shim to leave")
+    assert task.exit("b") is None, "nobody started it"
 
 
 def test_a_ticket_of_one_that_runs_ends_nobody(root: Path) -> None:
