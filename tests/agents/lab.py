@@ -142,7 +142,10 @@ class Lab:
     def kill(self, instance: str, victims: str) -> None:
         """SIGKILL the driver of a worker, or all of it with its shim, and wait until that is seen."""
         driver = psutil.Process(self.leader(instance))
-        self.kill_all([driver] if victims == "the driver" else self.processes())
+        if victims == "the driver":
+            self.kill_all([driver])
+        else:
+            self.crash()
         assert self.failed(instance) in {"signal", "lost"}
 
     def kill_all(self, processes: Sequence[psutil.Process]) -> None:
@@ -151,6 +154,11 @@ class Lab:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         wait_until(lambda: [one for one in processes if is_alive(one.pid)], accept=lambda left: not left, what="death")
+
+    def crash(self) -> None:
+        """SIGKILL all that runs, also what was forked while it was looked at: a crash leaves nothing."""
+        while found := self.processes():
+            self.kill_all(found)
 
     # -- what a person can look at -----------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ def test_all_that_were_lost(lab: Lab) -> None:
     first = lab.spawn("slowtool", "--permissions", "allow")
     wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
     lab.session(first)
-    lab.kill_all(lab.processes())
+    lab.crash()
     assert lab.failed(first) == "lost"
     told = run("resume", "--lost", "--json", env=lab.environ()).json
     assert len(told) == 1
