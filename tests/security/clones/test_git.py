@@ -99,18 +99,25 @@ def test_a_folder_that_is_itself_one_of_gits_is_no_repository(root: Path, tmp_pa
     def build(upstream: Path) -> None:
         folder = a_folder_of_gits(upstream, ran, "lib")
         if form == "worktree":
+            git(upstream, "push", "--quiet", str(folder), "main")
             git(upstream, "config", "--file", str(folder / "config"), "core.bare", "false")
             git(upstream, "config", "--file", str(folder / "config"), "core.worktree", ".")
+            git(folder, "--git-dir", ".", "symbolic-ref", "HEAD", "refs/heads/main")
+            git(folder, "--git-dir", ".", "read-tree", "HEAD")
+            (folder / ".gitattributes").write_text(ATTRIBUTES)
+            shutil.copy(upstream / "a.txt", folder)  # Only what it holds can tell that it is as it was.
         elif form == "commondir":
             linked = upstream / "linked"
             linked.mkdir()
             (linked / "HEAD").write_text("ref: refs/heads/main\n")
             (linked / "commondir").write_text("../lib\n")
+        ran.unlink(missing_ok=True)  # What is to be seen is who runs it later.
 
     new_task()
     place = clone_with(tmp_path, build) / ("linked" if form == "commondir" else "lib")
     for options in (["--reuse"], ["--worktree"]):
         refused = run("spawn", *options, "--cwd", place, "--", "true", check=False)
+        assert not ran.exists(), options
         assert (refused.code, "no working tree" in refused.err) == (1, True)
     for folder in (place, place / "objects"):
         with pytest.raises(GitError, match="a folder of git's own"):
@@ -148,10 +155,13 @@ def test_no_submodule_is_entered(root: Path, tmp_path: Path, ran: Path) -> None:
     commit(repository, "with a submodule")
     hostile(repository / ".git" / "modules" / "inner", ran)
     (repository / "inner" / ".gitattributes").write_text(ATTRIBUTES)
-    (repository / "inner" / "a.txt").write_text("changed\n")
+    (repository / "inner" / "a.txt").write_text("b\n")  # As long as it was: what it holds is looked at.
+    ran.unlink(missing_ok=True)
     run("spawn", "--reuse", "--cwd", repository, "--wait", "--", "true")
-    enters = "git -c protocol.file.allow=always submodule --quiet update --init && echo changed > inner/a.txt"
+    assert not ran.exists()
+    enters = "git -c protocol.file.allow=always submodule --quiet update --init && echo b > inner/a.txt"
     run("spawn", "--worktree", "--cwd", repository, "--wait", "--name", "w", "--", "sh", "-c", enters)
+    assert not ran.exists()
     tree = Path(record(Task(root / "tasks" / "t1"), "w")["path"])
     git(repository, "config", "submodule.recurse", "true")
     hostile(Path(git(tree / "inner", "rev-parse", "--absolute-git-dir").strip()), ran)
