@@ -95,7 +95,7 @@ def test_an_innocent_clone_passes(commands: list[Command], tmp_path: Path, canar
     assert [line for line, code in world.codes.items() if code == ExitCode.USAGE] == []
 
 
-@pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_TRICKS), 2), ids=str)
+@pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_TRICKS)), ids=str)
 def test_what_says_evil_gains_nothing(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:
