@@ -19,6 +19,7 @@ import agentctl
 from agentctl import Question, TaskExecutor, TaskResult
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.cancelling import cancel_workers
 from tests.life import kill_shims, leader_of
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -241,6 +242,30 @@ def test_the_end_of_the_executor_leaves_or_cancels_too(task: Task, tmp_path: Pat
     (tmp_path / "gate").touch()
     run("wait-all", check=False)
     assert statuses() == {"left": "completed", "cancelled": "cancelled"}
+
+
+def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An end that came first would be told as a result."""
+    executor, under_way = TaskExecutor(), []
+
+    def cancel(*args: Any, **how: Any) -> Any:
+        under_way.append(executor.get_active_task_count())
+        return cancel_workers(*args, **how)
+
+    async def main() -> None:
+        async with executor:
+            waiting = asyncio.ensure_future(executor.execute_task("x", argv=FOREVER, name="a"))
+            await asyncio.sleep(0)  # It has been asked for, and nobody knows yet whether it runs.
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        with pytest.raises(RuntimeError, match="closed"):
+            await executor.execute_task("x", argv=["true"])
+
+    monkeypatch.setattr("agentctl.api.executor.cancel_workers", cancel)
+    asyncio.run(main())
+    assert under_way == [0]
+    run("wait", "a", check=False)
+    assert statuses() == {"a": "cancelled"}
 
 
 def test_a_call_that_is_aborted_before_it_starts_creates_nobody(task: Task) -> None:

@@ -205,6 +205,31 @@ def test_values_of_the_wrong_kind_never_get_out_of_the_fold(rows: list[tuple[str
         assert all(isinstance(one, dict) for one in worker.survivors)
 
 
+FIELDS = [
+    (ev.QUEUED, "driver", "driver", str), (ev.QUEUED, "agentId", "agent_id", str), (ev.QUEUED, "parent", "parent", str),
+    (ev.QUEUED, "depth", "depth", int), (ev.STARTED, "pid", "pid", int), (ev.STARTED, "shimPid", "shim_pid", int),
+    (ev.RETRYING, "attempt", "attempt", int), (ev.RETRIED, "pid", "pid", int),
+    (ev.FAILED, "exitCode", "exit_code", int), (ev.FAILED, "signal", "signal", str),
+    (ev.FAILED, "reason", "reason", str), (ev.FAILED, "uncollected", "uncollected", int),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("event", "key", "field", "kind"), FIELDS)
+def test_a_value_of_another_kind_counts_as_none(event: str, key: str, field: str, kind: type) -> None:
+    def found(payload: dict[str, Any]) -> object:
+        told = {"driver": "claude"} if key == "agentId" else {}
+        return getattr(fold(ev.make_event("t", event, "t", "user", told | payload, "a1")).workers["a1"], field)
+
+    for value in (None, 7, 1.5, "x", [5], {"a": 1}):
+        assert found({key: value}) == (value if isinstance(value, kind) else found({}))
+
+
+def test_a_survivor_that_is_none_is_left_out() -> None:
+    told = {"survivors": [5, {"pid": 7}, None]}
+    view = fold(ev.make_event("t", ev.CANCEL_FAILED, "t", "agentctl", told, "a1"))
+    assert view.workers["a1"].survivors == [{"pid": 7}]
+
+
 @pytest.mark.parametrize("name", ["../x", "/etc", "-x", "", "a b", "é", "x" * 65, ".", "a\n"])
 def test_an_event_of_an_impossible_name_makes_no_worker_and_is_named_by_its_line(name: str) -> None:
     view = fold(ev.make_event("t", ev.STARTED, "t", "agentctl", {}, name))

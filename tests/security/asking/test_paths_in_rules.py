@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.realpath import Resolver
 from agentctl.domain.permissions import Rules, decide
+from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.order import Order
+from agentctl.driving.questions import decided_by
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.support import run
 
@@ -160,6 +163,19 @@ def test_no_rule_on_the_agents_folder_allows_anything_outside_of_it(
     path = place + pattern.replace("*", rest)
     if decide(rules(place + pattern), "Read", {"path": path}, Resolver(str(folder))) == "allow":
         assert os.path.realpath(folder / path).startswith(f"{folder}/")
+
+
+def test_who_drives_an_agent_looks_where_a_path_leads(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(work)
+    secret = rules(f"{work.parent}/secret/*", "deny")
+
+    def answer(path: str, denied_above: list[Rules]) -> object:
+        order = Order("claude", "p", "general", "x", permissions=rules("src/*"), denied_above=denied_above)
+        decided = decided_by(order, Ask("key", "Allow Read?", [], tool="Read", arguments={"path": path}))
+        return decided and decided.policy["answer"]
+
+    assert [answer(path, []) for path in ("src/a.py", "src/link")] == ["allow", None]
+    assert answer("src/link", [secret]) == "deny"
 
 
 @pytest.mark.slow

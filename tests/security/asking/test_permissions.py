@@ -614,3 +614,15 @@ def test_an_order_that_no_spawn_wrote_allows_nothing(family: tuple[AgentDir, Age
     with pytest.raises(Damaged, match=r"spec\.json is damaged: `order"):
         may(family)
     assert may(family, "deny")
+
+
+def test_rules_allow_nothing_that_a_link_leads_to(family: tuple[AgentDir, AgentDir], tmp_path: Path) -> None:
+    Path("src").mkdir()
+    Path("src/link").symlink_to(tmp_path)
+    read = {"tool": "Read", "pattern": "src/*", "answer": "allow"}
+    told(family[0], order={"permissions": [read]})
+    assert may(family, tool="Read", arguments={"path": "src/new"})
+    assert not may(family, tool="Read", arguments={"path": "src/link/key"})
+    denied = [[{"tool": "Read", "pattern": f"{tmp_path}/*", "answer": "deny"}]]
+    told(family[0], order={"permissions": [{**read, "pattern": "*"}], "deniedAbove": denied})
+    assert not may(family, tool="Read", arguments={"path": "src/link/key"})

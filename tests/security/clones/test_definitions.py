@@ -66,6 +66,14 @@ def test_no_file_takes_long(tmp_path: Path, write: Callable[[Path], str]) -> Non
     assert time.monotonic() - began < QUICK_S
 
 
+def test_a_folder_of_files_with_long_blanks_is_read_whole(tmp_path: Path) -> None:
+    """Each is short enough to be read; what each costs by the square of its length, all of them have no time for."""
+    for number in range(50):
+        (tmp_path / f"a{number}.md").write_text(f"---\ndescription: x: *{' ' * 15_000}y\n---\n")
+    found = found_in(tmp_path, "claude")
+    assert (len(found.definitions), found.warnings) == (50, [])
+
+
 def test_what_is_no_yaml_is_still_read_as_people_write_it(tmp_path: Path) -> None:
     form = front("description: use it: *always*, for a # b \t ")(tmp_path)
     (one,) = found_in(tmp_path, form).definitions

@@ -104,7 +104,9 @@ def test_a_question_that_is_none_ends_no_server(root: Path) -> None:
 
 def test_an_answer_that_is_none_is_told_to_its_asker(root: Path) -> None:
     task = asking("odd")
-    (task.agent("odd") / "interactions" / "q1.answer.json").write_text("{}", encoding="ascii")
+    written = task.agent("odd") / "written"
+    written.write_text("{}", encoding="ascii")
+    written.rename(task.agent("odd") / "interactions" / "q1.answer.json")  # Half of it would be damaged, and told so.
     task.ended("odd")
     said = (task.agent("odd") / "stderr.log").read_text(encoding="utf-8")
     assert "q1.answer.json holds no answer" in said
@@ -271,12 +273,23 @@ def test_a_file_in_an_outbox_is_a_word_or_junk(told: dict[str, Any]) -> None:
         json.dumps(word_in(json.dumps(told).encode()), allow_nan=False)
 
 
-@given(st.dictionaries(st.sampled_from(["path", "gitDir", "commonDir", "repository", "base", "branch"]),
-                       st.sampled_from(["/a\0b", f"/{HALF}", "/x", "a" * 40, "agentctl/t1/w"]) | JSON))  # fmt: skip
-def test_a_record_of_a_worktree_is_a_tree_or_refused(record: dict[str, Any]) -> None:
+RECORD = {"path": "/x", "gitDir": "/x", "commonDir": "/x", "repository": "/x", "base": "a" * 40,
+          "branch": "agentctl/t1/w"}  # fmt: skip
+
+
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(sorted(RECORD)), st.sampled_from(["/a\0b", f"/{HALF}", "x"]) | JSON, max_size=2
+    ),
+    gone=st.sets(st.sampled_from(sorted(RECORD)), max_size=1),
+)
+def test_a_record_of_a_worktree_is_a_tree_or_refused(changes: dict[str, Any], gone: set[str]) -> None:
+    record = {key: value for key, value in (RECORD | changes).items() if key not in gone}
     with contextlib.suppress(GitError):
         tree = tree_from(record)
-        assert tree is None or os.fsencode(tree.path)
+        for place in (tree.path, tree.git_dir, tree.common, tree.repository) if tree else ():
+            assert os.path.isabs(place)
+            assert b"\0" not in os.fsencode(place)
 
 
 @given(st.dictionaries(st.sampled_from(["driver", "program", "agent", "prompt", "tools", "maxTurns", "walls"]), JSON))
