@@ -12,11 +12,8 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import Any
 from agentctl.supervision.endings import read_decision
-
-if TYPE_CHECKING:
-    from agentctl.adapters.roster import Row
 
 _LATEST_S = 0.5
 #: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
@@ -27,16 +24,14 @@ class RosterDebt:
     """Rows by task, and since when they are owed."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[TaskDir, dict[str, Row]]] = {}
+        self._rows: dict[str, tuple[TaskDir, dict[str, tuple[str, Status, str | None]]]] = {}
         self._due: float | None = None
         self._delays = 0
 
     def add(self, agent: AgentDir, agent_type: str, status: Status, reason: str | None = None) -> None:
         """Owe one row."""
-        from agentctl.adapters.roster import Row  # Only now: the worker runs while this is loaded.
-
         task = agent.task
-        self._rows.setdefault(task.id, (task, {}))[1][agent.instance] = Row(agent_type, status, reason)
+        self._rows.setdefault(task.id, (task, {}))[1][agent.instance] = (agent_type, status, reason)
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
@@ -66,9 +61,9 @@ class RosterDebt:
 
     def pay_all(self) -> None:
         """Write the rows; what cannot be written is told by the log all the same."""
-        from agentctl.adapters.roster import update
+        from agentctl.adapters.roster import Row, update  # Only now: nobody waits for it.
 
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):
-                update(task, changed)
+                update(task, {instance: Row(*told) for instance, told in changed.items()})
