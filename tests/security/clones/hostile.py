@@ -114,6 +114,22 @@ def _folder(world: World, path: Path) -> None:
     (path / "x").write_bytes(b"x\n")
 
 
+def _device(world: World, path: Path) -> None:
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # As /dev/zero.
+
+
+#: A user who is nobody here.
+_SOMEBODY = 12345
+
+
+def _of_somebody(make: Callable[[World, Path], None]) -> Callable[[World, Path], None]:
+    def give_away(world: World, path: Path) -> None:
+        make(world, path)
+        os.chown(path, _SOMEBODY, _SOMEBODY)
+
+    return give_away
+
+
 def _text(content: bytes) -> Callable[[World, Path], None]:
     def write(world: World, path: Path) -> None:
         path.write_bytes(content)
@@ -164,6 +180,13 @@ FORMS: dict[str, tuple[str, Callable[[World, Path], None]]] = {
     "odd values": ("f", _text(b'{"pid": "x", "start": -1, "config": 3, "files": 1e999, "changes": [1], "at": {}}\n')),
     "a number of 10,000 digits": ("f", _text(b'{"pid": ' + b"9" * 10_000 + b"}\n")),
 }
+#: What only root can put there: out of an archive, or on a disk that came with it.
+if os.geteuid() == 0:
+    FORMS |= {
+        "a device without end": ("fd", _device),
+        "a file of somebody else's": ("f", _of_somebody(_text(b"{}\n"))),
+        "a folder of somebody else's": ("d", _of_somebody(_folder)),
+    }
 
 
 def _put_form(place: str, form: str) -> Make:
