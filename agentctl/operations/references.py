@@ -9,7 +9,6 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.domain.names import is_name
 from agentctl.errors import UsageError
-from agentctl.operations.results import artifacts_in
 
 
 def find_artifacts(root: Root, references: Sequence[str]) -> list[str]:
@@ -49,4 +48,6 @@ def _worker_in(root: Root, reference: str) -> tuple[AgentDir | None, str]:
 
 
 def _declared_by(agent: AgentDir) -> list[str]:
+    from agentctl.operations.results import artifacts_in  # It brings git along: few sub-tasks are handed a result.
+
     return [one["path"] for one in artifacts_in(read_quietly(agent.result))]
