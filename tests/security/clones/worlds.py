@@ -273,10 +273,13 @@ class World:
         return os.path.relpath(os.path.join(folder, name), self.base) not in _OF_AGENTCTL
 
     def _marks(self) -> list[bool]:
-        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything."""
+        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything.
+
+        They have for the task whose place is noted, too: `doctor --fix` puts back an `origin` that it was robbed of.
+        """
         folder, task = FilePath(str(self.home / ".config/agentctl/own")), TaskDir(str(self.clone / TASK))
-        marks = (("task",), ("rules", text_of(ALLOWING)))
-        return [origin.is_marked(folder, task, *told) for told in marks]
+        is_ones_own = origin.is_marked(folder, task, "task") or origin.noted_at(folder, task) != ""
+        return [is_ones_own, origin.is_marked(folder, task, "rules", text_of(ALLOWING))]
 
 
 def _names(folder: Path) -> list[str]:
