@@ -177,8 +177,8 @@ def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            sync_folder(os.path.dirname(path))
-        sync_folder(folder)
+        for name in dict.fromkeys([*map(os.path.dirname, paths), os.fspath(folder)]):
+            sync_folder(name)
 
 
 def _flush_file_system(folder: AnyPath) -> bool:

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, write_whole
+from agentctl.adapters.files import make_folder, sync_folder, write_whole
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
@@ -36,23 +36,29 @@ def marks_folder(environ: Mapping[str, str]) -> FilePath:
 
 
 def name_task(task: TaskDir) -> None:
-    """Give a task the random text that its marks are bound to: a new one, since others may know what came with it."""
-    put_nonce(task, os.urandom(_NONCE_BYTES).hex())
+    """Give a task the random text that its marks are bound to: a new one, since others may know what came with it.
+
+    It is on disk when the caller has made `origin` durable, with all else that it writes there.
+    """
+    put_nonce(task, os.urandom(_NONCE_BYTES).hex(), durable=False)
 
 
-def put_nonce(task: TaskDir, nonce: str) -> None:
+def put_nonce(task: TaskDir, nonce: str, *, durable: bool = True) -> None:
     """Write the random text of a task, whatever lies in its place."""
-    write_whole(task.origin, nonce.encode() + b"\n")
+    write_whole(task.origin, nonce.encode() + b"\n", durable=durable)
 
 
 def note_place(folder: FilePath, task: TaskDir) -> None:
-    """Note that a task of this person stands at this place, and its random text.
+    """Note that a task of this person stands at this place, and its random text; its marks are on disk then.
+
+    What the note is for, stopping what runs there, is over with a power cut: it is not waited for.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
     make_folder(os.path.realpath(folder))
-    write_whole(folder / _name_of_place(task), task.nonce().encode() + b"\n")
+    write_whole(folder / _name_of_place(task), task.nonce().encode() + b"\n", durable=False)
+    sync_folder(folder)
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:

@@ -36,23 +36,32 @@ def read_config(task: TaskDir) -> TaskConfig:
 
 
 def _parse(task: TaskDir, head: bytes) -> TaskConfig:
-    if len(head) > _MOST_OF_OTHERS and not is_own(task):
+    is_ours = is_own(task)
+    if len(head) > _MOST_OF_OTHERS and not is_ours:
         raise UsageError(f"{task.task_file} is larger than {_MOST_OF_OTHERS} bytes, and was not made here by you")
     from agentctl.adapters.yamldoc import parse  # Only here: a hot path that finds the cache good loads no YAML.
 
-    return _understood(task, head, parse(Path(task.task_file), head))
+    found = _understood(parse(Path(task.task_file), head))
+    if is_ours:
+        _keep(task, head, found)
+    return found
 
 
 def keep_config(task: TaskDir, head: bytes, value: dict[str, Any]) -> None:
-    """Keep what the head of a task says that was just written: `value`, which need not be parsed out of it."""
-    _understood(task, head, Document(Path(task.task_file), value, {}))
+    """Keep what the head of one's own task says that was just written: `value`, which need not be parsed out of it."""
+    _keep(task, head, _understood(Document(Path(task.task_file), value, {})))
 
 
-def _understood(task: TaskDir, head: bytes, document: Document) -> TaskConfig:
+def _keep(task: TaskDir, head: bytes, found: TaskConfig) -> None:
+    with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
+        config.store(task, head, found)
+
+
+def _understood(document: Document) -> TaskConfig:
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
     # What a sub-task does not say of depth, the tasks above it do.
     base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
-    found = TaskConfig(
+    return TaskConfig(
         limits=taskfile.read_limits(document, base),
         title=str(document.value.get("title") or ""),
         parent_task_id=config.named(text.get("parentTaskId")),
@@ -63,10 +72,6 @@ def _understood(task: TaskDir, head: bytes, document: Document) -> TaskConfig:
         permissions=taskfile.read_permissions(document),
         children_at_end=taskfile.read_children_at_end(document),
     )
-    if is_own(task):
-        with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
-            config.store(task, head, found)
-    return found
 
 
 def usable_config(task: TaskDir) -> TaskConfig:

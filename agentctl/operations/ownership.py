@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentctl.adapters import origin
 from agentctl.adapters.config import cached, root_of_tree
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_durable, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.events import SUBTASK_CREATED, BadLine
@@ -31,7 +31,7 @@ _TASK, _RULES, _ANSWER = "task", "rules", "answer"
 
 
 def mark_own(task: TaskDir) -> None:
-    """Note that this person has made a task, or takes it for their own.
+    """Note that this person has made a task, or takes it for their own; its `origin` the caller makes durable.
 
     Raises:
         Refused: There is no place for the note.
@@ -56,6 +56,7 @@ def take_over(task: TaskDir) -> None:
         spec = read_quietly(agent.spec)
         if spec.get("origin") in known:
             write_whole(agent.spec, to_json({**spec, "origin": task.nonce()}), durable=False)
+    make_durable([task.origin], task.path)
 
 
 def put_origin_back(task: TaskDir) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, storage_errors, sync_folder, write_whole
+from agentctl.adapters.files import make_durable, make_folder, storage_errors, write_whole
 from agentctl.adapters.opening import OddFile, refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskhead import head_of
@@ -78,13 +78,13 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
         make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
     text = head_of(head) + _LIMITS_COMMENT
-    write_whole(task.task_file, roster.initial(text))
+    write_whole(task.task_file, roster.initial(text), durable=False)
     mark_own(task)
     vouch_for_rules(task, parse_policy(config.get("permissions")))
     keep_config(task, text, head)
     event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title, **above})
     eventlog.append(task.events, [event])
-    sync_folder(task.path.parent)
+    make_durable([task.task_file, task.origin], task.path.parent)
 
 
 def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
