@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, sync_folder, write_whole
+from agentctl.adapters.files import make_folder, write_whole
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
@@ -49,16 +49,15 @@ def put_nonce(task: TaskDir, nonce: str, *, durable: bool = True) -> None:
 
 
 def note_place(folder: FilePath, task: TaskDir) -> None:
-    """Note that a task of this person stands at this place, and its random text; its marks are on disk then.
+    """Note that a task of this person stands at this place, and its random text.
 
-    What the note is for, stopping what runs there, is over with a power cut: it is not waited for.
+    Like a mark it is not waited for until it is on disk: a power cut that took it costs a person one `trust`.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
     make_folder(os.path.realpath(folder))
     write_whole(folder / _name_of_place(task), task.nonce().encode() + b"\n", durable=False)
-    sync_folder(folder)
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:
