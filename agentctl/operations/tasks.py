@@ -13,6 +13,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_durable, make_folder, storage_errors, write_whole
 from agentctl.adapters.opening import OddFile, refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskfile import OTHER_KEYS
 from agentctl.adapters.taskhead import head_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
@@ -28,8 +29,6 @@ from agentctl.operations.ownership import check_own, is_own, mark_own, vouch_for
 
 _ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
-#: Keys of `config` that are no limits; each is checked when the task is read.
-_OTHER_KEYS = frozenset({"permissions", "childrenAtEnd"})
 _LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing takes its default\n".encode()
 
 
@@ -50,7 +49,7 @@ def create_task(
     """
     config = {**({} if above else personal_defaults()), **(config or {})}
     try:
-        limits_from({key: value for key, value in config.items() if key not in _OTHER_KEYS})
+        limits_from({key: value for key, value in config.items() if key not in OTHER_KEYS})
     except BadLimit as error:
         raise UsageError(str(error)) from error
     if "permissions" in config and not above:
