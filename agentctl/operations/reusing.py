@@ -9,15 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
+from collections.abc import Sequence
 from typing import Any
 
 from agentctl.adapters.git import Git, GitError, git_in
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 from agentctl.operations.requests import SpawnRequest
 
 _LIMIT_S = 60.0
+#: So much that is not committed is read, by git or here: some seconds. A repository may come with a file of a tebibyte.
+_MOST_BYTES = 1 << 30
 #: Of an order, what is not the work: who does it, and where its session is.
 _ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "mcpServers"})
 
@@ -39,9 +44,9 @@ def _state_of(root: Root, cwd: str) -> str:
     try:
         top = git_in(cwd, limit_s=_LIMIT_S).text("rev-parse", "--show-toplevel")
         return _digest(git_in(top, limit_s=_LIMIT_S), _ours(root, top))
-    except GitError as error:
+    except (GitError, OSError) as error:
         raise Refused(
-            f"--reuse cannot tell whether the files in {cwd} are the same: {error.message}",
+            f"--reuse cannot tell whether the files in {cwd} are the same: {error}",
             hint="it needs a git repository with a commit; leave --reuse out",
         ) from error
 
@@ -53,22 +58,44 @@ def _ours(root: Root, top: str) -> str:
 
 
 def _digest(git: Git, ours: str) -> str:
-    found = hashlib.sha256(git.run("rev-parse", "HEAD"))
-    differs = ("diff", "HEAD", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames",
-               "--ignore-submodules=dirty")  # fmt: skip
-    found.update(git.run(*differs, "--", ".", ours))
+    """Return a hash of the commit, and of each file that differs from it or is new."""
+    differs = ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=dirty")
+    changed = git.names(*differs, "--name-only", "-z", "--", ".", ours)
     new = git.names("ls-files", "-z", "--others", "--exclude-standard", "--", ".", ours)
-    for name in sorted(new):
-        path = os.path.join(git.folder, name)
-        found.update(b"\0" + os.fsencode(name) + b"\0" + _content(path))
+    names = sorted({*changed, *new})
+    _refuse_much(git.folder, names)
+    found = hashlib.sha256(git.run("rev-parse", "HEAD"))
+    for name in names:
+        found.update(b"\0" + os.fsencode(name) + b"\0" + _content(os.path.join(git.folder, name)))
+    modules = [f":(top,literal){name}" for name in changed if os.path.isdir(os.path.join(git.folder, name))]
+    if modules:
+        found.update(git.run(*differs, "--full-index", "--", *modules))
     return found.hexdigest()
 
 
+def _refuse_much(folder: str, names: Sequence[str]) -> None:
+    sizes = {name: _size_of(os.path.join(folder, name)) for name in names}
+    if sum(sizes.values()) > _MOST_BYTES:
+        raise Refused(
+            f"--reuse reads what is not committed, and in {folder} that is more than {_MOST_BYTES >> 30} GiB:"
+            f" {max(sizes, key=lambda name: sizes[name])} is the largest",
+            hint="commit it, or name it in .gitignore; or leave --reuse out",
+        )
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:  # Removed, and so different.
+        return 0
+
+
 def _content(path: str) -> bytes:
-    """Return the hash of what a new file holds, or where a link leads; of anything else only that it is there."""
+    """Return whether a file can be run and the hash of what it holds, or where a link leads; nothing of all else."""
     if os.path.islink(path):
-        return os.fsencode(os.readlink(path))
+        return b"link " + os.fsencode(os.readlink(path))
     if not os.path.isfile(path):
         return b""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    with open(open_plain(path), "rb") as file:
+        kind = b"program " if os.stat(file.fileno()).st_mode & stat.S_IXUSR else b"file "
+        return kind + hashlib.file_digest(file, "sha256").digest()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agent_steps import agent_world, ends
-from tests.repositories import git, new_repository
+from tests.repositories import commit, git, new_repository
 from tests.steps import Task, new_task, statuses
 from tests.support import run
 
@@ -35,20 +35,39 @@ def test_the_same_work_over_the_same_files_answers_again(task: Task) -> None:
     assert len(statuses()) == 1
 
 
+def _link(name: str, target: str) -> None:
+    Path(name).unlink()
+    Path(name).symlink_to(target)
+
+
+def _commit_in(folder: Path, text: str) -> None:
+    (folder / "b.txt").write_text(text, encoding="utf-8")
+    commit(folder, text)
+
+
 @pytest.mark.slow
-def test_whatever_changed_in_the_files_it_is_other_work(task: Task) -> None:
+def test_whatever_changed_in_the_files_it_is_other_work(task: Task, tmp_path: Path) -> None:
+    inner = new_repository(tmp_path / "inner")
+    git(Path.cwd(), "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inner")
+    git(Path.cwd(), "commit", "--quiet", "-am", "with a submodule")
     names = [again()["agentInstance"]]
     for change in (
+        lambda: Path("a.txt").unlink(),
         lambda: Path("a.txt").write_text("changed\n", encoding="utf-8"),
         lambda: Path("new.txt").write_text("one\n", encoding="utf-8"),
         lambda: Path("new.txt").write_text("two\n", encoding="utf-8"),
+        lambda: Path("new.txt").chmod(0o755),
+        lambda: _link("new.txt", "a.txt"),
+        lambda: _link("new.txt", "inner"),
         lambda: git(Path.cwd(), "commit", "--quiet", "-am", "changed"),
+        lambda: _commit_in(Path("inner"), "one\n"),
+        lambda: _commit_in(Path("inner"), "two\n"),
     ):
         change()
         told = again()
         assert not told["reused"]
         names.append(told["agentInstance"])
-    assert len(set(names)) == 5
+    assert len(set(names)) == len(names)
     Path("ignored.log").write_text("x", encoding="utf-8")
     assert again()["reused"]
     assert not again("--", "cat", "b.txt")["reused"]

@@ -172,6 +172,16 @@ def test_no_submodule_is_entered(root: Path, tmp_path: Path, ran: Path) -> None:
         assert not ran.exists(), line
 
 
+@pytest.mark.parametrize("name", ["a.txt", "new.txt"], ids=["known to git", "new"])
+def test_a_file_of_a_tebibyte_keeps_no_reuse_busy(root: Path, tmp_path: Path, name: str) -> None:
+    new_task()
+    repository = new_repository(tmp_path / "r")
+    with (repository / name).open("ab") as file:
+        file.truncate(1 << 40)
+    refused = run("spawn", "--reuse", "--cwd", repository, "--", "true", check=False)
+    assert (refused.code, "more than 1 GiB" in refused.err, name in refused.err) == (1, True, True), refused.err
+
+
 # -- what a record may say ---------------------------------------------------------------------------------------------
 
 
