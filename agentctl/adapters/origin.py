@@ -35,12 +35,9 @@ def marks_folder(environ: Mapping[str, str]) -> FilePath:
     return FilePath(config_folder(environ)) / "own"
 
 
-def name_task(task: TaskDir) -> None:
-    """Give a task the random text that its marks are bound to: a new one, since others may know what came with it.
-
-    It is on disk when the caller has made `origin` durable, with all else that it writes there.
-    """
-    put_nonce(task, os.urandom(_NONCE_BYTES).hex(), durable=False)
+def new_nonce() -> str:
+    """Return a random text for a task: a new one, since others may know what came with it."""
+    return os.urandom(_NONCE_BYTES).hex()
 
 
 def put_nonce(task: TaskDir, nonce: str, *, durable: bool = True) -> None:
@@ -48,7 +45,7 @@ def put_nonce(task: TaskDir, nonce: str, *, durable: bool = True) -> None:
     write_whole(task.origin, nonce.encode() + b"\n", durable=durable)
 
 
-def note_place(folder: FilePath, task: TaskDir) -> None:
+def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
     """Note that a task of this person stands at this place, and its random text.
 
     Like a mark it is not waited for until it is on disk: a power cut that took it costs a person one `trust`.
@@ -57,7 +54,7 @@ def note_place(folder: FilePath, task: TaskDir) -> None:
         StorageError, OSError: The folder cannot be written.
     """
     make_folder(os.path.realpath(folder))
-    write_whole(folder / _name_of_place(task), task.nonce().encode() + b"\n", durable=False)
+    write_whole(folder / _name_of_place(task), nonce.encode() + b"\n", durable=False)
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:

@@ -20,6 +20,7 @@ from agentctl.domain.events import SUBTASK_CREATED, BadLine
 from agentctl.errors import Refused
 from agentctl.lean import Any
 from agentctl.operations.locating import caller
+from agentctl.supervision import failpoints
 from agentctl.supervision.environment import COOKIE, store_folder
 
 Rules = Sequence[Mapping[str, str]]
@@ -31,32 +32,39 @@ _TASK, _RULES, _ANSWER = "task", "rules", "answer"
 
 
 def mark_own(task: TaskDir) -> None:
-    """Note that this person has made a task, or takes it for their own; its `origin` the caller makes durable.
+    """Note that this person makes a task; its `origin` the caller makes durable, with all else that it writes there.
 
     Raises:
         Refused: There is no place for the note.
     """
-    origin.name_task(task)
-    folder = place_for_marks()
+    nonce, folder = origin.new_nonce(), place_for_marks()
+    origin.put_nonce(task, nonce, durable=False)
     origin.mark(folder, task, _TASK)
-    origin.note_place(folder, task)
+    origin.note_place(folder, task, nonce)
 
 
 def take_over(task: TaskDir) -> None:
     """Note that a person takes a task for their own, with the orders that were written for it.
 
-    It gets a new random text: whoever made the task knows the one that came with it.
+    It gets a new random text: whoever made the task knows the one that came with it. The text is noted first, and the
+    mark comes last: where this is killed, it is not one's own yet, and both texts are known when that is said again.
 
     Raises:
         Refused: There is no place for the note.
     """
     known = {task.nonce(), *_noted(task)} - {""}
-    mark_own(task)
+    nonce, folder = origin.new_nonce(), place_for_marks()
+    origin.note_place(folder, task, nonce)
+    written = [task.origin]
     for agent in map(task.agent, task.instances()):
         spec = read_quietly(agent.spec)
         if spec.get("origin") in known:
-            write_whole(agent.spec, to_json({**spec, "origin": task.nonce()}), durable=False)
-    make_durable([task.origin], task.path)
+            write_whole(agent.spec, to_json({**spec, "origin": nonce}), durable=False)
+            written.append(agent.spec)
+            failpoints.reached("trust.after-order")
+    origin.put_nonce(task, nonce, durable=False)
+    make_durable(written, task.path)
+    origin.mark(folder, task, _TASK)
 
 
 def put_origin_back(task: TaskDir) -> bool:

@@ -6,7 +6,7 @@ The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktr
 spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
 shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
 shim.after-exit-file shim.after-end-event shim.before-release cancel.after-request respond.after-answer
-wait.after-claim wait.after-print judge.seems-lost
+wait.after-claim wait.after-print judge.seems-lost trust.after-order
 """
 
 from __future__ import annotations

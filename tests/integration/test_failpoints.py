@@ -294,6 +294,22 @@ def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoin
     assert run("wait-any", check=False).code == 6
 
 
+def test_a_trust_that_was_killed_is_given_whole_when_it_is_said_again(root: Path) -> None:
+    """The orders of a task hold with its `origin` alone: none may be left with another one."""
+    task = new_task()
+    for name in "ab":
+        spawn(["true"], "--wait", name=name)
+    moved = task.path.rename(task.path.with_name("t2"))
+    killed = run("trust", moved, env={VARIABLE: "trust.after-order"}, check=False)
+    assert killed.code == -signal.SIGKILL
+    assert run("spawn", "--task", "t2", "--", "true", check=False).code == 1
+    run("trust", moved)
+    nonce = (moved / "origin").read_text(encoding="ascii").strip()
+    orders = [json.loads((moved / "agents" / name / "spec.json").read_bytes()) for name in "ab"]
+    assert [order["origin"] for order in orders] == [nonce, nonce]
+    run("spawn", "--task", "t2", "--wait", "--", "true")
+
+
 def test_a_killed_shim_of_a_worker_that_goes_on_loses_nothing_of_its_files(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("waits_for_file", tmp_path / "gate"), name="a")
