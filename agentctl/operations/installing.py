@@ -77,7 +77,7 @@ def _restored(path: str, now: str | None, after: str | None) -> str | None:
 def _essence(text: str) -> object:
     import json
 
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     return [line.rstrip() for line in text.strip().splitlines()]
 

@@ -405,3 +405,15 @@ def test_a_template_nested_deeper_than_any_is_left_out(root: Path, capsys: pytes
     for command in (("trust", "--list"), ("new", "x", "--template", "deep")):
         assert "a bug in agentctl" not in inside.call(capsys, *command).err
     subprocess.run(["rm", "-rf", folder], check=True)  # What clears up behind tests goes down step by step.
+
+
+def test_what_lies_beside_settings_and_is_nested_deeper_than_any_keeps_no_undo(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A repository may bring it, under the name of what `install --project` keeps of a file."""
+    monkeypatch.chdir(tmp_path)
+    Path(".mcp.json.before-agentctl").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
+    Path(".mcp.json").write_text('{"mcpServers": {"mine": {"command": "true"}}}', encoding="utf-8")
+    run("install", "claude", "--project", "--yes")
+    is_no_bug(capsys, "install", "claude", "--project", "--undo", "--yes")
+    assert json.loads(Path(".mcp.json").read_bytes()) == {"mcpServers": {"mine": {"command": "true"}}}
