@@ -152,7 +152,7 @@ def alike(*cases: Any) -> list[Any]:
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
 
 
-def by_turns(cases: Iterable[Any], nth: int = 4) -> list[Any]:
+def by_turns(cases: Iterable[Any], nth: int = 6) -> list[Any]:
     """Each nth of the parameters of a test; `make soak` alone tries the others, which are much like them."""
     return [case if number % nth == 0 else alike(case)[0] for number, case in enumerate(cases)]
 

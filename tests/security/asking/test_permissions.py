@@ -30,7 +30,7 @@ from tests.integration.test_identity import can_unshare, from_inside
 from tests.integration.test_mcp import call, talk
 from tests.life import set_config
 from tests.steps import Task, held, spawn, spawn_batch, statuses
-from tests.support import PROGRAM, Completed, alike, run, wait_for_json, wait_until, worker
+from tests.support import PROGRAM, Completed, alike, by_turns, run, wait_for_json, wait_until, worker
 
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
 OPTIONS = [(name, name) for name in MEANS]
@@ -442,14 +442,17 @@ def rewritten(folder: AgentDir, **changes: Any) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "answer", "env"),
-    [
-        ({"means": {**MEANS, "allow": "deny"}}, "allow", {"CLAUDECODE": "1"}),
-        ({"tool": None}, "allow", {"CLAUDECODE": "1"}),
-        ({"options": [{"id": "allow", "label": "deny"}]}, "deny", {}),
-        ({"arguments": {"command": "ls"}}, "allow", {}),
-        ({"question": "What colour?", "kind": "input", "options": []}, "allow", {}),
-        ({"askedAt": "2026-01-01T00:00:00.000Z"}, "allow", {}),
-    ],
+    by_turns(
+        [
+            ({"means": {**MEANS, "allow": "deny"}}, "allow", {"CLAUDECODE": "1"}),
+            ({"tool": None}, "allow", {"CLAUDECODE": "1"}),
+            ({"options": [{"id": "allow", "label": "deny"}]}, "deny", {}),
+            ({"arguments": {"command": "ls"}}, "allow", {}),
+            ({"question": "What colour?", "kind": "input", "options": []}, "allow", {}),
+            ({"askedAt": "2026-01-01T00:00:00.000Z"}, "allow", {}),
+        ],
+        2,
+    ),
 )
 def test_an_answer_to_something_else_is_none(
     asking: tuple[AgentDir, OpenQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]

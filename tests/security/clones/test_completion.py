@@ -13,7 +13,7 @@ import pytest
 
 from agentctl.cli.completing import _offer
 from tests.steps import new_task
-from tests.support import PROGRAM, run, start_argv
+from tests.support import PROGRAM, alike, run, start_argv
 
 EVIL = ["$(touch RAN)", "\\$(touch RAN)", "`touch RAN`", "\\`touch RAN\\`", '";touch RAN;"', "a\nb", "-x", "a b", "é"]
 
@@ -56,7 +56,7 @@ def test_whoever_makes_an_offer_only_names_come_out_of_it() -> None:
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
-@pytest.mark.parametrize("line", ["new --template ", "use ", "show --task t1 ", "agents show "])
+@pytest.mark.parametrize("line", ["new --template ", "use ", *alike("show --task t1 ", "agents show ")])
 def test_zsh_runs_nothing_that_a_folder_is_named(root: Path, tmp_path: Path, line: str) -> None:
     plant(root)
     program = tmp_path / "bin" / "agentctl"

@@ -15,7 +15,7 @@ from agentctl.errors import Refused
 from agentctl.operations import templates
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import alike, run, wait_until, worker
+from tests.support import alike, by_turns, run, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -72,7 +72,7 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
-@pytest.mark.parametrize("line", WRITERS)
+@pytest.mark.parametrize("line", by_turns(WRITERS, 2))
 def test_what_writes_or_starts_is_refused_and_changes_nothing(foreign: Task, line: str) -> None:
     before = snapshot(foreign.path)
     verb, dashes, behind = line.partition(" -- ")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.life import read, says_ready, stands
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import PROGRAM, run, start, start_argv, wait_until, worker
+from tests.support import PROGRAM, by_turns, run, start, start_argv, wait_until, worker
 
 #: What the shim, the waits and the readers look at while a worker runs.
 FILES = {
@@ -129,7 +129,7 @@ NO_ENDS = {
 }
 
 
-@pytest.mark.parametrize("text", NO_ENDS.values(), ids=NO_ENDS)
+@pytest.mark.parametrize("text", by_turns(NO_ENDS.values(), 3), ids=NO_ENDS)
 def test_an_end_that_is_none_keeps_nobody_from_starting_looking_and_cancelling(root: Path, text: str) -> None:
     """The spawn is held until the worker has written it, and tells of a worker that runs."""
     task = new_task()

@@ -38,7 +38,7 @@ from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.integration.test_mcp import call, talk
 from tests.life import forge
 from tests.steps import Task, new_task, spawn
-from tests.support import PROGRAM, Completed, run, start_argv, worker
+from tests.support import PROGRAM, Completed, by_turns, run, start_argv, worker
 
 #: Half of a character that takes two in UTF-16: what is left where a text was cut between them.
 HALF = "\ud83d"
@@ -74,7 +74,7 @@ def question_file(task: Task, name: str) -> Path:
     return task.agent(name) / "interactions" / "q1.json"
 
 
-@pytest.mark.parametrize("changes", NO_QUESTIONS.values(), ids=NO_QUESTIONS)
+@pytest.mark.parametrize("changes", by_turns(NO_QUESTIONS.values(), 3), ids=NO_QUESTIONS)
 def test_a_question_that_is_none_hides_no_other(root: Path, changes: dict[str, Any]) -> None:
     task = asking("odd", "good")
     forge(question_file(task, "odd"), **changes)
