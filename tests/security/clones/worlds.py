@@ -273,13 +273,21 @@ class World:
         return os.path.relpath(os.path.join(folder, name), self.base) not in _OF_AGENTCTL
 
     def _marks(self) -> list[bool]:
-        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything.
+        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything."""
+        folder, path = FilePath(str(self.home / ".config/agentctl/own")), str(self.clone / TASK)
+        marks, tasks = (("task",), ("rules", text_of(ALLOWING))), (TaskDir(path), _AsNoted(path, folder))
+        return [any(origin.is_marked(folder, task, *told) for task in tasks) for told in marks]
 
-        They have for the task whose place is noted, too: `doctor --fix` puts back an `origin` that it was robbed of.
-        """
-        folder, task = FilePath(str(self.home / ".config/agentctl/own")), TaskDir(str(self.clone / TASK))
-        is_ones_own = origin.is_marked(folder, task, "task") or origin.noted_at(folder, task) != ""
-        return [is_ones_own, origin.is_marked(folder, task, "rules", text_of(ALLOWING))]
+
+class _AsNoted(TaskDir):
+    """A task with the random text that is noted for its place: `doctor --fix` puts it back into an odd `origin`."""
+
+    def __init__(self, path: str, folder: FilePath) -> None:
+        super().__init__(path)
+        self._noted = origin.noted_at(folder, self)
+
+    def nonce(self) -> str:
+        return self._noted
 
 
 def _names(folder: Path) -> list[str]:
