@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from agentctl.adapters.taskdir import Root
+from agentctl.operations.tasks import create_task
 from tests.support import Completed, run, start
 
 
@@ -126,3 +130,21 @@ def test_a_damaged_task_hides_no_other(root: Path) -> None:
     assert names() == ["bad", "good", "worse"]
     assert run("doctor", check=False).code == 1
     assert "bad/task.yaml:1" in run("doctor", check=False).out
+
+
+def test_a_task_that_was_made_is_on_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a power cut leaves cannot be tried here: that all of it was flushed can."""
+    flushed = []
+
+    def noting(flush: Callable[[int], None]) -> Callable[[int], None]:
+        def noted(fd: int) -> None:
+            flush(fd)
+            flushed.append(os.fstat(fd))
+
+        return noted
+
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, noting(getattr(os, name)))
+    task = create_task(Root(str(root)), "x")
+    wanted = (task.task_file, task.origin, task.events, task.path, task.path.parent)
+    assert [path for path in wanted if not any(os.path.samestat(os.stat(path), one) for one in flushed)] == []
