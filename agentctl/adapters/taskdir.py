@@ -239,6 +239,8 @@ class AgentDir(_Folder):
     #: A name for each worker that it started: `TASK.INSTANCE`.
     children = _Place("children")
     patch = _Entry("changes.patch")
+    #: Whole texts of which a reader was told only the beginning.
+    texts = _Place("texts")
 
     def __init__(self, path: str | os.PathLike[str], task: TaskDir | None = None) -> None:
         super().__init__(path)

@@ -6,18 +6,30 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctl.cli.render import how_it_ended, out_json
+from agentctl.cli.render import how_it_ended, out_json, plain
+from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
 
 if TYPE_CHECKING:
     from agentctl.operations.waiting import WaitedEnd
+
+_LONGEST = 300
 
 
 def ended_line(end: WaitedEnd) -> str:
     """Return an end in one line."""
     name = end.agent_instance if end.task_id is None else f"{end.task_id}/{end.agent_instance}"
     left = f" [{end.uncollected} uncollected]" if end.uncollected else ""
-    return f"{name} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}{left}"
+    how = how_it_ended(end.status, end.reason, end.exit_code, end.signal)
+    return f"{name} {how}{left}{because(end.message) if end.status == Status.FAILED else ''}"
+
+
+def because(message: str | None) -> str:
+    """Return what stands behind an end: why, in the words of the program or its provider."""
+    if not message:
+        return ""
+    told = plain(" ".join(message.split()))
+    return f": {told if len(told) <= _LONGEST else f'{told[:_LONGEST]}...'}"
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
+from agentctl.cli.ends import because
 from agentctl.cli.render import how_it_ended, is_terminal, note, note_foreign, out_json, plain
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import TERMINAL, Status
@@ -38,8 +39,9 @@ def result(
 ) -> int:
     """Print what a worker has brought.
 
-    What it declared with `agentctl report result`, else what an agent has said last, or the end of a command's
-    stdout. Where it is cut, stderr says so, and where the whole is. Exits with 1 while the worker has not ended.
+    What an agent has said last, behind what it declared with `agentctl report result`; of a command what it declared,
+    or else the end of its stdout. Where it is cut, stderr says so, and where the whole is. Exits with 1 while the
+    worker has not ended.
     """
     told = read_result(note_foreign(find_task(task, root=root, force=force)), instance, max_bytes=max_bytes)
     if json:
@@ -56,7 +58,11 @@ def _print(told: dict[str, Any]) -> None:
         sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
     if told.get("truncated"):
         shown_bytes = len((told.get("text") or "").encode())
-        whole = plain(told["path"]) if told.get("path") else f"agentctl show {told['agentInstance']}"
+        whole = (
+            plain(told["path"])
+            if told.get("path")
+            else f"agentctl result {told['agentInstance']} --max-bytes {told['size']}"
+        )
         note(f"[cut: {shown_bytes} of {told['size']} bytes; whole: {whole}]")
     for file in told.get("files") or []:
         note(f"file: {plain(file['path'])} ({file.get('size')} bytes)")
@@ -72,5 +78,5 @@ def _code(told: dict[str, Any]) -> int:
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE
-    note(f"{instance} {how_it_ended(status, told.get('reason'), None, None)}")
+    note(f"{instance} {how_it_ended(status, told.get('reason'), None, None)}{because(told.get('message'))}")
     return ExitCode.UNSUCCESSFUL

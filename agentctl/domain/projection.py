@@ -41,6 +41,8 @@ class WorkerView:
     ended_at: str | None = None
     exit_code: int | None = None
     signal: str | None = None
+    #: Why it failed, in the words of whoever knew: the system, the program, its provider.
+    message: str | None = None
     duration_s: float | None = None
     survivors: Sequence[dict[str, Any]] = ()
     #: How many workers that it had started lived on when it ended.
@@ -219,7 +221,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
 #: What few ends tell: the key of the payload, which is the view's field too, and what its value may be.
-_SELDOM_TOLD = (("reason", str), ("signal", str), ("uncollected", int))
+_SELDOM_TOLD = (("reason", str), ("signal", str), ("message", str), ("uncollected", int))
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,

@@ -48,6 +48,8 @@ class TaskResult:
     duration: float = 0.0
     started_at: str | None = None
     completed_at: str | None = None
+    #: What it declared beside its answer.
+    summary: str | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -56,7 +58,8 @@ class TaskResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as tools answer it."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        told = {name: getattr(self, name) for name in _FIELDS}
+        return told | ({"summary": self.summary} if self.summary else {})
 
 
 _FIELDS = (
@@ -220,11 +223,12 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
     }
     if not decision:
         return TaskResult(**known, status=str(status or Status.RUNNING))
-    ended = str(decision.get("status", Status.FAILED))
+    ended, found = str(decision.get("status", Status.FAILED)), text_of(agent, max_bytes)
     return TaskResult(
         **known,
         status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
-        result=_answer(agent, max_bytes),
+        result=_answer(found),
+        summary=found["summary"] if found["source"] != "declared" else None,
         error=None if ended == Status.COMPLETED else error_of(agent, decision),
         duration=decision.get("durationSeconds") or 0.0,
         started_at=decision.get("startedAt"),
@@ -232,14 +236,14 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
     )
 
 
-def _answer(agent: AgentDir, max_bytes: int) -> str | None:
-    found = text_of(agent, max_bytes)
+def _answer(found: Mapping[str, Any]) -> str | None:
     text = str(found["text"])
     if found["source"] == "stdout":
         text = text.rstrip("\n")
     if not found["truncated"]:
         return text or None
-    mark = f"[cut: {found['size']} bytes, sha256 {found['sha256']}, the whole is in {found['path']}]"
+    where = f", the whole is in {found['path']}" if found["path"] else ""
+    mark = f"[cut: {found['size']} bytes, sha256 {found['sha256']}{where}]"
     return f"{mark}\n{text}" if found["source"] == "stdout" else f"{text}\n{mark}"
 
 

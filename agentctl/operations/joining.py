@@ -23,8 +23,8 @@ from agentctl.supervision.questions import read_question
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
 _TOLD = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
          "durationSeconds")  # fmt: skip
-_OF_RESULTS = ("source", "summary", "text", "truncated", "size", "sha256", "path", "turnsUsed", "usage", "costUsd",
-               "model")  # fmt: skip
+_OF_RESULTS = ("source", "summary", "text", "truncated", "size", "sha256", "path", "wrapped", "turnsUsed", "usage",
+               "costUsd", "model")  # fmt: skip
 
 
 class Joined(NamedTuple):
@@ -118,7 +118,8 @@ def _part_lines(part: dict[str, Any]) -> Iterator[str]:
     for text in texts:
         yield from ["", *_quoted(text)]
     if part["truncated"]:
-        yield from ["", f"Cut: the whole has {part['size']} bytes, sha256 {part['sha256']}, in {plain(part['path'])}"]
+        where = f", in {plain(part['path'])}" if part["path"] else ""
+        yield from ["", f"Cut: the whole has {part['size']} bytes, sha256 {part['sha256']}{where}"]
     for question in part["questions"]:
         yield from ["", f"Asked ({plain(question['id'])}):", "", *_quoted(question["question"])]
         answer = question["answer"]

@@ -75,6 +75,7 @@ def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
     worker.reason = decision.get("reason")
     worker.exit_code = decision.get("exitCode")
     worker.signal = decision.get("signal")
+    worker.message = decision.get("message")
     worker.ended_at = decision.get("endedAt")
 
 
@@ -111,6 +112,7 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "agent": worker.agent,
         "status": worker.status,
         "reason": worker.reason,
+        "message": worker.message,
         "pid": worker.pid,
         "attempt": worker.attempt,
         "paused": worker.paused,

@@ -1,6 +1,6 @@
-"""What came of a worker, bounded: declared, else an agent's last words or the tail of a command's output.
+"""What came of a worker, bounded: an agent's last words; what a command declared, else the tail of its output.
 
-With size, hash and path of the whole.
+With size, hash and path of the whole. What was declared stands beside an agent's words, and never in their place.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agentctl.domain.agentspec import COMMAND
 from agentctl.domain.plaintext import whole
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_agent
+from agentctl.operations.texts import keep_text
 from agentctl.operations.worktrees import patch_of
 
 DEFAULT_MAX_BYTES = 4000
@@ -27,55 +28,104 @@ DEFAULT_MAX_BYTES = 4000
 _MOST_HASHED = 1 << 30
 #: An agent that has said nothing within so much of its activity has said nothing.
 _LOOKED_BACK = 1 << 20
+#: What tells of the whole of a text that was cut.
+WHOLE = ("size", "sha256", "path", "wrapped")
 _OF_AGENTS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
 
 def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
-    """Return a worker's result: what it declared, else what an agent said last, or the tail of a command's stdout.
+    """Return a worker's result: what an agent said last; of a command what it declared, else the tail of its stdout.
 
     Returns:
-        {agentInstance, status, reason, source: declared|agent|activity|stdout|none, summary, text, truncated, size,
-        sha256, path, files}
-        `text` holds at most `max_bytes` bytes; `size` and `sha256` are those of the whole text, which `path` has (of a
-        declared result or an agent's last words: in result.json). `files`: [{path, size, sha256}], what came with it.
+        {agentInstance, status, reason, exitCode, message, source: agent|activity|declared|stdout|none, summary, text,
+        truncated, size, sha256, path, wrapped, files}
+        `summary` is what was declared, and nothing else. `text` holds at most `max_bytes` bytes; `size` and `sha256`
+        are those of the whole text, which the file at `path` holds and nothing else (None where it was not cut, or no
+        file could be written); `wrapped` as in `texts`. `files`: [{path, size, sha256}], what came with it.
     """
     agent = find_agent(task, instance)
     row = show_worker(task, agent.instance)
     found = text_of(agent, max_bytes)
     found["files"] = [*found["files"], *patch_of(row["worktree"])]
-    head = {"agentInstance": instance, "status": row["status"], "reason": row["reason"], "exitCode": row["exitCode"]}
+    head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
     return {**head, **found, "worktree": row["worktree"]}
 
 
 def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
     """Return what a worker's result says of it alone: as `read_result`, from `source` to `files`; reads no log."""
-    declared = read_quietly(agent.result)
-    if declared:
-        return _declared(declared, agent.result, max_bytes)
-    return _last_words(agent, max_bytes) if _is_agent(agent) else _tail(agent, max_bytes)
+    known = read_quietly(agent.result)
+    summary = declared_summary(known)
+    source, text = _last_words(agent, known)
+    if text or is_agent(agent):
+        found = {"source": source, **_bounded(agent, text, max_bytes)}
+    elif known:
+        found = {"source": "declared", **_bounded(agent, summary or "", max_bytes)}
+    else:
+        found = _tail(agent, max_bytes)
+    return {
+        **found,
+        **_summary(agent, summary, max_bytes),
+        "files": artifacts_in(known),
+        **{key: known[key] for key in _OF_AGENTS if key in known},
+    }
 
 
-def _is_agent(agent: AgentDir) -> bool:
+def is_agent(agent: AgentDir) -> bool:
+    """Tell whether a worker is the program of an agent: its stdout is a protocol, and no words of its own."""
     order = read_quietly(agent.spec).get("order")
     return isinstance(order, dict) and order.get("driver") != COMMAND
 
 
-def _declared(value: dict[str, Any], path: str, max_bytes: int) -> dict[str, Any]:
-    summary, final = whole(str(value.get("summary") or "")), value.get("finalMessage")
-    is_final = isinstance(final, str) and not value.get("isDeclared")
-    text = whole(final) if is_final and isinstance(final, str) else summary
-    cut = text.encode()[:max_bytes].decode(errors="ignore")
+def declared_summary(result: Mapping[str, Any]) -> str | None:
+    """Return the summary that a worker declared itself, as its result.json tells; None where it declared none."""
+    is_declared = bool(result) and bool(result.get("isDeclared", "success" not in result))
+    summary = result.get("summary")
+    return whole(summary) if is_declared and isinstance(summary, str) and summary else None
+
+
+def last_words(agent: AgentDir, looked_back: int = _LOOKED_BACK) -> str:
+    """Return what an agent said last, also while it works; empty where it has said nothing.
+
+    Args:
+        looked_back: Of its activity, so many bytes are read.
+    """
+    return _last_words(agent, read_quietly(agent.result), looked_back)[1]
+
+
+def _last_words(agent: AgentDir, known: Mapping[str, Any], looked_back: int = _LOOKED_BACK) -> tuple[str, str]:
+    """Return (source, text). Without a final message an agent's activity has it: stdout is the protocol of its program,
+    with all that its tools have read.
+    """
+    final = known.get("finalMessage")
+    if isinstance(final, str) and final:
+        return "agent", whole(final)
+    if not is_agent(agent):
+        return "none", ""
+    text = next(filter(None, map(_said, last_lines(agent.activity, looked_back))), "")
+    return ("activity", text) if text else ("none", "")
+
+
+def _bounded(agent: AgentDir, text: str, max_bytes: int) -> dict[str, Any]:
+    data = text.encode()
+    cut = data[:max_bytes].decode(errors="ignore")
+    kept = keep_text(agent, text) if cut != text else None
     return {
-        "source": "agent" if is_final else "declared",
-        "summary": summary.encode()[:max_bytes].decode(errors="ignore") if not is_final else None,
         "text": cut,
         "truncated": cut != text,
-        "size": len(text.encode()),
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "path": path,
-        "files": artifacts_in(value),
-        **{key: value[key] for key in _OF_AGENTS if key in value},
+        "size": len(data),
+        "sha256": hashlib.sha256(data).hexdigest() if text else None,
+        "path": kept.path if kept else None,
+        **({"wrapped": kept.wrapped} if kept and kept.wrapped else {}),
     }
+
+
+def _summary(agent: AgentDir, summary: str | None, max_bytes: int) -> dict[str, Any]:
+    """Return the declared summary, bounded; where it is cut, with what tells of the whole."""
+    if summary is None:
+        return {"summary": None}
+    found = _bounded(agent, summary, max_bytes)
+    shown = {"summary": found.pop("text")}
+    return shown | ({"summaryCut": found} if found["truncated"] else {})
 
 
 def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -83,22 +133,6 @@ def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     told = result.get("artifacts")
     found = told if isinstance(told, list) else []
     return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
-
-
-def _last_words(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
-    """Return what an agent said last: its stdout is the protocol of its program, with all that its tools have read."""
-    text = next(filter(None, map(_said, last_lines(agent.activity, _LOOKED_BACK))), "")
-    cut = text.encode()[:max_bytes].decode(errors="ignore")
-    return {
-        "source": "activity" if text else "none",
-        "summary": None,
-        "text": cut,
-        "truncated": cut != text,
-        "size": len(text.encode()),
-        "sha256": hashlib.sha256(text.encode()).hexdigest() if text else None,
-        "path": str(agent.activity) if text else None,
-        "files": [],
-    }
 
 
 def _said(line: bytes) -> str:
@@ -117,13 +151,11 @@ def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     return {
         "source": "stdout" if size else "none",
-        "summary": None,
         "text": shown,
         "truncated": size > len(tail) or len(whole) > max_bytes,
         "size": size,
         "sha256": digest,
         "path": str(path) if size else None,
-        "files": [],
     }
 
 

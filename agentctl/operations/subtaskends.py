@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.results import WHOLE, text_of
 from agentctl.supervision.endings import decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
@@ -28,10 +27,11 @@ class SubtaskEnd:
     agent_id: str | None
     #: Success, Error or Cancel; None while it runs on.
     status: str | None
+    #: What the worker declared beside its last words.
     summary: str | None = None
     failure_reason: str | None = None
     final_message: str | None = None
-    #: Where the final message was cut: {size, sha256, path} of the whole.
+    #: Where the final message was cut: {size, sha256, path, wrapped} of the whole.
     whole: Mapping[str, Any] | None = None
     #: Why the call came back before the end: `paused`, `cancelled` or `timeout`.
     stopped: str | None = None
@@ -63,28 +63,13 @@ def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
 
 def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
-    decision, declared = decision_of(worker), read_quietly(worker.result)
+    decision, result = decision_of(worker), text_of(worker)
     status = Status(decision.get("status", Status.FAILED))
-    summary, final = declared.get("summary"), declared.get("finalMessage")
-    result = read_result(worker.task, worker.instance)
-    text = final if isinstance(final, str) and final else result["text"]
-    shown = _cut(text)
-    whole = _whole(str(text), str(result["path"])) if text and shown != text else None
     return SubtaskEnd(
-        task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status],
-        summary=_cut(summary) if summary != final else None,
-        failure_reason=None if status is Status.COMPLETED else _why(decision), final_message=shown, whole=whole,
+        task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
+        failure_reason=None if status is Status.COMPLETED else _why(decision), final_message=result["text"] or None,
+        whole={key: result[key] for key in WHOLE if result.get(key)} if result["truncated"] else None,
     )  # fmt: skip
-
-
-def _whole(text: str, path: str) -> dict[str, Any]:
-    import hashlib
-
-    return {"size": len(text.encode()), "sha256": hashlib.sha256(text.encode()).hexdigest(), "path": path}
-
-
-def _cut(text: object) -> str | None:
-    return str(text).encode()[:DEFAULT_MAX_BYTES].decode(errors="ignore") if text else None
 
 
 def _why(decision: Mapping[str, Any]) -> str:

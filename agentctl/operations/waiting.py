@@ -38,6 +38,8 @@ class WaitedEnd:
     reason: str | None = None
     exit_code: int | None = None
     signal: str | None = None
+    #: Why it failed, in the words of whoever knew.
+    message: str | None = None
     #: Its task, where a wait is about several.
     task_id: str | None = None
     #: How many workers that it had started lived on when it ended.
@@ -54,7 +56,12 @@ class WaitedEnd:
             "exitCode": self.exit_code,
             "signal": self.signal,
         }
-        more = {"taskId": self.task_id, "uncollected": self.uncollected, "redelivered": self.redelivered}
+        more = {
+            "message": self.message,
+            "taskId": self.task_id,
+            "uncollected": self.uncollected,
+            "redelivered": self.redelivered,
+        }
         return value | {key: item for key, item in more.items() if item}
 
 
@@ -137,7 +144,8 @@ def _give(
 def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id: str | None = None) -> WaitedEnd:
     return WaitedEnd(
         agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
-        signal=worker.signal, redelivered=redelivered, task_id=task_id, uncollected=worker.uncollected,
+        signal=worker.signal, message=worker.message, redelivered=redelivered, task_id=task_id,
+        uncollected=worker.uncollected,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.plaintext import whole_json
 from agentctl.domain.states import Status
 from agentctl.operations.delegating import error_of
-from agentctl.operations.results import read_result, text_of
+from agentctl.operations.results import WHOLE, read_result, text_of
 from agentctl.supervision.endings import decision_of
 from agentctl.supervision.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
@@ -39,7 +39,9 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     if reason:
         told |= {"reason": reason, "error": short(error_of(agent, decision))}
     if found["truncated"]:
-        told |= {"truncated": True, "size": found["size"], "sha256": found["sha256"], "path": str(found["path"])}
+        told |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
+    if found["summary"]:
+        told["summary"] = found["summary"]
     if found["files"]:
         told["files"] = found["files"]
     return told

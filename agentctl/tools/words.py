@@ -23,7 +23,10 @@ def bounds(situation: Situation) -> str:
 
 def cut() -> str:
     """Return what becomes of a long result."""
-    return f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the whole is in the file at `path`."
+    return (
+        f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the whole is in the file at `path`, and, where that"
+        " has very long lines, in shorter ones at `wrapped`."
+    )
 
 
 def short(text: str) -> str:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.steps import held, new_task, spawn, spawn_batch
-from tests.support import alike, run, worker
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.subtaskends import answer_of
+from agentctl.tools.results import result_of
+from tests.agent_steps import agent, agent_world, blocked, ends, plays
+from tests.steps import Task, held, new_task, spawn, spawn_batch
+from tests.support import alike, run, wait_until, worker
 
 
 def test_the_tail_of_stdout_stands_in_for_a_result_and_the_cut_is_marked(root: Path) -> None:
@@ -42,7 +49,7 @@ def test_binary_and_cut_characters_stay_within_the_bound(root: Path, printed: st
 
 @pytest.mark.slow
 def test_a_long_declared_summary_is_cut_marked_and_found_whole(root: Path, tmp_path: Path) -> None:
-    task = new_task()
+    new_task()
     file = tmp_path / "report.md"
     file.write_text("short")
     spawn(worker("reports", "--summary", "\u00e9" * 5000, "--file", file), name="a")
@@ -50,8 +57,9 @@ def test_a_long_declared_summary_is_cut_marked_and_found_whole(root: Path, tmp_p
     told = run("result", "a", "--json").json
     assert (told["truncated"], told["size"]) == (True, 10_000)
     assert told["summary"] == "\u00e9" * 2000
-    assert told["path"] == str(task.agent("a") / "result.json")
+    assert Path(told["path"]).read_bytes() == ("\u00e9" * 5000).encode()
     assert told["sha256"] == hashlib.sha256(("\u00e9" * 5000).encode()).hexdigest()
+    assert told["summaryCut"] == {key: told[key] for key in ("truncated", "size", "sha256", "path", "wrapped")}
     assert f"[cut: 4000 of 10000 bytes; whole: {told['path']}]" in run("result", "a").err
 
 
@@ -77,3 +85,87 @@ def test_the_exit_code_tells_of_the_worker(root: Path, tmp_path: Path) -> None:
     assert run("result", "silent", "--json").json["source"] == "none"
     (tmp_path / "gate").touch()
     task.ended("late")
+
+
+# -- what agents said last ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def agents(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def everywhere(task: Task, name: str = "a", status: str = "completed") -> list[str | None]:
+    """Return what is told as the last words: by `result`, `join`, the tools of agents and the answer of a sub-task."""
+    folder = TaskDir(str(task.path)).agent(name)
+    joined = run("join", "--json").json["workers"]
+    return [
+        run("result", name, "--json", check=False).json["text"],
+        next(one["text"] for one in joined if one["agentInstance"] == name),
+        result_of(folder, status)["output"],
+        answer_of(folder, "general").final_message or "",
+    ]
+
+
+def test_the_last_words_of_an_agent_are_never_its_protocol(agents: Task) -> None:
+    agent("question")
+    blocked()
+    assert everywhere(agents, status="blocked") == [""] * 4
+    os.kill(run("show", "a", "--json").json["worker"]["pid"], signal.SIGKILL)
+    assert ends()["status"] == "failed"
+    assert everywhere(agents, status="failed") == [""] * 4
+    agent("hang", name="b")
+    wait_until(lambda: everywhere(agents, "b", "running") == ["working"] * 4)
+    os.kill(run("show", "b", "--json").json["worker"]["pid"], signal.SIGKILL)
+    assert ends("b")["status"] == "failed"
+    assert everywhere(agents, "b", "failed") == ["working"] * 4
+
+
+def test_a_declared_summary_stands_beside_the_last_words(agents: Task, tmp_path: Path) -> None:
+    report = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'agentctl', 'report', 'result',"
+    agent(plays(tmp_path, f"{report} '--summary', 'the summary'], check=True)\nme.answer('my last words')"))
+    ends()
+    assert everywhere(agents) == ["my last words"] * 4
+    folder = TaskDir(str(agents.path)).agent("a")
+    assert result_of(folder, "completed")["summary"] == "the summary"
+    assert answer_of(folder, "general").summary == "the summary"
+    assert run("result", "a").out == "the summary\nmy last words\n"
+
+
+def test_a_cut_text_is_whole_in_a_file_that_can_be_paged(agents: Task) -> None:
+    text = f"{'word ' * 1500}\u00e9{'x' * 2500}"
+    agent(f"say {text}")
+    ends()
+    told = result_of(TaskDir(str(agents.path)).agent("a"), "completed")
+    data = Path(told["path"]).read_bytes()
+    assert data.decode() == text.strip()
+    assert (told["size"], told["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    lines = Path(told["wrapped"]).read_text(encoding="utf-8").split("\n")
+    assert max(map(len, lines)) <= 1000
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    Path(told["path"]).write_text("no longer so", encoding="ascii")
+    assert Path(run("result", "a", "--json").json["path"]).read_bytes() == data
+    short = result_of(TaskDir(str(agents.path)).agent("a"), "completed", 100_000)
+    assert not {"truncated", "path", "wrapped"} & set(short)
+
+
+def test_no_file_is_made_behind_a_link(agents: Task, tmp_path: Path) -> None:
+    agent(f"say {'x' * 5000}")
+    ends()
+    (agents.agent("a") / "texts").symlink_to(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    told = run("result", "a", "--json").json
+    assert (told["truncated"], told["path"], sorted(tmp_path.iterdir())) == (True, None, before)
+    assert "whole: agentctl result a --max-bytes 5000]" in run("result", "a").err
+
+
+def test_why_it_failed_is_told_in_the_words_of_the_program(agents: Task) -> None:
+    agent("crash")
+    message = ends()["message"]
+    assert message
+    assert run("result", "a", "--json", check=False).json["message"] == message
+    assert run("list", "--json").json[0]["message"] == message
+    assert f": {message}" in run("wait", "a", check=False).out
+    assert run("wait", "a", "--json", check=False).json["message"] == message
+    assert json.loads(run("wait-any", "--json").out)["message"] == message
+    assert message in run("result", "a", check=False).err

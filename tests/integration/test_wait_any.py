@@ -222,7 +222,7 @@ def test_a_killed_shim_alone_does_not_end_the_wait_for_its_worker(root: Path, tm
     assert row("a")["health"] == "unsupervised"
     (tmp_path / "gate").touch()
     out, _ = waiter.communicate(timeout=30)
-    assert out in ("a completed\n", "a failed (lost)\n")
+    assert out == "a completed\n" or out.startswith("a failed (lost): ")
 
 
 def in_a_user_namespace(script: str) -> list[str]:
@@ -256,7 +256,7 @@ def test_with_hardly_a_descriptor_left_a_wait_still_wakes(root: Path, tmp_path: 
     kill(task.shim_of("w8"), row("w8")["pid"])
     last = start_argv(["sh", "-c", 'ulimit -n 24; exec "$@" wait-any w8', "sh", *PROGRAM])
     out, err = last.communicate(timeout=30)
-    assert (last.returncode, out) == (0, "w8 failed (lost)\n"), err
+    assert (last.returncode, out.partition(":")[0]) == (0, "w8 failed (lost)"), err
     run("cancel", "--all")
 
 
