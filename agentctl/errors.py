@@ -46,6 +46,10 @@ class Refused(AgentctlError):
     """The state of the world does not allow it; nothing was changed."""
 
 
+class Limited(Refused):
+    """A limit that a person has set. Only they lift it: no worker is told how (`operations/lineage.py`, `limited`)."""
+
+
 class UsageError(AgentctlError):
     """The input cannot be meant: a bad name, option, file or key."""
 

@@ -46,6 +46,20 @@ class Limits(NamedTuple):
         """Return the limits under their names in task.yaml."""
         return {KEYS[name]: value for name, value in self._asdict().items()}
 
+    def of_tree(self) -> dict[str, float]:
+        """Return those of the whole tree, as a worker's spec keeps them."""
+        return {KEYS[name]: getattr(self, name) for name in _OF_TREE}
+
+    def no_looser_than(self, held: Mapping[str, Any]) -> Limits:
+        """Return them with nothing that lifts what `of_tree` told earlier.
+
+        >>> held = Limits(max_depth=1, max_workers=3).of_tree()
+        >>> Limits(max_depth=9, max_workers=0, max_tokens=5).no_looser_than(held)._asdict()["max_workers"]
+        3
+        """
+        found: dict[str, Any] = {name: _stricter(name, getattr(self, name), held.get(KEYS[name])) for name in _OF_TREE}
+        return self._replace(**found)
+
 
 KEYS = {
     "max_concurrent_agents": "maxConcurrentAgents",
@@ -64,6 +78,8 @@ KEYS = {
     "cooldown_seconds": "cooldownSeconds",
 }
 FIELDS = {key: name for name, key in KEYS.items()}
+#: Of a tree of tasks: a worker, and what it starts, is held to them as they were when it was started.
+_OF_TREE = ("max_depth", "max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 
 #: key -> (smallest, largest, whole numbers only)
 _RANGES: dict[str, tuple[float, float, bool]] = {
@@ -82,6 +98,14 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "breakerCooldownSeconds": (0, 86_400, False),
     "cooldownSeconds": (0, 3600, False),
 }
+
+
+def _stricter(name: str, now: float, held: Any) -> float:
+    if isinstance(held, bool) or not isinstance(held, int | float):
+        return now
+    if name == "max_depth":
+        return min(now, held)
+    return min((limit for limit in (now, held) if limit), default=0)  # 0 is none.
 
 
 class BadLimit(ValueError):

@@ -60,7 +60,7 @@ def _check_limits(agent: AgentDir, way: Driver) -> None:
         unit, key = found
         raise Refused(
             f"`{way.name}` does not tell the {unit} that it uses while it works: {key} could not hold",
-            hint=f"take {key} out of the root task's config",
+            hint="only a person lifts this limit",
         )
 
 

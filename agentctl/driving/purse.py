@@ -17,6 +17,7 @@ from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.limits import KEYS, Limits
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
+from agentctl.supervision.spec import held_limits
 
 if TYPE_CHECKING:
     from agentctl.supervision.ledger import Ledger
@@ -31,6 +32,8 @@ class Purse:
         self._before = spent_from(read_quietly(agent.spent))
         self._rows: dict[str, Spent] = {}
         self._cost: float | None = None
+        #: Read once: the agent may be able to write this file, and that of the tree.
+        self._held = held_limits(agent)
 
     @property
     def spent(self) -> Spent:
@@ -61,12 +64,12 @@ class Purse:
 
     def excess(self) -> str | None:
         """Return the figures of the limit that the tree has gone beyond; None for none."""
-        limits = known_limits(self.root)
+        limits = self._limits()
         return self._account().broken(limits) if _is_metered(limits) else None
 
     def refusal(self) -> str | None:
         """Return the figures of the limit that leaves nothing for this run; None for none."""
-        limits = known_limits(self.root)
+        limits = self._limits()
         if not _is_metered(limits):
             return None
         account = self._account()._replace(reserved_usd=self._reserved_by_others())
@@ -74,13 +77,16 @@ class Purse:
 
     def hand_on(self, order: Order) -> Order:
         """Return the order with what the tree leaves of its money, where that is less than the agent's own limit."""
-        limits = known_limits(self.root)
+        limits = self._limits()
         if not limits.max_cost_usd:
             return order
         account = self._account()._replace(reserved_usd=self._reserved_by_others())
         rest = round(account.left(limits)[KEYS["max_cost_usd"]], 6)
         own = order.max_budget_usd
         return order._replace(max_budget_usd=rest if own is None else min(own, rest))
+
+    def _limits(self) -> Limits:
+        return known_limits(self.root).no_looser_than(self._held)
 
     def _account(self) -> Account:
         return self._ledger.update().account()

@@ -16,15 +16,22 @@ from agentctl.domain.budget import REPORTED, unheld
 from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.configuring import usable_config
+from agentctl.operations.lineage import limited
 from agentctl.operations.locating import Caller
+from agentctl.supervision.spec import held_limits
 
 if TYPE_CHECKING:
     from agentctl.operations.preparing import Prepared
 
 
-def limits_of_tree(root: TaskDir, task: TaskDir, config: TaskConfig) -> Limits:
-    """Return the limits that hold for the whole tree: those of its root task."""
-    return config.limits if root.path == task.path else usable_config(root).limits
+def limits_of_tree(root: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
+    """Return the limits that hold for the whole tree: those of its root task; and for a start that comes from a worker
+    no looser ones than those under which that worker was started.
+    """
+    now = config.limits if root.path == task.path else usable_config(root).limits
+    if parent is None or root_of_tree(parent.task).path != root.path:
+        return now
+    return now.no_looser_than(held_limits(parent.agent))
 
 
 def refuse_elsewhere(root: TaskDir, parent: Caller | None) -> None:
@@ -32,7 +39,8 @@ def refuse_elsewhere(root: TaskDir, parent: Caller | None) -> None:
     if parent is None:
         return
     own = root_of_tree(parent.task)
-    if own.path != root.path and usable_config(own).limits.has_budget:
+    limits = usable_config(own).limits.no_looser_than(held_limits(parent.agent))
+    if own.path != root.path and limits.has_budget:
         raise Refused(
             f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root.path}",
             hint="agentctl subtask makes a task below its own",
@@ -50,9 +58,9 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
         found = unheld(limits, load(name).reports)
         if found is not None:
             unit, key = found
-            raise Refused(
+            raise limited(
                 f"the driver {name} does not tell the {unit} that its program uses: {key} could not hold",
-                hint=f"take {key} out of the root task's config, or choose another --driver",
+                f"take {key} out of the root task's config, or choose another --driver",
             )
 
 
@@ -72,9 +80,9 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     account = account._replace(reserved_usd=account.reserved_usd + asked)
     why = account.excess(limits, fields, more_workers=len(prepared))
     if why is not None:
-        raise Refused(
+        raise limited(
             f"the tree of {root.id} is at its limit: {why}",
-            hint=f"agentctl usage shows who used it up; {root.task_file} has the limit",
+            f"agentctl usage shows who used it up; {root.task_file} has the limit",
         )
 
 
@@ -108,8 +116,8 @@ def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -
         breaker = found.get(agent)
         left = breaker.left(limits, ages[agent]) if breaker is not None else 0
         if breaker is not None and left:
-            raise Refused(
+            raise limited(
                 f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",
-                hint=f"agentctl doctor --close-breaker {agent}, once the cause is mended",
+                f"agentctl doctor --close-breaker {agent}, once the cause is mended",
             )

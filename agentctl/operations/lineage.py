@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agentctl.adapters import descent, processes
@@ -17,16 +17,27 @@ from agentctl.adapters.config import cached, root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.errors import AgentctlError, Refused
+from agentctl.domain.limits import Limits
+from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.locating import Caller, caller
 from agentctl.supervision.kinship import ancestors, barred_by, enlist
-from agentctl.supervision.spec import read_spec
+from agentctl.supervision.spec import held_limits, read_spec
 from agentctl.supervision.strangers import guarded_by, is_noted, marked_by
 
 #: No honest tree of tasks is as deep; a forged one may be a circle.
 _MOST_TASKS = 128
+_NOT_YOURS = "do the work here, or leave it to whoever started you: only a person lifts this limit"
+
+
+class Standing(NamedTuple):
+    """What comes of who starts a worker."""
+
+    parent: Caller | None
+    depth: int
+    #: The limits of the tree that its own starts will be held to.
+    held: Mapping[str, float]
 
 
 def true_caller() -> Caller | None:
@@ -144,24 +155,30 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
     depth = max(floor, _depth_of(parent.agent) + 1)
     limit = depth_limit(task, parent)
     if depth > limit:
-        raise Refused(
+        raise limited(
             f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is {limit}",
-            hint=f"raise maxDepth in {_top_of(task).task_file}",
+            f"raise maxDepth in {_top_of(task).task_file}",
         )
     return depth
+
+
+def limited(message: str, how: str) -> Limited:
+    """Return the refusal at a limit; `how` tells a person how to lift it, and no worker."""
+    return Limited(message, hint=how if true_caller() is None else _NOT_YOURS)
 
 
 def depth_limit(task: TaskDir, parent: Caller | None) -> int:
     """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
 
     A worker that starts something in a tree of its own making is still held to the one that it is in, and to those of
-    the workers above it.
+    the workers above it; and to what held when it was started, whatever it has written into a file since.
     """
     tasks = {one.path: one for one in (task, *_tasks_above(task))}
     for above in (parent.agent, *ancestors(parent.agent)) if parent is not None else ():
         if above.task.path not in tasks and above.task.exists:
             tasks |= {one.path: one for one in (above.task, *_tasks_above(above.task))}
-    return min(usable_config(one).limits.max_depth for one in tasks.values())
+    now = min(usable_config(one).limits.max_depth for one in tasks.values())
+    return now if parent is None else Limits(max_depth=now).no_looser_than(held_limits(parent.agent)).max_depth
 
 
 def _tasks_above(task: TaskDir) -> Iterator[TaskDir]:

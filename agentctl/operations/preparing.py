@@ -27,6 +27,7 @@ from agentctl.domain.names import base_name, check_name
 from agentctl.domain.states import Status
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
+from agentctl.operations.lineage import Standing
 from agentctl.operations.locating import Caller
 from agentctl.operations.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.surroundings import Surroundings
@@ -54,8 +55,9 @@ class Prepared:
 
 
 def prepare(
-    task: TaskDir, request: SpawnRequest, limits: Limits, parent: Caller | None, depth: int, around: Surroundings
+    task: TaskDir, request: SpawnRequest, limits: Limits, standing: Standing, around: Surroundings
 ) -> Prepared | Spawned:
+    parent = standing.parent
     keeps = request.work is not None or parent is not None
     cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
     ordered = _order(task, request, environ)
@@ -76,13 +78,14 @@ def prepare(
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
             after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
-            keep_children=request.keep_children, key=request.key, depth=depth,
+            keep_children=request.keep_children, key=request.key, depth=standing.depth,
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None, origin=task.nonce() or None,
+            tree_limits=dict(standing.held),
         )  # fmt: skip
         data = to_json(spec.to_json())
         write_whole(agent.spec, data, durable=False)

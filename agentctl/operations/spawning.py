@@ -27,7 +27,7 @@ from agentctl.operations.budgeting import (
     refuse_unreported,
 )
 from agentctl.operations.configuring import read_config
-from agentctl.operations.lineage import depth_in, enlist_all, queues_locked, true_caller, who
+from agentctl.operations.lineage import Standing, depth_in, depth_limit, enlist_all, queues_locked, true_caller, who
 from agentctl.operations.locating import TASK_VARIABLE, Caller, current_task, find_root, find_task, foreign_current
 from agentctl.operations.ownership import check_own
 from agentctl.operations.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
@@ -106,13 +106,16 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     around = Surroundings(task)
+    limits = limits_of_tree(root, task, config, parent)
+    held = limits._replace(max_depth=depth_limit(task, parent)).of_tree()
+    standing = Standing(parent, depth, held)
     try:
         with shims_ahead(root, len(requests)):
             from agentctl.operations.preparing import Prepared, prepare  # The shims start while this is loaded.
 
             for index, request in enumerate(requests):
                 with told_by_line(request):
-                    found = prepare(task, request, config.limits, parent, depth, around)
+                    found = prepare(task, request, config.limits, standing, around)
                 if isinstance(found, Prepared):
                     prepared.append(found)
                 else:
@@ -120,7 +123,6 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
             if not prepared:
                 return [reused[index] for index in sorted(reused)]
             must_queue = queue or any(item.spec.after for item in prepared)
-            limits = limits_of_tree(root, task, config)
             _check_prepared(root, parent, prepared, limits, queue=must_queue)
             done = _admit(root, parent, prepared, limits, queue=must_queue)
     except BaseException:

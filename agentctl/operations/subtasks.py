@@ -20,7 +20,7 @@ from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitSt
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import read_config
-from agentctl.operations.lineage import depth_limit, refuse_if_barred, true_caller
+from agentctl.operations.lineage import depth_limit, limited, refuse_if_barred, true_caller
 from agentctl.operations.locating import Caller
 from agentctl.operations.ownership import check_own, check_rules
 from agentctl.operations.references import find_artifacts
@@ -139,9 +139,9 @@ def _check_depth(parent: TaskDir, caller: Caller | None) -> None:
     refuse_if_barred(caller.agent)
     depth, limit = read_spec(caller.agent.spec).depth, depth_limit(parent, caller)
     if depth + 1 > limit:
-        raise Refused(
+        raise limited(
             f"Maximum subtask nesting depth ({limit}) exceeded. Current depth: {depth}.",
-            hint=f"do the work here; a person can raise maxDepth in {root_of_tree(parent).task_file}",
+            f"raise maxDepth in {root_of_tree(parent).task_file}",
         )
 
 

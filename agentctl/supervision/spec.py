@@ -59,6 +59,8 @@ class WorkerSpec(NamedTuple):
     delegation: dict[str, str] | None = None
     #: The random text of its task: an order that came with somebody else's files does not have it.
     origin: str | None = None
+    #: The limits of its tree as they held when it was spawned: what it starts is held to them, whatever is said since.
+    tree_limits: dict[str, float] | None = None
 
     @property
     def keeps_its_folder(self) -> bool:
@@ -100,9 +102,12 @@ _NAMES = {
     "artifacts": "artifacts",
     "delegation": "delegation",
     "origin": "origin",
+    "tree_limits": "treeLimits",
 }
 #: Fields that a spec may lack, and their names.
-_OPTIONAL = frozenset({"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin"})
+_OPTIONAL = frozenset(
+    {"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin", "tree_limits"}
+)
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 
@@ -110,6 +115,12 @@ def grace_of(path: AnyPath) -> float:
     """Return a worker's grace period; the default where its spec was removed or damaged."""
     grace = _grace_in(path)
     return Limits().grace_seconds if grace is None else grace
+
+
+def held_limits(agent: AgentDir) -> Mapping[str, Any]:
+    """Return the limits of its tree that held when a worker was spawned; {} where an older agentctl spawned it."""
+    held = read_quietly(agent.spec).get("treeLimits")
+    return held if isinstance(held, dict) else {}
 
 
 def asked_grace(agent: AgentDir) -> float | None:
@@ -241,10 +252,12 @@ _KINDS = {
     **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
     **dict.fromkeys(("after_any", "keep_children"), _is_flag),
-    **dict.fromkeys(("order", "delegation"), _is_table),
+    **dict.fromkeys(("order", "delegation", "tree_limits"), _is_table),
 }
 #: Fields that may be null.
-_NOTHING = frozenset({"parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin"})
+_NOTHING = frozenset(
+    {"parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits"}
+)
 _OF_ORDER = {
     **dict.fromkeys(("driver", "program", "agent", "prompt", "cwd"), _is_text),
     **dict.fromkeys(("readOnly", "keep"), _is_flag),

@@ -215,6 +215,19 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
     assert run("list", "--task", "other", "--json").json == []
 
 
+def test_a_worker_lifts_no_limit_of_its_tree_by_a_word_in_task_yaml(task: Task) -> None:
+    set_config(task, maxWorkers=2, maxDepth=2, maxConcurrentAgents=4)
+    start = f"{sys.executable} -m agentctl spawn -- true"
+    lift = f"sed -i s/maxWorkers:.2/maxWorkers:\\ 9/ {task.path / 'task.yaml'}"
+    run("spawn", "--name", "a", "--shell", f"{start}; {lift}; {start}; {start}")
+    run("wait", "a", check=False)
+    said = (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
+    assert "maxWorkers: 9" in (task.path / "task.yaml").read_text(encoding="utf-8")
+    assert said.count("maxWorkers is 2") == 2
+    assert "task.yaml" not in said
+    run("spawn", "--name", "b", "--", "true")  # A person has room for more by now.
+
+
 @pytest.mark.slow
 def test_sub_tasks_share_the_limits_of_their_root(task: Task, play: Callable[[str], str]) -> None:
     set_config(task, maxWorkers=3, maxTokens=100)

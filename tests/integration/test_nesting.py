@@ -35,6 +35,20 @@ def test_depth_beyond_the_limit_is_refused_and_burns_nothing(root: Path) -> None
     assert row("b")["depth"] == 1
 
 
+@pytest.mark.parametrize("line", ["spawn -- true", "subtask general x"])
+def test_a_worker_is_told_no_way_over_its_limit_and_has_none_in_task_yaml(root: Path, line: str) -> None:
+    task = new_task(cap=5, depth=0)
+    lift = f"sed -i s/maxDepth:.0/maxDepth:\\ 9/ {task.path / 'task.yaml'}"
+    spawn(["sh", "-c", f"{AGENTCTL} {line}; {lift} && {AGENTCTL} {line}"], name="a")
+    run("wait", "a", check=False)
+    said = (task.agent("a") / "stderr.log").read_text()
+    assert "maxDepth: 9" in (task.path / "task.yaml").read_text()
+    assert said.count("do the work here, or leave it to whoever started you") == 2
+    assert "task.yaml" not in said
+    assert set(statuses()) == {"a"}, "what counts is what held when it was started"
+    assert "raise" not in said
+
+
 @pytest.mark.slow
 def test_no_depth_at_all_can_be_asked_for(root: Path) -> None:
     task = new_task(depth=0)
