@@ -218,7 +218,8 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
 def test_a_worker_lifts_no_limit_of_its_tree_by_a_word_in_task_yaml(task: Task) -> None:
     set_config(task, maxWorkers=2, maxDepth=2, maxConcurrentAgents=4)
     start = f"{sys.executable} -m agentctl spawn -- true"
-    lift = f"sed -i s/maxWorkers:.2/maxWorkers:\\ 9/ {task.path / 'task.yaml'}"
+    # Nobody writes the roster meanwhile.
+    lift = f"flock {task.path / 'task.lock'} sed -i s/maxWorkers:.2/maxWorkers:\\ 9/ {task.path / 'task.yaml'}"
     run("spawn", "--name", "a", "--shell", f"{start}; {lift}; {start}; {start}")
     run("wait", "a", check=False)
     said = (task.agent("a") / "stderr.log").read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ def test_depth_beyond_the_limit_is_refused_and_burns_nothing(root: Path) -> None
 @pytest.mark.parametrize("line", ["spawn -- true", "subtask general x"])
 def test_a_worker_is_told_no_way_over_its_limit_and_has_none_in_task_yaml(root: Path, line: str) -> None:
     task = new_task(cap=5, depth=0)
-    lift = f"sed -i s/maxDepth:.0/maxDepth:\\ 9/ {task.path / 'task.yaml'}"
+    lift = f"flock {task.path / 'task.lock'} sed -i s/maxDepth:.0/maxDepth:\\ 9/ {task.path / 'task.yaml'}"
     spawn(["sh", "-c", f"{AGENTCTL} {line}; {lift} && {AGENTCTL} {line}"], name="a")
     run("wait", "a", check=False)
     said = (task.agent("a") / "stderr.log").read_text()
