@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from agentctl.lean import NamedTuple
+
 
 class ExitCode(IntEnum):
     """The exit codes of every command; an interface, listed in `--help` and docs/exit-codes.md."""
@@ -31,15 +33,40 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class Next(NamedTuple):
+    """A next step that each surface has its own words for: a command at a terminal, a tool for a model."""
+
+    step: str
+    #: What it is about: a worker, a file.
+    of: str = ""
+
+
+#: The next steps as they are said at a terminal. Those of tools: `tools/hints.py`.
+COMMANDS = {
+    "another name": "choose another --name",
+    "another folder": "--cwd names another",
+    "another driver": "its definition needs argv; or choose another --driver ({})",
+    "look around": "agentctl list shows them",
+    "look at questions": "agentctl interact list",
+    "read result": "agentctl result {}",
+    "send": "agentctl send {} TEXT",
+    "trust": "look at the file, then: agentctl trust {}",
+    "ask a person": "a person answers it, in a terminal of their own: agentctl interact list",
+    "deny": "a person answers it, in a terminal of their own: agentctl interact list; or deny it, and do without",
+}
+
+
 class AgentctlError(Exception):
-    """An expected failure: `message` names what and where, `hint` the next step."""
+    """An expected failure: `message` names what and where, `hint` the next step, as it is said at a terminal."""
 
     exit_code = ExitCode.REFUSED
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | Next | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        #: The next step as data, where surfaces differ in how it is taken.
+        self.next = hint if isinstance(hint, Next) else None
+        self.hint = COMMANDS[hint.step].format(hint.of) if isinstance(hint, Next) else hint
 
 
 class Refused(AgentctlError):
@@ -71,7 +98,7 @@ class WaitTimedOut(AgentctlError):
 class WaitStopped(AgentctlError):
     """A wait within a worker was ended by what was done to that worker: `cancelled` or `paused`."""
 
-    def __init__(self, message: str, instance: str, stopped: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, instance: str, stopped: str, hint: str | Next | None = None) -> None:
         super().__init__(message, hint)
         self.instance = instance
         self.stopped = stopped

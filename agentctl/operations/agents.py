@@ -17,7 +17,7 @@ from agentctl.adapters.trust import Trusted, is_trusted, read_trusted, trust_fil
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.loosening import powers
 from agentctl.domain.names import first_of
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import driver_order
 from agentctl.operations.locating import working_folder
@@ -118,7 +118,7 @@ def find_agent_spec(root: Root | None, name: str) -> AgentSpec:
     if not agent.usable:
         raise Refused(
             f"the agent {name} comes with the project and is not trusted: {'; '.join(agent.powers)}",
-            hint=f"look at the file, then: agentctl trust {shlex.quote(agent.spec.source)}",
+            hint=Next("trust", shlex.quote(agent.spec.source)),
         )
     return agent.spec
 

@@ -16,7 +16,7 @@ from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
-from agentctl.errors import Refused
+from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.lineage import shown_caller
 from agentctl.operations.locating import Caller
@@ -27,7 +27,6 @@ from agentctl.supervision.spec import read_order
 #: Set by agent programs in the shells that they run: who answers there is a model, as far as one can tell.
 _OF_AGENTS = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
 USER, SESSION = "user", "session"
-_BY_HAND = "a person answers it, in a terminal of their own: agentctl interact list"
 
 
 class Answerer(NamedTuple):
@@ -68,16 +67,16 @@ def check_answerer(agent: AgentDir, question: Mapping[str, Any], answer: str, wh
         return  # What colour? Whoever knows may say.
     asked = f"{question.get('id')} of {agent.instance} is a request for permission"
     if is_in_sandbox_of(agent):
-        raise Refused(f"{asked}: nothing within a sandbox answers it", hint=_BY_HAND)
+        raise Refused(f"{asked}: nothing within a sandbox answers it", hint=Next("ask a person"))
     worker = who.worker
     if worker is not None and not any(one.path == agent.path for one in descendants(worker.agent)):
-        raise Refused(f"{asked}, and {worker.instance} is not above {agent.instance}", hint=_BY_HAND)
+        raise Refused(f"{asked}, and {worker.instance} is not above {agent.instance}", hint=Next("ask a person"))
     if not who.is_agent or meaning(question.get("means"), answer) == DENY:
         return
     if worker is None or not _may_itself(worker.agent, agent, question, answer):
         raise Refused(
             f"{asked}: an agent may deny it, or allow what its own rules allow",
-            hint=f"{_BY_HAND}; or deny it, and do without",
+            hint=Next("deny"),
         )
 
 

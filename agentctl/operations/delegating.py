@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,12 +116,19 @@ def prompt_of(objective: str, context: Mapping[str, Any] | None = None) -> str:
     return f"{objective}\n\nContext:\n{json.dumps(context, indent=2, ensure_ascii=False)}"
 
 
-def delegate(task: TaskDir, items: Sequence[Mapping[str, Any]], terms: Terms | None = None) -> list[Delegated]:
+def delegate(
+    task: TaskDir,
+    items: Sequence[Mapping[str, Any]],
+    terms: Terms | None = None,
+    *,
+    hint_of: Callable[[AgentctlError], str | None] = lambda error: error.hint,
+) -> list[Delegated]:
     """Start each item, or queue it where there is no slot; returns once all of that is on disk, in their order.
 
     Args:
         items: {objective, subagent_type?, context?}, and any key of a line of `spawn --batch`; with `argv` it is that
             command that is run, and no agent.
+        hint_of: Returns the next step in the caller's words.
     """
     terms = terms or Terms()
     done: dict[int, Delegated] = {}
@@ -131,9 +138,11 @@ def delegate(task: TaskDir, items: Sequence[Mapping[str, Any]], terms: Terms | N
         try:
             requests[index] = _request(item, terms, where)
         except AgentctlError as error:
-            done[index] = _refused(_text(item, "objective"), _text(item, "subagent_type", DEFAULT_AGENT), error)
+            agent = _text(item, "subagent_type", DEFAULT_AGENT)
+            done[index] = _refused(_text(item, "objective"), agent, error, hint_of(error))
     for index, outcome in zip(requests, _spawn_each(task, list(requests.values())), strict=True):
-        done[index] = _delegated(requests[index], outcome)
+        hint = hint_of(outcome) if isinstance(outcome, AgentctlError) else None
+        done[index] = _delegated(requests[index], outcome, hint)
     return [done[index] for index in range(len(items))]
 
 
@@ -186,17 +195,17 @@ def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned
     return [*_spawn_each(task, requests[:middle]), *_spawn_each(task, requests[middle:])]
 
 
-def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError) -> Delegated:
+def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError, hint: str | None) -> Delegated:
     assert request.delegation is not None
     objective, agent = request.delegation.objective, agent_named(request)
     if isinstance(outcome, AgentctlError):
-        return _refused(objective, agent, outcome)
+        return _refused(objective, agent, outcome, hint)
     return Delegated(objective=objective, agent_type=agent, instance=outcome.agent_instance)
 
 
-def _refused(objective: str, agent: str, error: AgentctlError) -> Delegated:
-    hint = f" ({error.hint})" if error.hint else ""
-    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{hint}")
+def _refused(objective: str, agent: str, error: AgentctlError, hint: str | None) -> Delegated:
+    told = f" ({hint})" if hint else ""
+    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{told}")
 
 
 def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_answer, question_in
 from agentctl.domain.names import check_name, first_of
-from agentctl.errors import Damaged, NotFound, Refused, UsageError
+from agentctl.errors import Damaged, Next, NotFound, Refused, UsageError
 from agentctl.operations.answering import Answerer, check_answerer, who_answers
 from agentctl.operations.asking import event_of, refuse_if_ended, resumed_by
 from agentctl.operations.locating import current_task
@@ -95,22 +95,22 @@ def respond(
     with locked(agent.lock):
         body = read_json(agent.question(name))
         if body is None:
-            raise NotFound(f"{agent.instance} has asked no question {name!r}", hint="agentctl interact list")
+            raise NotFound(f"{agent.instance} has asked no question {name!r}", hint=Next("look at questions"))
         if question_in(body) is None:
             raise Damaged(f"{agent.question(name)} holds no question", hint=f"agentctl logs {agent.instance}")
         known = read_json(agent.answer(name))
         if known is not None:
-            raise Refused(_too_late(agent, name, known), hint="agentctl interact list shows what is open")
+            raise Refused(_too_late(agent, name, known), hint=Next("look at questions"))
         refuse_if_ended(agent, "hears")
         if any(body.get(key) != value for key, value in (shown or {}).items()):
-            raise Refused(f"{name} of {agent.instance} is another question by now", hint="agentctl interact list")
+            raise Refused(f"{name} of {agent.instance} is another question by now", hint=Next("look at questions"))
         value = check_answer(body, answer)
         check_answerer(agent, body, value, me)
         reply = {"id": name, "answer": value, "by": me.name(agent), "at": now_iso()}
         if body.get("tool"):
             vouch_for_answer(agent, body, reply)
         if not create_whole(agent.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
-            raise Refused(_too_late(agent, name, read_quietly(agent.answer(name))), hint="agentctl interact list")
+            raise Refused(_too_late(agent, name, read_quietly(agent.answer(name))), hint=Next("look at questions"))
         failpoints.reached("respond.after-answer")
         event = event_of(agent, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(agent.task.events, [event, *resumed_by(agent, name)])
@@ -147,7 +147,7 @@ def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id:
         if question_id
         else "no question is open"
     )
-    raise NotFound(which, hint="agentctl interact list")
+    raise NotFound(which, hint=Next("look at questions"))
 
 
 def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) -> bool:
@@ -163,6 +163,6 @@ def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
     found = [one.agent(instance) for one in (*tasks, *others) if one.agent(instance).path.exists()]
     asking = [agent for agent in found if agent.question_ids()]
     if not found:
-        raise NotFound(f"no worker {instance!r}", hint="agentctl interact list shows who asks")
+        raise NotFound(f"no worker {instance!r}", hint=Next("look at questions"))
     open_ones = [agent for agent in asking if open_questions(agent)]
     return (open_ones or asking or found)[0]

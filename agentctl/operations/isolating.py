@@ -23,7 +23,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import AgentDir, Root
 from agentctl.domain.placing import lies_in
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.locating import Caller
 from agentctl.supervision.recordedtree import git_from
@@ -69,7 +69,7 @@ def find_origin(cwd: str) -> Origin:
         hint = error.hint or "git init makes a repository; without --worktree it runs in the folder itself"
         raise Refused(f"--worktree: {cwd} is in no git repository: {error.message}", hint=hint) from error
     if is_inside != "true":
-        raise Refused(f"--worktree: {cwd} is in no working tree of its repository", hint="--cwd names one")
+        raise Refused(f"--worktree: {cwd} is in no working tree of its repository", hint=Next("another folder"))
     common = os.path.join(cwd, git.text("rev-parse", "--git-common-dir"))
     try:
         base = git.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")

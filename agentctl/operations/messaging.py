@@ -12,7 +12,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
-from agentctl.errors import Refused, UsageError, WaitTimedOut
+from agentctl.errors import Next, Refused, UsageError, WaitTimedOut
 from agentctl.operations.lineage import shown_caller, who
 from agentctl.operations.locating import caller_or_refuse, find_agent
 from agentctl.operations.ownership import check_own
@@ -45,7 +45,7 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     make_folder(agent.inbox)
     with locked(agent.lock):
         if agent.has_ended:
-            raise Refused(f"{instance} has ended; nobody would read the message", hint=f"agentctl result {instance}")
+            raise Refused(f"{instance} has ended; nobody would read the message", hint=Next("read result", instance))
         number = len(_messages(agent)) + 1
         if number > _MOST_MESSAGES:
             raise Refused(f"the inbox of {instance} is full: {_MOST_MESSAGES} messages", hint=f"look at {agent.inbox}")

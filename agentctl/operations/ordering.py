@@ -15,7 +15,7 @@ from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import COMMAND, choose, load, program_of
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
@@ -111,7 +111,7 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
         if not spec.argv:
             raise Refused(
                 f"the agent {spec.name} names no command for the driver {COMMAND}",
-                hint=f"its definition needs argv; or choose another --driver ({spec.source})",
+                hint=Next("another driver", spec.source),
             )
         return spec.argv[0]
     program = program_of(driver, path)

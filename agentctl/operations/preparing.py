@@ -25,7 +25,7 @@ from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name
 from agentctl.domain.states import Status
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.lineage import Standing
 from agentctl.operations.locating import Caller
@@ -173,9 +173,7 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Ag
     if request.name is not None:
         agent = task.agent(request.name)
         if not _make(agent):
-            raise Refused(
-                f"the instance {request.name!r} exists already in task {task.id}", hint="choose another --name"
-            )
+            raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
         return agent
     base = base_name(request.work.agent_id or request.work.agent if request.work else request.argv[0])
     while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import BadLimit, check_limit
 from agentctl.domain.names import check_name
-from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.errors import AgentctlError, Next, NotFound, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.supervision.tickets import HIGHEST, LOWEST
 
@@ -153,7 +153,7 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
 def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
     check_name(name, "--after")
     if name not in known and not task.agent(name).spec.exists():
-        raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint="agentctl list shows them")
+        raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint=Next("look around"))
 
 
 def _check_numbers(request: SpawnRequest) -> None:
@@ -206,7 +206,7 @@ def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes])
     if not argv or not argv[0]:
         raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
     if not os.path.isdir(cwd):
-        raise UsageError(f"the working folder {cwd} does not exist", hint="--cwd names another")
+        raise UsageError(f"the working folder {cwd} does not exist", hint=Next("another folder"))
     program = argv[0]
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     place = os.path.join(cwd, program) if os.sep in program else program

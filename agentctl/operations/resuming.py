@@ -9,7 +9,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import load
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import Next, NotFound, Refused
 from agentctl.operations.continuing import continued, has_spoken
 from agentctl.operations.listing import read_task
 from agentctl.operations.locating import find_agent
@@ -34,7 +34,7 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
     spawned = spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
     if spawned.reused:  # Of two that would continue one session at the same time, one does.
         other = spawned.agent_instance
-        raise Refused(f"{agent.instance} is continued already, as {other}", hint=f"agentctl send {other} TEXT")
+        raise Refused(f"{agent.instance} is continued already, as {other}", hint=Next("send", other))
     return spawned
 
 
@@ -95,7 +95,7 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
     if "resume" not in load(order.driver).honours:
         raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
     if not agent.has_ended:
-        raise Refused(f"{agent.instance} has not ended", hint=f"agentctl send {agent.instance} TEXT")
+        raise Refused(f"{agent.instance} has not ended", hint=Next("send", agent.instance))
     if not session and has_spoken(agent):
         raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
     order = continued(agent, order, session, [*unread(agent), *([prompt] if prompt else [])])

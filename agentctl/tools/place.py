@@ -11,7 +11,8 @@ from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.limits import Limits
-from agentctl.errors import NotFound, Refused
+from agentctl.domain.names import first_of
+from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import Agent, list_agent_specs
 from agentctl.operations.configuring import usable_config
@@ -75,7 +76,10 @@ class Place:
             chosen = set(self.agents)
             unknown = chosen - {agent.spec.name for agent in found}
             if unknown:
-                raise NotFound(f"Unknown agent type: {', '.join(sorted(unknown))}", hint="agentctl agents lists them")
+                raise NotFound(
+                    f"Unknown agent type: {', '.join(sorted(unknown))}",
+                    hint=f"known: {first_of(sorted(agent.spec.name for agent in found))}",
+                )
             return [agent for agent in found if agent.spec.name in chosen]
         return [agent for agent in found if agent.usable and agent.origin is not Origin.HOME]
 
@@ -95,7 +99,7 @@ class Place:
         """
         agent = self._of_subtask(name) or newest_run(self.task, name)
         if self.me is not None and not self._is_below(agent):
-            raise NotFound(f"no worker {name!r} below {self.me.instance}", hint="list_agents shows them")
+            raise NotFound(f"no worker {name!r} below {self.me.instance}", hint=Next("look around"))
         return agent
 
     def _of_subtask(self, name: str) -> AgentDir | None:

@@ -11,10 +11,10 @@ from agentctl.operations.gathering import Sight, gather
 from agentctl.tools import agents, delegation, worker
 from agentctl.tools.arguments import read_arguments
 from agentctl.tools.definition import Call, Ends, Pending, Tool
+from agentctl.tools.hints import told
 from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
 from agentctl.tools.waiting import WAIT
-from agentctl.tools.words import short
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
@@ -72,7 +72,7 @@ class Toolbox:
         except WaitStopped as stop:
             return {**stop.to_json(), "error": stop.message}
         except (AgentctlError, OSError) as error:
-            return told(error)
+            return self.told(error)
 
     def call(self, name: str, given: object, call: Call) -> Any:
         """Call a tool, and wait for what it answers with, as long as the call may take."""
@@ -90,7 +90,7 @@ class Toolbox:
         except WaitStopped as stop:
             return self._stopped(place, pending, stop)
         except (AgentctlError, OSError) as error:
-            return told(error)
+            return self.told(error)
 
     def _stopped(self, place: Place, pending: Pending, stop: WaitStopped) -> Any:
         """Answer a caller that is cancelled or was paused."""
@@ -117,6 +117,10 @@ class Toolbox:
         assert finish is not None
         return finish(place, pending)
 
+    def told(self, error: Exception) -> dict[str, Any]:
+        """Return an error as a result, with what the tools of this dialect can do about it."""
+        return told(error, _names_in(self.dialect))
+
     def _ends_of(self, pending: Pending) -> Ends:
         """Return how a tool answers for what it has begun; all sub-tasks alike, whatever became of their agents."""
         if pending.tool.startswith(delegation.SUBTASK_PREFIX):
@@ -137,15 +141,14 @@ class Toolbox:
         raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
 
 
+def _names_in(dialect: str) -> set[str]:
+    """Return the names of a dialect's tools that are always the same."""
+    named = {"codex": _CODEX, "claude": (*_CLAUDE, *_BESIDE), "subtask": _BESIDE, "all": (*_CODEX, *_CLAUDE)}
+    return {tool.name for tool in named[dialect]}
+
+
 def _may(tool: Tool, situation: Situation) -> bool:
     return not tool.spawns or situation.depth_left > 0
-
-
-def told(error: Exception) -> dict[str, Any]:
-    """Return an error as a result: short, for it may quote what a model has sent at any length."""
-    if isinstance(error, AgentctlError):
-        return {"error": short(error.message)} | ({"hint": short(error.hint)} if error.hint else {})
-    return {"error": short(str(error))}
 
 
 def is_error(answer: Any) -> bool:

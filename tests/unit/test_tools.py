@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agentctl
 from agentctl.domain import jsontext
-from agentctl.errors import UsageError
+from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
 from agentctl.operations.gathering import Key
 from agentctl.tools.agents import SPAWN_AGENT
 from agentctl.tools.arguments import read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
 from agentctl.tools.delegation import TASK
+from agentctl.tools.hints import _WORDS, told
 from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS
 from agentctl.tools.waiting import WAIT, has_news
 
@@ -84,6 +88,30 @@ def test_pending_work_survives_as_a_file() -> None:
 
 def test_nothing_seen_is_no_news_but_the_end_of_waiting() -> None:
     assert has_news({}, frozenset())
+
+
+def test_every_next_step_has_words_for_a_terminal_and_for_a_model() -> None:
+    source = "".join(file.read_text(encoding="utf-8") for file in Path(agentctl.__file__).parent.rglob("*.py"))
+    used = set(re.findall(r'\bNext\(\s*"([^"]+)"', source))
+    assert used == set(COMMANDS) == set(_WORDS)
+
+
+@pytest.mark.parametrize("tools", [{tool.name for tool in _CODEX}, {tool.name for tool in _CLAUDE}, set()])
+def test_a_model_is_told_no_command_line_and_no_tool_that_it_lacks(tools: set[str]) -> None:
+    every = {tool.name for tool in TOOLS}
+    for step in COMMANDS:
+        hint = told(Refused("no", hint=Next(step, "a1")), tools).get("hint", "")
+        assert "agentctl " not in hint
+        assert not set(re.findall(r"[a-z]+_[a-z_]+", hint)) & (every - tools)
+    for hint in ("agentctl doctor --fix", "--cwd names another", "give --cwd", "take it out, or agentctl use T"):
+        assert "hint" not in told(Refused("no", hint=hint), tools)
+    assert told(Refused("no", hint="agentctl list; or deny it"), tools)["hint"] == "deny it"
+    assert told(Refused("no", hint="did you mean explore?"), tools)["hint"] == "did you mean explore?"
+
+
+def test_a_limit_of_the_user_is_for_the_user() -> None:
+    answer = told(Limited("too much", hint="agentctl doctor --close-breaker a; raise maxDepth in task.yaml"))
+    assert answer == {"error": "too much", "hint": "it is a limit that the user has set: tell them, and do without"}
 
 
 # -- files of others ---------------------------------------------------------------------------------------------------
