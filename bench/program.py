@@ -18,7 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import answering, batches, cancelling, delegating, guarding, listing, serving, starting, treeing, waiting
+from bench import (
+    answering,
+    batches,
+    cancelling,
+    delegating,
+    firstword,
+    guarding,
+    listing,
+    serving,
+    starting,
+    treeing,
+    waiting,
+)
 from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
 from bench.table import draw
@@ -38,6 +50,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     12: delegating.measure_fan_out,
     13: serving.measure_wake,
     14: serving.measure_subtask,
+    15: firstword.measure_first_word,
 }
 ROUNDS = {
     "default": Rounds(),

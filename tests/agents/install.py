@@ -62,6 +62,12 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentctl-agents"
 
 
+def installed() -> dict[str, Path]:
+    """Return the agent programs that are there, by name; nothing is fetched."""
+    found = {package.program: _find(cache(), package) for package in AGENTS}
+    return {name: path for name, path in found.items() if path is not None}
+
+
 def install() -> dict[str, Path]:
     """Return the agent programs by name, and install what is missing.
 

@@ -13,30 +13,14 @@ import psutil
 
 from tests import leaks, support
 from tests.agents.standin import StandIn
+from tests.agents.surroundings import environ_of
 from tests.steps import Task
 from tests.support import Completed, is_alive, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
-_VENDORS = ("ANTHROPIC_", "CLAUDE", "CODEX_", "OPENAI_")
-#: May appear in no file.
-KEY = "the-key-of-this-test"
 #: Other models than those that the programs take by themselves.
 MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
-CODEX_CONFIG = """\
-model = "stand-in"
-model_provider = "standin"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[model_providers.standin]
-name = "stand-in"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "OPENAI_API_KEY"
-request_max_retries = 1
-stream_max_retries = {retries}
-"""
 
 
 class Lab:
@@ -47,27 +31,8 @@ class Lab:
         self.work = Path.cwd()
 
     def environ(self, retries: int = 1) -> dict[str, str | None]:
-        """Return what the program needs in its environment, and write its configuration.
-
-        Whoever runs the tests may have an account: nothing of it is passed on, and no proxy is asked.
-        """
-        home = self.folder / "codex"
-        home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text(CODEX_CONFIG.format(url=self.standin.url, retries=retries), encoding="utf-8")
-        return {
-            **{name: None for name in os.environ if name.startswith(_VENDORS)},
-            "NO_PROXY": "127.0.0.1",
-            "no_proxy": "127.0.0.1",
-            "ANTHROPIC_BASE_URL": self.standin.url,
-            "ANTHROPIC_API_KEY": KEY,
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": str(retries),
-            "CLAUDE_CONFIG_DIR": str(self.folder / "claude"),
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_TELEMETRY": "1",
-            "CODEX_HOME": str(home),
-            "OPENAI_API_KEY": KEY,
-        }
+        """Return what the program needs in its environment, and write its configuration."""
+        return environ_of(self.folder, self.standin.url, retries)
 
     def configure(self, **limits: float) -> None:
         """Set limits of the task, as a person would in an editor."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -27,6 +28,8 @@ class StandIn(ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.requests: list[Request] = []
+        #: When each of them began to arrive, on the monotonic clock.
+        self.arrivals_ns: list[int] = []
         #: Requests for something that it does not have.
         self.strays: list[str] = []
         self.closing = threading.Event()
@@ -64,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(404, error_body(404))
 
     def do_POST(self) -> None:
+        now = time.monotonic_ns()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
@@ -75,6 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, error_body(404))
             return
         request = parse(api, json.loads(body))
+        self.server.arrivals_ns.append(now)
         self.server.requests.append(request)
         self._reply(request, reply_to(request))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.lab import KEY, MODELS, Lab, option
+from tests.agents.lab import MODELS, Lab, option
 from tests.agents.scenarios import COLOURS, QUESTION, done
+from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
 from tests.support import run
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 
-from tests.agents.lab import KEY, PATIENCE_S, Lab
+from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
+from tests.agents.surroundings import KEY
 from tests.support import environment, run, wait_until
 
 

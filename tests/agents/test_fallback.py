@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.lab import KEY, MODELS, Lab
+from tests.agents.lab import MODELS, Lab
 from tests.agents.scenarios import done, recalled
+from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
 from tests.agents.within import USUAL, said, script, tries
 from tests.support import wait_until

@@ -1,0 +1,100 @@
+"""Figure 15: from a command to the model's first request, of an agent and of its program by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.ground import PATIENCE_S, Ground, wait_until
+from bench.measuring import BenchError, Found, Rounds, Sample, Turn, alternate, ratio
+from tests.agents.install import installed
+from tests.agents.standin import StandIn
+from tests.agents.surroundings import environ_of
+
+#: How often the program's own time an agent may take.
+GOALS = {"claude": 1.4, "codex": 2.2}
+_PROMPT = "SCENARIO:text"
+_BARE = {"claude": ["-p", _PROMPT], "codex": ["exec", "--skip-git-repo-check", _PROMPT]}
+#: `explore` may only read; `general` writes, and has our MCP server.
+_AGENTS = ("explore", "general")
+_OURS = "agentctl"
+
+
+class Program:
+    """An agent program, a stand-in for its model, and a project with a task."""
+
+    def __init__(self, ground: Ground, program: Path, name: str, standin: StandIn) -> None:
+        self.ground, self.program, self.name, self.standin = ground, program, name, standin
+        self.task = ground.task(cap=5)
+        self.project = Path(self.task.root.path).parent
+        own = ground.environ | {"PATH": f"{program.parent}{os.pathsep}{ground.environ.get('PATH', os.defpath)}"}
+        told = environ_of(ground.folder(), standin.url)
+        self._agents = 0
+        self.environ = {name: value for name, value in (own | told).items() if value is not None}
+
+    def bare(self) -> float:
+        """Run the program by itself; return the milliseconds to its first request."""
+        argv = [str(self.program), *_BARE[self.name]]
+        return self._first_request(argv)
+
+    def agent(self, agent: str) -> float:
+        """Spawn an agent and wait for its end; return the milliseconds to its first request."""
+        self._agents += 1
+        instance = f"a{self._agents}"
+        chosen = ("--agent", agent, "--driver", self.name, "--name", instance)
+        ms = self._first_request(self.ground.command(self.task, "spawn", *chosen, _PROMPT))
+        self._run(self.ground.command(self.task, "wait", instance))
+        self.ground.settle(self.task)
+        return ms
+
+    def has_server(self) -> bool:
+        """Whether the newest request offers the tools of our MCP server."""
+        return any(_OURS in tool for tool in self.standin.requests[-1].tools)
+
+    def _first_request(self, argv: Sequence[str]) -> float:
+        known = len(self.standin.arrivals_ns)
+        began_ns = time.monotonic_ns()
+        self._run(argv)
+        wait_until(lambda: len(self.standin.arrivals_ns) > known)
+        return (self.standin.arrivals_ns[known] - began_ns) / 1e6
+
+    def _run(self, argv: Sequence[str]) -> None:
+        done = subprocess.run(
+            argv, cwd=self.project, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise BenchError(f"{' '.join(argv)[:200]}: exit code {done.returncode}: {done.stderr[-500:]!r}")
+
+
+def measure_first_word(ground: Ground, rounds: Rounds) -> Found:
+    """Measure both programs that the cache of `tests.agents.install` holds; what is not there is told."""
+    found, programs = Found(), installed()
+    for name, goal in GOALS.items():
+        if name in programs:
+            found += _measure(ground, rounds, programs[name], name, goal)
+        else:
+            found.missing.append(f"15: {name} is not in the cache (`python -m tests.agents.install` fetches it)")
+    return found
+
+
+def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, goal: float) -> Found:
+    bare = Sample(name=f"{name} by itself")
+    samples = [Sample(name=f"spawn --agent {agent}") for agent in _AGENTS]
+    found = Found()
+    with StandIn() as standin:
+        program = Program(ground, path, name, standin)
+        turns = [
+            Turn(lambda agent=agent: [program.agent(agent)], sample)  # type: ignore[misc]
+            for agent, sample in zip(_AGENTS, samples, strict=True)
+        ]
+        alternate(rounds.usual, Turn(lambda: [program.bare()], bare), *turns)
+        if not program.has_server():
+            found.notes.append(f"15: {name} was given none of our tools: pip install 'agentctl[mcp]'")
+        ground.drop(program.task)
+    for agent, sample in zip(_AGENTS, samples, strict=True):
+        found.rows.append(ratio(15, f"{name} {agent}, until its model is asked", sample, bare, goal))
+    return found

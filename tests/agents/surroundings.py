@@ -1,0 +1,48 @@
+"""Where the agent programs run: configured for the stand-in model alone, whoever runs the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_VENDORS = ("ANTHROPIC_", "CLAUDE", "CODEX_", "OPENAI_")
+#: May appear in no file.
+KEY = "the-key-of-this-test"
+_CODEX_CONFIG = """\
+model = "stand-in"
+model_provider = "standin"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.standin]
+name = "stand-in"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 1
+stream_max_retries = {retries}
+"""
+
+
+def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None]:
+    """Return what the programs need in their environment (None: not there), and write their configuration.
+
+    Whoever runs them may have an account: nothing of it is passed on, and no proxy is asked.
+    """
+    home = folder / "codex"
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(_CODEX_CONFIG.format(url=url, retries=retries), encoding="utf-8")
+    return {
+        **{name: None for name in os.environ if name.startswith(_VENDORS)},
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": str(retries),
+        "CLAUDE_CONFIG_DIR": str(folder / "claude"),
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_TELEMETRY": "1",
+        "CODEX_HOME": str(home),
+        "OPENAI_API_KEY": KEY,
+    }
