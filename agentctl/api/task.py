@@ -184,11 +184,18 @@ class Task:
         """Return the open questions, oldest first."""
         return [question_from(row) for row in list_questions(self.folder.root, self.folder)]
 
-    def respond(self, answer: str, *, instance: str | None = None, question_id: str | None = None) -> None:
+    def respond(
+        self, answer: str, *, instance: str | None = None, question_id: str | None = None, reason: str | None = None
+    ) -> None:
         """Answer a question: the named one, else the only open one. The first valid answer wins.
+
+        Args:
+            reason: Why a permission is denied: its agent reads it.
 
         Raises:
             UsageError: More than one is open and none was named, or the answer is none of its options.
             Refused: It was answered before, or its worker has ended.
         """
-        respond(self.folder.root, task=self.folder, instance=instance, question_id=question_id, answer=answer)
+        respond(
+            self.folder.root, task=self.folder, instance=instance, question_id=question_id, answer=answer, reason=reason
+        )

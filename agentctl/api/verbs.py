@@ -56,11 +56,12 @@ def respond(
     *,
     instance: str | None = None,
     question_id: str | None = None,
+    reason: str | None = None,
     task: Task | str | None = None,
     root: str | None = None,
 ) -> None:
     """Answer a worker's question (`Task.respond`)."""
-    _found(task, root).respond(answer, instance=instance, question_id=question_id)
+    _found(task, root).respond(answer, instance=instance, question_id=question_id, reason=reason)
 
 
 def _found(task: Task | str | None, root: str | None) -> Task:

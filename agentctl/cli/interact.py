@@ -9,7 +9,7 @@ import typer
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, out, out_fields, out_json, out_now, outline, plain, warn
+from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, out_now, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.asking import ask as ask_question
@@ -144,6 +144,8 @@ def _show(row: dict[str, Any]) -> None:
         out(f"    warning: there is more than is shown: {whole}")
     for one in row["options"] or ():
         out(f"    {plain(one['id'])}  {plain(one['label'])}")
+    if row.get("multiple"):
+        out("    several may be chosen, with commas between them")
     if row.get("default") is not None:
         out(f"    default: {plain(row['default'])}")
     if not row.get("waiting", True):
@@ -158,6 +160,8 @@ def _show(row: dict[str, Any]) -> None:
 agentctl interact respond yes
 agentctl interact respond explore-1 api
 agentctl interact respond explore-1 --id q2 "42"
+agentctl interact respond fix allow
+agentctl interact respond fix deny --reason "not on a Friday: only prepare it"
 """,
 )
 def respond(
@@ -166,6 +170,9 @@ def respond(
         typer.Argument(metavar="[INSTANCE] ANSWER", help="Whose question, where several are open; the answer."),
     ],
     question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why a permission is denied: its agent reads it.")
+    ] = None,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -173,14 +180,19 @@ def respond(
 ) -> None:
     """Answer a question.
 
-    The first valid answer counts; a second one is refused.
+    The first valid answer counts; a second one is refused. A request for permission takes allow, deny and, where it
+    offers that, allow_always, whatever the program calls them; a question with several answers takes them with commas.
     """
     if len(words) > 2:
         raise UsageError(f"here are {len(words)} words for INSTANCE and ANSWER", hint="put the answer into quotes")
     found, only = _places(task, root, force)
     instance = words[0] if len(words) == 2 else None
-    done = answer_question(found, task=only, instance=instance, question_id=question_id, answer=words[-1])
+    done = answer_question(
+        found, task=only, instance=instance, question_id=question_id, answer=words[-1], reason=reason
+    )
     if json:
         out_json(done)
     else:
         out(f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}")
+        if not done["waiting"]:
+            note("its asker is gone; the answer is kept for when it asks again")

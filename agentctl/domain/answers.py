@@ -101,12 +101,33 @@ def check_answer(body: Mapping[str, Any], answer: str) -> str:
 
 def _select(body: Mapping[str, Any], answer: str) -> str:
     """Return the id of the chosen option; where anything `other` is an answer too, that."""
+    options = body.get("options") or []
     try:
-        return _option(body.get("options") or [], answer)
-    except UsageError:
+        return _option(options, answer)
+    except UsageError as error:
+        if body.get("tool") and (meant := _meant(body.get("means"), options, answer)):
+            return meant
+        if body.get("tool"):
+            words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if _meant(body.get("means"), options, word))
+            raise UsageError(error.message, hint=f"{words}; {error.hint}" if words else error.hint) from None
         if body.get("other") and answer.strip():
             return answer
         raise
+
+
+def _meant(means: Any, options: list[Mapping[str, Any]], answer: str) -> str | None:
+    """Return the option of a permission that a word means which is the same for every program: the first that does so.
+
+    Only what the question itself tells of its options counts: one whose meaning is not told is meant by no word.
+
+    >>> options = [{"id": "accept"}, {"id": "decline"}, {"id": "cancel"}]
+    >>> _meant({"accept": "allow", "decline": "deny", "cancel": "deny"}, options, "No")
+    'decline'
+    """
+    word = answer.strip().lower()
+    meaning_of_word = ALLOW if word in _YES else DENY if word in _NO else word
+    told = means if isinstance(means, Mapping) else {}
+    return next((str(one["id"]) for one in options if told.get(one["id"]) == meaning_of_word), None)
 
 
 def _option(options: list[Mapping[str, Any]], answer: str) -> str:

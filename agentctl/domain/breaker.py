@@ -12,13 +12,16 @@ from agentctl.lean import NamedTuple
 COUNTED = frozenset(
     {
         Reason.AUTH, Reason.MODEL_ERROR, Reason.NOT_INSTALLED, Reason.NOT_STARTED, Reason.EXIT_CODE, Reason.SIGNAL,
-        Reason.TRUNCATED,
+        Reason.TRUNCATED, Reason.BILLING,
     }
 )  # fmt: skip
 #: What says nothing of them: somebody stopped it, or the machine did. (A rate limit has a cool-down of its own.)
 NEUTRAL = frozenset(
-    {Reason.TIMED_OUT, Reason.LOST, Reason.DEPENDENCY, Reason.OUTPUT_LIMIT, Reason.RATE_LIMITED, Reason.BUDGET}
-)
+    {
+        Reason.TIMED_OUT, Reason.LOST, Reason.DEPENDENCY, Reason.OUTPUT_LIMIT, Reason.RATE_LIMITED, Reason.BUDGET,
+        Reason.OVERLOADED,
+    }
+)  # fmt: skip
 
 
 class End(NamedTuple):

@@ -48,8 +48,14 @@ class Reason(StrEnum):
     REFUSED = "refused"
     #: A key or login that is missing or was refused.
     AUTH = "auth"
-    #: The provider takes no more requests now.
+    #: The provider is not paid: no credit is left, or no plan that has it.
+    BILLING = "billing"
+    #: The provider takes no more requests of this account now.
     RATE_LIMITED = "rate_limited"
+    #: The provider has too much to do, whoever asks.
+    OVERLOADED = "overloaded"
+    #: The conversation is longer than the model can read.
+    CONTEXT = "context"
     #: The provider or its model failed.
     MODEL_ERROR = "model_error"
     #: The agent's answer or its stream was cut.

@@ -40,7 +40,7 @@ class CommandDialogue:
         """Nothing is known of what such a program says on stderr."""
         return ()
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """It asks nothing in this way; `agentctl interact ask` is there for it."""
         return ()
 

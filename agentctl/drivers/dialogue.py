@@ -140,7 +140,7 @@ class Dialogue(Protocol):
     def complained(self, line: bytes) -> Sequence[Action]:
         """Take a line of its standard error."""
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on the answer to what was asked; `answer` is an option's id (or several), or text."""
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:

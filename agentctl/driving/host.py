@@ -145,8 +145,8 @@ class Host:
 
     def _look(self) -> None:
         """Pass on what has been answered and said meanwhile."""
-        for ask, answer in self.questions.answered():
-            self._pass_on(ask.key, answer)
+        for ask, answer, reason in self.questions.answered():
+            self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
             self.recorder.row(tampered_row(what, question))
         for message in self.inbox.messages(self._is_open, self._look_again):
@@ -175,11 +175,12 @@ class Host:
         self.recorder.input("told", text=text, interrupt=interrupt)
         self._do(self.dialogue.told(text, interrupt=interrupt))
 
-    def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None) -> None:
-        self.recorder.input("answered", key=key, answer=answer, **({"policy": policy} if policy else {}))
+    def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None, reason: str = "") -> None:
+        more = {name: value for name, value in (("policy", policy), ("reason", reason)) if value}
+        self.recorder.input("answered", key=key, answer=answer, **more)
         if policy:
             self.recorder.row(policy_row(key, policy))
-        self._do(self.dialogue.answered(key, answer))
+        self._do(self.dialogue.answered(key, answer, reason, by_rule=policy is not None))
 
     def _interrupt(self) -> None:
         """SIGINT: the protocol's own cancel, once; the shim sends SIGTERM when the grace period is over."""

@@ -65,8 +65,8 @@ class OpenQuestions:
             body = _body(ask)
             self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.agent, body, None)))
 
-    def answered(self) -> Iterator[tuple[Ask, str]]:
-        """Yield what has been answered since, and let go of it."""
+    def answered(self) -> Iterator[tuple[Ask, str, str]]:
+        """Yield what has been answered since, and why if that was told, and let go of it."""
         for key, (ask, asked) in list(self._open.items()):
             if ask.tool is not None and put_again(self.agent, asked):
                 self._tampered.setdefault((CHANGED, asked.question_id), False)
@@ -80,7 +80,7 @@ class OpenQuestions:
                 del self._open[key]
                 leave(self.agent, asked)
                 if not answer.get("expired"):
-                    yield ask, str(answer.get("answer"))
+                    yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
     def take_tampered(self) -> list[tuple[str, str]]:
         """Return what somebody has done to the permissions beside agentctl, and to which, each once."""

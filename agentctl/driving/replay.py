@@ -104,7 +104,10 @@ def _told(dialogue: Dialogue, value: Input) -> Iterable[Action]:
         case "begin":
             return dialogue.begin()
         case "answered":
-            return dialogue.answered(str(value.get("key")), str(value.get("answer")))
+            return dialogue.answered(
+                str(value.get("key")), str(value.get("answer")), str(value.get("reason") or ""),
+                by_rule="policy" in value,
+            )  # fmt: skip
         case "told":
             return dialogue.told(str(value.get("text")), interrupt=bool(value.get("interrupt")))
         case "interrupted":

@@ -11,8 +11,9 @@ from agentctl.adapters.files import create_whole, read_json, read_quietly, to_js
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
 from agentctl.domain import events as ev
-from agentctl.domain.answers import check_answer, question_in
+from agentctl.domain.answers import DENY, check_answer, meaning, question_in
 from agentctl.domain.names import check_name, first_of
+from agentctl.domain.plaintext import whole
 from agentctl.errors import Damaged, Next, NotFound, Refused, UsageError
 from agentctl.operations.answering import Answerer, check_answerer, who_answers
 from agentctl.operations.asking import event_of, refuse_if_ended, resumed_by
@@ -21,6 +22,8 @@ from agentctl.operations.ownership import check_own, is_own, vouch_for_answer
 from agentctl.supervision import failpoints
 from agentctl.supervision.control import poke
 from agentctl.supervision.questions import open_questions, read_question, waiting_askers
+
+_LONGEST_REASON = 10_000
 
 
 def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> list[dict[str, Any]]:
@@ -68,7 +71,7 @@ def _row(agent: AgentDir, name: str, body: Mapping[str, Any], waiting: bool) -> 
     }
 
 
-def respond(
+def respond(  # noqa: PLR0913 - by name alone, each of them something that a caller knows
     root: Root,
     *,
     task: TaskDir | None,
@@ -77,10 +80,12 @@ def respond(
     answer: str,
     answerer: Answerer | None = None,
     shown: Mapping[str, Any] | None = None,
+    reason: str | None = None,
 ) -> dict[str, Any]:
     """Answer a question; the first valid answer wins.
 
     Args:
+        reason: Why something is denied: its agent reads it.
         answerer: Who answers; None finds out who calls.
         shown: What they were shown of the question: another one in its place is not answered.
 
@@ -106,7 +111,14 @@ def respond(
             raise Refused(f"{name} of {agent.instance} is another question by now", hint=Next("look at questions"))
         value = check_answer(body, answer)
         check_answerer(agent, body, value, me)
-        reply = {"id": name, "answer": value, "by": me.name(agent), "at": now_iso()}
+        is_waiting = name in waiting_askers(agent)
+        # Only its driver asks for a permission, and one that comes again asks anew.
+        if body.get("tool") and not is_waiting:
+            raise Refused(
+                f"nobody waits for the answer to {name} of {agent.instance} any more: the program that asked is gone",
+                hint=Next("look at questions"),
+            )
+        reply = {"id": name, "answer": value, "by": me.name(agent), "at": now_iso(), **_reason(body, value, reason)}
         if body.get("tool"):
             vouch_for_answer(agent, body, reply)
         if not create_whole(agent.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
@@ -115,7 +127,19 @@ def respond(
         event = event_of(agent, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(agent.task.events, [event, *resumed_by(agent, name)])
     poke(agent)
-    return {"taskId": agent.task.id, "agentInstance": agent.instance, "id": name, "answer": value}
+    told = {"taskId": agent.task.id, "agentInstance": agent.instance, "id": name, "answer": value}
+    return {**told, "waiting": is_waiting}
+
+
+def _reason(body: Mapping[str, Any], answer: str, reason: str | None) -> dict[str, str]:
+    """Return why something is denied, as it stands in the answer."""
+    if reason is None:
+        return {}
+    if not body.get("tool") or meaning(body.get("means"), answer) != DENY:
+        raise UsageError("a reason goes with the denial of a permission", hint="any other answer can say it itself")
+    if not reason.strip() or len(reason) > _LONGEST_REASON:
+        raise UsageError(f"the reason must have 1 to {_LONGEST_REASON} characters")
+    return {"reason": whole(reason)}
 
 
 def _too_late(agent: AgentDir, name: str, known: dict[str, Any]) -> str:

@@ -225,7 +225,7 @@ def _marks_in(told: object) -> FilePath:
 
 
 def _told_by(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
-    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at"))
+    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
     return [agent.instance, *told, text_of(question)]
 
 

@@ -42,7 +42,7 @@ _STORAGE_RETRY_S = 1.0
 _LONGEST_BACK_OFF_S = 60.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 #: Of an agent, only what may be better in a while: it costs money each time.
-_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.MODEL_ERROR})
+_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
 
 Answer = Callable[[dict[str, Any]], None]
 

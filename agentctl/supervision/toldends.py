@@ -21,10 +21,10 @@ def told_end(agent: AgentDir) -> ToldEnd | None:
     told = read_quietly(agent.outcome)
     if not told or told.get("pid") != read_quietly(agent.worker).get("pid"):
         return None
+    message = told.get("message") if isinstance(told.get("message"), str) else None
     if told.get("status") == Status.COMPLETED:
-        return ToldEnd(Status.COMPLETED)
-    message = told.get("message")
-    return ToldEnd(Status.FAILED, _reason(told.get("reason")), message if isinstance(message, str) else None)
+        return ToldEnd(Status.COMPLETED, None, message)
+    return ToldEnd(Status.FAILED, _reason(told.get("reason")), message)
 
 
 def _reason(name: object) -> Reason:

@@ -199,6 +199,10 @@ class Lab:
         """Return the pid of the driver: the first process of a worker."""
         return int(json.loads((self.task.agent(instance) / "worker.json").read_bytes())["pid"])
 
+    def program_of(self, instance: str) -> int:
+        """Return the pid of the agent program: what the driver has started."""
+        return psutil.Process(self.leader(instance)).children()[0].pid
+
     def account(self, instance: str) -> str:
         """Return what is known of a worker, for whoever reads a failure."""
         folder = self.task.agent(instance)

@@ -37,6 +37,11 @@ class Reply:
     calls: tuple[Call, ...] = ()
     #: The HTTP status of a refusal.
     error: int | None = None
+    #: The provider's own name of it, and its sentence.
+    kind: str = ""
+    sentence: str = ""
+    #: Why the model stopped, where it did not just end: `max_tokens` or `refusal`.
+    stop: str = ""
     #: Seconds between two words.
     pace_s: float = 0
     #: Where the stream breaks off: after the first `word`, or after the first `part` of the answer.
@@ -202,7 +207,13 @@ def _background(request: Request, argument: str) -> Reply:
 
 
 def _fail(request: Request, argument: str) -> Reply:
-    return Reply(error=int(argument or 500))
+    """`STATUS`, or `STATUS.NAME.A_SENTENCE_WITHOUT_SPACES`."""
+    status, kind, sentence = (*argument.split(".", 2), "", "")[:3]
+    return Reply(error=int(status or 500), kind=kind, sentence=sentence.replace("_", " "))
+
+
+def _stop(request: Request, why: str) -> Reply:
+    return Reply(text="" if why == "refusal" else "A part of an answer.", stop=why)
 
 
 def _slow(request: Request, argument: str) -> Reply:
@@ -270,6 +281,7 @@ _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "delegate": _delegate,
     "handmade": _handmade,
     "fail": _fail,
+    "stop": _stop,
     "slow": _slow,
     "mute": _mute,
     "cut": _cut,

@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, request: Request, reply: Reply) -> None:
         if reply.error is not None:
-            self._answer(reply.error, error_body(reply.error))
+            self._answer(reply.error, error_body(reply.error, reply.kind, reply.sentence))
         elif reply.mute:
             self.server.closing.wait(FOR_EVER_S)
             self.close_connection = True

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from tests.agents.lab import Lab
 from tests.steps import statuses
-from tests.support import run
+from tests.support import run, wait_until
 
-REASONS = {400: "model_error", 401: "auth", 429: "rate_limited", 500: "model_error"}
+REASONS = {400: "model_error", 401: "auth", 429: "rate_limited", 500: "model_error", 529: "overloaded"}
+#: What a provider says of an account without money, and of a conversation that is too long, each in its own words.
+BILLING = {
+    "claude": "400.invalid_request_error.Your_credit_balance_is_too_low",
+    "codex": "429.insufficient_quota.You_exceeded_your_current_quota",
+}
+TOO_LONG = {
+    "claude": "400.invalid_request_error.prompt_is_too_long",
+    "codex": "400.context_length_exceeded.Your_input_exceeds_the_context_window_of_this_model",
+}
 #: More than either program would try before its retries take minutes.
 MANY = 10
 
@@ -26,6 +38,40 @@ def test_refused_key_at_the_first_sign(lab: Lab) -> None:
     agent = lab.spawn("fail=401", retries=MANY)
     assert lab.failed(agent) == "auth"
     assert len(lab.standin.requests) <= 3
+
+
+def test_no_money(lab: Lab) -> None:
+    """An account without money ends it at once, with the provider's sentence, and holds nobody else up."""
+    agent = lab.spawn(f"fail={BILLING[lab.program]}")
+    assert lab.failed(agent) == "billing"
+    assert any(word in lab.end(agent)["message"].lower() for word in ("credit", "quota"))
+    assert lab.completed(lab.spawn("text", name="next"))
+
+
+def test_too_long(lab: Lab) -> None:
+    """A conversation that is longer than the model reads: context."""
+    assert lab.failed(lab.spawn(f"fail={TOO_LONG[lab.program]}")) == "context"
+
+
+def test_cut_by_the_model(lab: Lab) -> None:
+    """An answer that the model's limit of output cuts: truncated."""
+    assert lab.failed(lab.spawn("stop=max_tokens")) == "truncated"
+
+
+def test_declined(lab: Lab) -> None:
+    """A model that declines: refused, or told where the program passes nothing on."""
+    end = lab.end(lab.spawn("stop=refusal"))
+    assert end["status"] == "failed" or "without a word" in end["message"], end
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_program_signalled(lab: Lab, name: str) -> None:
+    """{name} to the program by somebody else: signal."""
+    agent = lab.spawn("slow")
+    lab.arrived("slow")
+    wait_until(lambda: [one for one in lab.activity(agent) if one["type"] == "message"])
+    os.kill(lab.program_of(agent), getattr(signal, name))
+    assert lab.failed(agent) == "signal"
 
 
 def test_retries_without_progress(lab: Lab) -> None:

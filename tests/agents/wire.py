@@ -24,10 +24,11 @@ ERRORS = {
 }
 
 
-def error_body(status: int) -> Event:
+def error_body(status: int, kind: str = "", sentence: str = "") -> Event:
     """Return what goes with an HTTP status that refuses."""
-    kind = ERRORS.get(status, "api_error")
-    return {"type": "error", "error": {"type": kind, "code": kind, "message": f"The stand-in answers {status}"}}
+    kind = kind or ERRORS.get(status, "api_error")
+    message = sentence or f"The stand-in answers {status}"
+    return {"type": "error", "error": {"type": kind, "code": kind, "message": message}}
 
 
 def events(request: Request, reply: Reply) -> Iterator[Event]:
@@ -59,7 +60,7 @@ def _message(request: Request, reply: Reply) -> Event:
         content.append({**block, "name": call.tool, "input": call.arguments})
     return {
         "id": f"msg_{_id(request)}", "type": "message", "role": "assistant", "model": request.model, "content": content,
-        "stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None,
+        "stop_reason": reply.stop or ("tool_use" if reply.calls else "end_turn"), "stop_sequence": None,
         "usage": {
             "input_tokens": INPUT_TOKENS - CACHED_TOKENS, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": CACHED_TOKENS, "output_tokens": OUTPUT_TOKENS,
@@ -90,7 +91,10 @@ def _messages_events(request: Request, reply: Reply) -> Iterator[Event]:
 def _response(request: Request, reply: Reply) -> Event:
     output = [_text_item(request, reply.text)] if reply.text else []
     output += [_call_item(request, number, call) for number, call in enumerate(reply.calls)]
-    return {**_response_head(request), "status": "completed", "output": output, "usage": _response_usage()}
+    whole = {**_response_head(request), "status": "completed", "output": output, "usage": _response_usage()}
+    if reply.stop == "max_tokens":
+        return {**whole, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    return whole
 
 
 def _response_head(request: Request) -> Event:
@@ -128,7 +132,7 @@ def _responses_events(request: Request, reply: Reply) -> Iterator[Event]:
         yield {"type": "response.output_item.added", "output_index": index, "item": opened}
         yield from _item_events(at, item)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": "response.completed", "response": response}
+    yield {"type": f"response.{response['status']}", "response": response}
 
 
 def _item_events(at: Event, item: Event) -> Iterator[Event]:

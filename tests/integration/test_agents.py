@@ -152,7 +152,7 @@ def test_lost_agents_are_continued(task: Task) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "reason"),
-    [("cut", "truncated"), *alike(("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "rate_limited"))],
+    [("cut", "truncated"), *alike(("crash", "truncated"), ("retry 401", "auth"), ("retry 529", "overloaded"))],
 )
 def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: str) -> None:
     set_config(task, retryCeilingSeconds=0.3, cooldownSeconds=0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
+from tests.life import set_config
 from tests.steps import Task, statuses
-from tests.support import alike, run, start
+from tests.support import alike, run, start, wait_until
 
 
 @pytest.fixture
@@ -125,3 +128,42 @@ def test_arguments_of_any_shape_are_asked_about_in_a_size_that_a_person_reads(
     run("interact", "respond", "a", "allow")
     assert ends()["result"]["finalMessage"] == "allowed"
     rebuilds_the_same(task)
+
+
+DENIED = """
+me.ask("Bash", {"command": "rm"}, lambda answer: me.answer(answer["message"]))
+"""
+
+
+def test_why_it_was_denied_reaches_the_model(task: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, DENIED))
+    blocked()
+    refused = run("interact", "respond", "a", "yes", "--reason", "because", check=False)
+    assert (refused.code, "a reason goes with the denial" in refused.err) == (2, True)
+    run("interact", "respond", "a", "no", "--reason", "only \u00e4fter the release")
+    assert ends()["result"]["finalMessage"] == "The user denied this. only \u00e4fter the release"
+    rebuilds_the_same(task)
+    rules = json.dumps([{"tool": "Bash", "pattern": "*", "answer": "deny"}])
+    agent(plays(tmp_path, DENIED), "--permissions", rules, name="b")
+    assert ends("b")["result"]["finalMessage"] == "A rule denies this to you; no user was asked."
+
+
+def test_an_answer_that_nobody_will_read_is_not_taken(task: Task, tmp_path: Path) -> None:
+    set_config(task, graceSeconds=20)
+    agent(f"permit {tmp_path / 'x'}")
+    question = blocked()
+    driver = run("show", "a", "--json").json["worker"]["pid"]
+    (child,) = psutil.Process(driver).children()
+    child.suspend()
+    psutil.Process(driver).kill()
+    wait_until(lambda: not run("interact", "list", "--json").json or not is_waited_for(question))
+    refused = run("interact", "respond", "a", "--id", question["id"], "allow", check=False)
+    assert refused.code == 1
+    assert "nobody waits for the answer" in refused.err or "has ended" in refused.err
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child.kill()
+    assert ends()["status"] == "failed"
+
+
+def is_waited_for(question: dict[str, Any]) -> bool:
+    return any(one["id"] == question["id"] and one["waiting"] for one in run("interact", "list", "--json").json)

@@ -106,7 +106,7 @@ def test_a_cancel_ends_the_waiting_of_a_started_and_of_a_queued_agent(task: Task
 @pytest.mark.slow
 def test_it_is_begun_again_only_so_often(task: Task) -> None:
     set_config(task, cooldownSeconds=0.01, retryCeilingSeconds=0.05)
-    agent("retry 529")
+    agent("retry 429")
     end = ends()
     assert (end["status"], end["reason"], end["attempt"]) == ("failed", "rate_limited", 6)
 

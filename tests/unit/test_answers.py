@@ -86,3 +86,18 @@ def test_a_question_that_cannot_be_answered_is_not_asked(
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         check_question(body, default)
+
+
+def test_the_words_of_an_answer_are_the_same_for_every_program() -> None:
+    options = [{"id": name, "label": name} for name in ("accept", "decline", "cancel", "always")]
+    means = {"accept": "allow", "decline": "deny", "cancel": "deny", "always": "allow_always"}
+    body = {"kind": "select", "question": "May I?", "tool": "exec", "options": options, "means": means}
+    words = {"allow": "accept", "yes": "accept", "deny": "decline", "NO": "decline", "allow_always": "always"}
+    assert {word: check_answer(body, word) for word in words} == words
+    assert check_answer(body, "cancel") == "cancel"
+    with pytest.raises(UsageError) as refused:
+        check_answer(body, "perhaps")
+    assert str(refused.value.hint).startswith("allow, deny, allow_always; the options: accept")
+    for untold in ({**body, "means": None}, {**body, "tool": None}):
+        with pytest.raises(UsageError):
+            check_answer(untold, "allow")

@@ -40,11 +40,12 @@ def api_failure(text: str, **more: Any) -> list[dict[str, Any]]:
         ([{"type": "result"}], Reason.MODEL_ERROR),
         (api_failure("API Error: 400", error="unknown", api_error_status=400), Reason.MODEL_ERROR),
         (api_failure("API Error: 500", error="server_error", api_error_status=500), Reason.MODEL_ERROR),
-        (api_failure("API Error: 529", error="server_error", api_error_status=529), Reason.RATE_LIMITED),
+        (api_failure("API Error: 529", error="server_error", api_error_status=529), Reason.OVERLOADED),
         (api_failure("API Error: 403", api_error_status=403), Reason.AUTH),
         (api_failure("Not logged in · Please run /login", error="authentication_failed"), Reason.AUTH),
         (api_failure("Not logged in · Please run /login"), Reason.AUTH),
-        (api_failure("Credit balance is too low", error="billing_error"), Reason.BUDGET),
+        (api_failure("Credit balance is too low", error="billing_error"), Reason.BILLING),
+        (api_failure("Prompt is too long", error="invalid_request"), Reason.CONTEXT),
         (api_failure("exceeded the output token maximum", error="max_output_tokens"), Reason.TRUNCATED),
         (
             api_failure(
@@ -92,7 +93,9 @@ def test_an_error_that_the_program_got_over_is_not_its_ending() -> None:
     ("code", "lines", "said", "reason"),
     [
         (0, [system("init"), assistant(TEXT)], "", Reason.TRUNCATED),
-        (1, [], "Error: Session ID 48765c34 is already in use.", Reason.EXIT_CODE),
+        (1, [], "Error: Session ID 48765c34 is already in use.", Reason.NOT_STARTED),
+        (0, [], "", Reason.NOT_STARTED),
+        (143, [system("init")], "", Reason.SIGNAL),
         (1, [], "Invalid API key · Please run /login", Reason.AUTH),
         (-9, [system("init")], "", Reason.SIGNAL),
         (0, [result(), assistant(TEXT)], "", Reason.TRUNCATED),
@@ -125,7 +128,7 @@ def test_a_refused_key_stops_it_at_the_first_sign() -> None:
     ("status", "word", "reason"),
     [
         (429, "rate_limit", Reason.RATE_LIMITED),
-        (529, "overloaded", Reason.RATE_LIMITED),
+        (529, "overloaded", Reason.OVERLOADED),
         (500, "server_error", Reason.MODEL_ERROR),
         (None, "unknown", Reason.MODEL_ERROR),
     ],

@@ -210,7 +210,7 @@ def test_a_backtrace_hides_no_cause() -> None:
     run = Run()
     for line in ("Error: no rollout found", "", "Stack backtrace:", *(f"   {n}: <unknown>" for n in range(12))):
         run.dialogue.complained(line.encode())
-    assert run.dialogue.ended(1).message == "Codex ended with exit code 1. Error: no rollout found"
+    assert run.dialogue.ended(1).message == "Codex ended before it began, with exit code 1. Error: no rollout found"
 
 
 # -- the command line, and what it cannot be trusted with -------------------------------------------------------------

@@ -16,7 +16,6 @@ from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
 _MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
-_DENIED = "The user denied this."
 
 
 @dataclass(slots=True)
@@ -105,8 +104,12 @@ class Asks:
         self._open[request_id] = request
         self._by_key.update(dict.fromkeys(request.keys, request_id))
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
-        """Pass on an answer; several questions of one request are answered together."""
+    def answered(self, key: str, answer: str, denial: str) -> Sequence[Action]:
+        """Pass on an answer; several questions of one request are answered together.
+
+        Args:
+            denial: What the model reads where this denies something.
+        """
         request_id = self._by_key.pop(key, "")
         request = self._open.get(request_id)
         if request is None:
@@ -116,7 +119,7 @@ class Asks:
             if len(request.answers) < len(request.questions):
                 return ()
         del self._open[request_id]
-        return [_respond(request_id, _replies(request) if request.questions else _decision(request, answer))]
+        return [_respond(request_id, _replies(request) if request.questions else _decision(request, answer, denial))]
 
     def taken_back(self, line: Mapping[str, Any]) -> Iterable[Action]:
         """Take a `control_cancel_request`."""
@@ -195,11 +198,11 @@ def _reply(question: Mapping[str, Any], answer: str) -> str:
     return ", ".join(by_id.get(part.strip(), part.strip()) for part in answer.split(","))
 
 
-def _decision(request: _Request, answer: str) -> dict[str, Any]:
+def _decision(request: _Request, answer: str, denial: str) -> dict[str, Any]:
     if answer == _ALLOW or (answer == _ALWAYS and request.suggestions):
         allowed = {"behavior": "allow", "updatedInput": request.arguments}
         return allowed if answer == _ALLOW else {**allowed, "updatedPermissions": request.suggestions}
-    return _denial(_DENIED if answer in {_DENY, ""} else answer)
+    return _denial(denial if answer in {_DENY, ""} else answer)
 
 
 def _denial(message: str) -> dict[str, Any]:

@@ -57,6 +57,8 @@ _NOTED_SYSTEM = frozenset(
 )
 #: Lines whose fields are counted, where they are not known.
 _COUNTED = frozenset({"assistant", "user", "result"})
+#: What the model reads of a denial.
+_DENIED, _BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 #: As much of its standard error as tells why it ended.
 _COMPLAINTS = 10
 
@@ -118,9 +120,9 @@ class ClaudeDialogue:
         row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
         return [Note(row), say({"type": "user", "uuid": message_id, "message": message})]
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer."""
-        return self.asks.answered(key, answer)
+        return self.asks.answered(key, answer, f"{_DENIED} {reason}" if reason else _BY_RULE if by_rule else _DENIED)
 
     def interrupted(self) -> Sequence[Action]:
         """Interrupt the turn. Without input it ends after that turn's result, if there is a turn or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,12 +17,12 @@ _ERRORS = {
     "account_on_hold": Reason.AUTH,
     "verification_required": Reason.AUTH,
     "cloud_credential_error": Reason.AUTH,
-    "billing_error": Reason.BUDGET,
+    "billing_error": Reason.BILLING,
     "rate_limit": Reason.RATE_LIMITED,
-    "overloaded": Reason.RATE_LIMITED,
+    "overloaded": Reason.OVERLOADED,
     "max_output_tokens": Reason.TRUNCATED,
 }
-_STATUSES = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.RATE_LIMITED}
+_STATUSES = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
 _SUBTYPES = {
     "error_max_turns": Reason.MAX_TURNS,
     "error_max_budget_usd": Reason.BUDGET,
@@ -35,10 +36,15 @@ _TEXTS = (
     ("invalid api key", Reason.AUTH),
     ("failed to authenticate", Reason.AUTH),
     ("oauth token", Reason.AUTH),
-    ("credit balance is too low", Reason.BUDGET),
+    ("credit balance is too low", Reason.BILLING),
+    ("prompt is too long", Reason.CONTEXT),
     ("connection lost mid-response", Reason.TRUNCATED),
     ("may be incomplete", Reason.TRUNCATED),
 )
+
+
+#: How a shell, and a program that catches a signal, tell of it: 128 and its number.
+_TOLD_SIGNALS = {128 + number: number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
 
 
 class ApiError(NamedTuple):
@@ -59,7 +65,7 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
     """Return what an API error means for the worker.
 
     >>> reason_of(ApiError(529, ("server_error", "")))
-    <Reason.RATE_LIMITED: 'rate_limited'>
+    <Reason.OVERLOADED: 'overloaded'>
     """
     if error.status in _STATUSES:
         return _STATUSES[error.status]
@@ -117,8 +123,8 @@ def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bo
     told = f": {said}" if said else ""
     if known := reason_in(said):
         return known, bounded(said)
-    if code < 0:
-        return Reason.SIGNAL, f"the program was ended by signal {-code}{told}"
+    if code < 0 or code in _TOLD_SIGNALS:
+        return Reason.SIGNAL, f"the program was ended by signal {_TOLD_SIGNALS.get(code, -code)}{told}"
     if has_begun:
         return Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}{told}"
-    return Reason.EXIT_CODE, f"the program ended before it began, with exit code {code}{told}"
+    return Reason.NOT_STARTED, f"the program ended before it began, with exit code {code}{told}"

@@ -67,9 +67,10 @@ class CodexDialogue:
             self.complaints.append(bounded(text))
         return ()
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
-        """Pass on an answer."""
-        return self.requests.answered(key, answer)
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
+        """Pass on an answer; why something was denied goes as a message, since its protocol has no place for it."""
+        actions = self.requests.answered(key, answer)
+        return [*actions, *self.turns.told(f"Denied by the user: {reason}", interrupt=True)] if reason else actions
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
         """Pass on a message."""
@@ -85,7 +86,9 @@ class CodexDialogue:
             return self._outcome(Reason.MAX_TURNS, "the limit of turns was reached")
         if self.turns.ending is not None:
             return self._outcome(*self.turns.ending)
-        reason, message = early_end(code, "; ".join(self.complaints), self.retried)
+        reason, message = early_end(
+            code, "; ".join(self.complaints), self.retried, has_begun=self.threads.root is not None, is_server=True
+        )
         if self.threads.root is not None or reason is Reason.AUTH or code in _NOT_FOUND:
             return self._outcome(reason, message)
         return unbegun(self._outcome(reason, message))
@@ -224,7 +227,9 @@ class CodexDialogue:
 
     def _ending_of(self, status: str, error: Mapping[str, Any]) -> Ending:
         if status == "completed":
-            return (None, None)
+            # A model that declines may say nothing at all, and Codex does not pass on why.
+            is_silent = self.threads.root is None or not self.threads.get(self.threads.root).message
+            return (None, "it ended without a word: its model may have declined to answer" if is_silent else None)
         if error:
             return (reason_of(error), message_of(error))
         if status == "interrupted" and self.requests.was_cancelled:

@@ -77,7 +77,7 @@ class ExecDialogue:
             self.complaints.append(bounded(text))
         return ()
 
-    def answered(self, key: str, answer: str) -> Sequence[Action]:
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """It asks nothing."""
         return ()
 
@@ -92,7 +92,9 @@ class ExecDialogue:
 
     def ended(self, code: int) -> Outcome:
         """Say how it ended: as the turn did, else what the exit tells."""
-        ending = self.ending or early_end(code, "; ".join(self.complaints), self.retried)
+        ending = self.ending or early_end(
+            code, "; ".join(self.complaints), self.retried, has_begun=self.threads.root is not None
+        )
         return self._outcome(*ending)
 
     # -- what the program says -------------------------------------------------------------------------------------

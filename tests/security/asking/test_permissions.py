@@ -467,7 +467,7 @@ def test_an_answer_to_something_else_is_none(
     assert folder.question("q1").read_bytes() == asked
     refusal(run("interact", "respond", "a", "allow", env={"CLAUDECODE": "1"}, check=False))
     run("interact", "respond", "a", "deny")
-    assert [found for _, found in questions.answered()] == ["deny"]
+    assert [found for _, found, _ in questions.answered()] == ["deny"]
     assert questions.take_tampered() == []
 
 
@@ -513,7 +513,7 @@ def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[AgentD
     assert list(questions.answered()) == []
     assert questions.take_tampered() == [(FORGED, "q1")]
     run("interact", "respond", "a", "allow")
-    assert [found for _, found in questions.answered()] == ["allow"]
+    assert [found for _, found, _ in questions.answered()] == ["allow"]
 
 
 def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions], tmp_path: Path) -> None:
@@ -524,7 +524,7 @@ def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions], tmp_pat
     run("interact", "respond", "a", "allow")
     assert len(set(os.listdir(notes)) - before) == 1
     kept = folder.answer("q1").read_bytes()
-    assert [answer for _, answer in questions.answered()] == ["allow"]
+    assert [answer for _, answer, _ in questions.answered()] == ["allow"]
     assert set(os.listdir(notes)) == before
     for file in (folder.answer("q1"), folder.question("q1")):
         os.unlink(file)
