@@ -43,7 +43,7 @@ class Kind(StrEnum):
     examples="""
 agentctl interact ask --kind confirm --default no "Delete the branch?"
 agentctl interact ask --option api=Backend --option web=Frontend "Which part first?"
-agentctl interact ask --deadline-seconds 60 "What is the ticket's number?"
+agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
 """,
 )
 def ask(
@@ -54,8 +54,8 @@ def ask(
     option: Annotated[
         list[str] | None, typer.Option(metavar="ID=LABEL", help="One to select from; repeatable.")
     ] = None,
-    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="Taken at the deadline.")] = None,
-    deadline_seconds: Annotated[
+    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="Taken when that time is over.")] = None,
+    timeout_seconds: Annotated[
         float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long to wait for the answer.")
     ] = None,
     question_id: Annotated[
@@ -66,8 +66,8 @@ def ask(
 ) -> None:
     """Ask a question from inside a worker; wait for the answer and print it alone.
 
-    The worker is blocked meanwhile; its clock stands still as long as it does nothing else. At the deadline the
-    default is the answer; without one the exit code is 4.
+    The worker is blocked meanwhile; its clock stands still as long as it does nothing else. After
+    --timeout-seconds the default is the answer; without one the exit code is 4.
     """
     options = [_option(text) for text in option or []]
     chosen = kind or (Kind.SELECT if options else Kind.INPUT)
@@ -76,7 +76,7 @@ def ask(
         kind=chosen.value,
         options=options,
         default=default,
-        deadline_s=deadline_seconds,
+        deadline_s=timeout_seconds,
         question_id=question_id,
     )
     if json:
@@ -136,6 +136,9 @@ def _places(task: str | None, root: str | None, force: bool) -> tuple[Root, Task
 def _show(row: dict[str, Any]) -> None:
     by = f" ({plain(row.get('askedByType') or 'a sub-agent')})" if row.get("askedBy") else ""
     out(f"{row['agentInstance']}{by} in {row['taskId']} asks: {plain(row['question'])}")
+    if row.get("idle"):
+        out(f"    (it has answered, and is kept: agentctl send {row['agentInstance']} TEXT, or --close)")
+        return
     arguments = row.get("arguments") or {}
     for line in outline(arguments if isinstance(arguments, Mapping) else {"arguments": arguments}, "    | "):
         out(line)

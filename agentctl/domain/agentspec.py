@@ -17,7 +17,9 @@ from agentctl.lean import NamedTuple
 COMMAND = "command"
 EFFORTS = ("low", "medium", "high")
 #: Words of the programs for more than we tell apart.
-_EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"} | {word: word for word in EFFORTS}
+_EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high", "ultra": "high"} | {
+    word: word for word in EFFORTS
+}
 
 
 class AgentSpec(NamedTuple):
@@ -221,9 +223,19 @@ def _model(value: Any) -> str:
 
 
 def _effort(value: Any) -> str:
-    if not isinstance(value, str) or value not in _EFFORT_WORDS:
+    found = effort_word(value)
+    if found is None:
         raise _NotA(f"one of {', '.join(EFFORTS)}")
-    return _EFFORT_WORDS[value]
+    return found
+
+
+def effort_word(value: Any) -> str | None:
+    """Return our word for an effort that Claude Code or Codex have a word for; None for what is none.
+
+    >>> effort_word("xhigh"), effort_word("much")
+    ('high', None)
+    """
+    return _EFFORT_WORDS.get(value) if isinstance(value, str) else None
 
 
 def _tools(value: Any) -> list[str] | None:

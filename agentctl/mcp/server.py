@@ -24,15 +24,11 @@ from agentctl.supervision.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
+from agentctl.tools.words import instructions
 
 PROGRESS_S = 10.0
 #: Clients that wait for as long as a call takes, by the names that they give themselves.
 _PATIENT = frozenset({"claude-code"})
-_INSTRUCTIONS = (
-    "Gives work to sub-agents that run in parallel, each a real process with a history of its own. Start several at"
-    " once, go on with your own work, then wait. Results are bounded; a file has the whole. A `blocked` agent waits for"
-    " an answer: give it, or ask the user."
-)
 
 
 class AgentctlServer:
@@ -51,7 +47,7 @@ class AgentctlServer:
         #: The questions that were put to the user of this client.
         self.asked: set[str] = set()
         self.server: Server[TaskGroup] = Server(
-            "agentctl", version=__version__, instructions=_INSTRUCTIONS, lifespan=self._lifespan,
+            "agentctl", version=__version__, instructions=instructions(toolbox.dialect), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
         )  # fmt: skip
         tasks.install(self)

@@ -90,17 +90,32 @@ def show_agent(root: Root | None, name: str) -> dict[str, Any]:
     return {**agent.to_json(driver_order()), "definition": agent.spec.to_json()}
 
 
+#: What the agent programs call sub-agents of their own, and ours of that kind.
+_ELSEWHERE = {
+    "general-purpose": "general",
+    "general_purpose": "general",
+    "default": "general",
+    "worker": "general",
+    "explorer": "explore",
+}
+
+
 def find_agent(root: Root | None, name: str) -> Agent:
     """Return the agent of this name, also one that may not be used.
+
+    Where no definition has the name as it is written, its case does not count, nor whose name for it is used.
 
     Raises:
         NotFound: There is none; the hint names the nearest and some that are, and what was left out.
     """
     agents, warnings = list_agent_specs(root)
-    for agent in agents:
-        if agent.spec.name == name:
-            return agent
-    known = sorted(agent.spec.name for agent in agents)
+    by_name = {agent.spec.name: agent for agent in agents}
+    folded = {key.casefold(): agent for key, agent in reversed(by_name.items())}
+    wanted = name.casefold()
+    found = by_name.get(name) or folded.get(wanted) or folded.get(_ELSEWHERE.get(wanted, ""))
+    if found is not None:
+        return found
+    known = sorted(by_name)
     near = get_close_matches(name, known, n=1)
     hints = [f"did you mean {near[0]}?"] if near else []
     hints += [f"known: {first_of(known, 30)}", *warnings[:5]]

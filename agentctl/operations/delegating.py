@@ -100,8 +100,8 @@ class Delegated:
         )  # fmt: skip
 
 
-def prompt_of(objective: str, context: Mapping[str, Any] | None = None) -> str:
-    """Return what a sub-agent is told: the objective, and below it the context as indented JSON.
+def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) -> str:
+    """Return what a sub-agent is told: the objective, and below it the context, an object as indented JSON.
 
     >>> print(prompt_of("Find the tests", {"path": "src"}))
     Find the tests
@@ -113,7 +113,8 @@ def prompt_of(objective: str, context: Mapping[str, Any] | None = None) -> str:
     """
     if not context:
         return objective
-    return f"{objective}\n\nContext:\n{json.dumps(context, indent=2, ensure_ascii=False)}"
+    told = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
+    return f"{objective}\n\nContext:\n{told}"
 
 
 def delegate(
@@ -126,8 +127,8 @@ def delegate(
     """Start each item, or queue it where there is no slot; returns once all of that is on disk, in their order.
 
     Args:
-        items: {objective, subagent_type?, context?}, and any key of a line of `spawn --batch`; with `argv` it is that
-            command that is run, and no agent.
+        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv` it
+            is that command that is run, and no agent.
         hint_of: Returns the next step in the caller's words.
     """
     terms = terms or Terms()
@@ -150,10 +151,13 @@ def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
     fields = dict(item)
     objective, context = fields.pop("objective", None), fields.pop("context", None)
     agent = fields.pop("subagent_type", None) or fields.pop("agent_type", None)
+    label = fields.pop("label", None)
     if not isinstance(objective, str) or not objective.strip():
         raise UsageError(f"{where}: objective is missing", hint='{"objective": "...", "subagent_type": "explore"}')
-    if not isinstance(context, Mapping | None):
-        raise UsageError(f"{where}: context must be an object, not {context!r}")
+    if not isinstance(context, Mapping | str | None):
+        raise UsageError(f"{where}: context must be an object or a text, not {context!r}")
+    if not isinstance(label, str | None):
+        raise UsageError(f"{where}: label must be a text, not {label!r}")
     for reserved in ("prompt", "agent", "keep"):
         if reserved in fields:
             raise UsageError(f"{where}: {reserved} is none of the keys", hint="objective, subagent_type, context")
@@ -163,10 +167,10 @@ def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
         raise UsageError(f"{where}: subagent_type is for an agent, and argv for a command: give one of them")
     fields.setdefault("timeout_seconds", terms.timeout_seconds)
     fields = {key: value for key, value in fields.items() if value is not None}
-    return _with_terms(request_from(fields, where), terms, objective)
+    return _with_terms(request_from(fields, where)._replace(label=label), terms, objective)
 
 
-def _prompt(objective: str, context: Mapping[str, Any] | None, where: str) -> str:
+def _prompt(objective: str, context: Mapping[str, Any] | str | None, where: str) -> str:
     try:
         return prompt_of(objective, context)
     except (TypeError, ValueError, RecursionError) as error:

@@ -60,7 +60,7 @@ def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[dict
 
 def _row(agent: AgentDir, name: str, body: Mapping[str, Any], waiting: bool) -> dict[str, Any]:
     keys = ("kind", "question", "options", "default", "askedAt", "deadlineSeconds")
-    more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other")
+    more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other", "idle")
     return {
         "taskId": agent.task.id,
         "agentInstance": agent.instance,

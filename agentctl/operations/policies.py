@@ -34,6 +34,15 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
     return rules
 
 
+def asking(task: TaskDir, spec: AgentSpec) -> Rules:
+    """Return rules by which an agent is asked about everything that it may do unasked, and denied what it is denied.
+
+    To stand before the definition's own and the task's: a rule that asks is read widely, and leaves them nothing.
+    """
+    own = [*spec.permissions, *usable_config(task).permissions]
+    return [{**rule, "answer": "ask"} if rule["answer"] == "allow" else dict(rule) for rule in own]
+
+
 def check_policy_again(task: TaskDir, agent: str, rules: Rules) -> None:
     """Raise `Refused` where a worker would continue an agent under rules by which it could not start one."""
     refuse_allowing(rules, lambda: [_defined(task, agent), [SERVER_RULE]])

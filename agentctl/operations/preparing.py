@@ -23,7 +23,7 @@ from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
-from agentctl.domain.names import base_name, check_name
+from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
 from agentctl.errors import Next, Refused, UsageError
 from agentctl.lean import NamedTuple
@@ -150,6 +150,13 @@ def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) ->
     return make_order(task, request.work, environ)
 
 
+def _stem(request: SpawnRequest) -> str:
+    if request.work is None:
+        return base_name(request.argv[0])
+    own = request.work.agent_id or request.work.agent
+    return slug(request.label, fallback=base_name(own)) if request.label else base_name(own)
+
+
 #: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
 _UMASK_LOCK = _thread.allocate_lock()
 
@@ -175,7 +182,7 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Ag
         if not _make(agent):
             raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
         return agent
-    base = base_name(request.work.agent_id or request.work.agent if request.work else request.argv[0])
+    base = _stem(request)
     while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):
         pass  # Another spawn has taken it.
     return agent

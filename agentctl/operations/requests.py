@@ -74,6 +74,8 @@ class SpawnRequest(NamedTuple):
     worktree: bool = False
     #: The files that it is given to work with.
     artifacts: Sequence[str] = ()
+    #: What it is about in a few words: the stem of the name that it gets.
+    label: str | None = None
     delegation: Delegation | None = None
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""

@@ -239,10 +239,18 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEn
 
 
 def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
-    """Cancel a sub-task whose caller is being cancelled, and return its answer; None where it is to live on."""
+    """Cancel a sub-task whose caller is being cancelled, and return its answer; None where the caller is not.
+
+    One that is to live on (`childrenAtEnd: leave`) does, and so is lost to this caller: that is `Cancel`, too.
+    """
     caller = true_caller()
-    if caller is None or not caller.agent.cancel.exists() or leaves_children(caller.agent):
+    if caller is None or not caller.agent.cancel.exists():
         return None
+    if leaves_children(caller.agent) and not subtask.worker.has_ended:
+        from agentctl.operations.subtaskends import CANCEL, SubtaskEnd
+
+        why = f"{caller.instance} is being cancelled; {subtask.task.id} goes on (childrenAtEnd: leave)"
+        return SubtaskEnd(task_id=subtask.task.id, agent_id=subtask.agent_id, status=CANCEL, failure_reason=why)
     from agentctl.operations.cancelling import cancel_workers
 
     cancel_workers(subtask.task, [subtask.spawned.agent_instance])

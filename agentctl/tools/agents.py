@@ -11,74 +11,81 @@ from agentctl.errors import NotFound
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.answering import who_answers
 from agentctl.operations.cancelling import cancel_workers
-from agentctl.operations.gathering import Key
+from agentctl.operations.delegating import DEFAULT_AGENT
+from agentctl.operations.gathering import Key, gather
 from agentctl.operations.interacting import respond
 from agentctl.operations.listing import read_task
 from agentctl.operations.messaging import send
 from agentctl.operations.requests import AgentWork, SpawnRequest
 from agentctl.operations.resuming import resume_worker
 from agentctl.operations.spawning import spawn_workers
+from agentctl.supervision.kinship import cancelled_with
 from agentctl.supervision.questions import waiting_askers
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, number, text
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, text
 from agentctl.tools.place import Place, Situation
-from agentctl.tools.results import question_of, result_of
-from agentctl.tools.words import agent_types, bounds, limits
+from agentctl.tools.results import is_idle, question_of, result_of
+from agentctl.tools.shapes import OTHERS, adapted, unheard
+from agentctl.tools.wishes import MODEL, WISHES, wishes_of
+from agentctl.tools.words import agent_types, bounds
 
 _LAST_MESSAGE = 300
-_ID = text("The id of the agent, as spawn_agent gave it.")
-_ID_SYNONYMS = {"target": "id", "agent_id": "id"}
+#: How long an agent that is let go may take to end; then it is stopped.
+_CLOSE_S = 10.0
+_ID = text("Which agent: its id, task_id or taskId; TASKID/NAME is one that a sub-task's agent has started.")
+_ID_SYNONYMS = {"target": "id", "agent_id": "id", "to": "id", "task_id": "id", "taskId": "id", "agentId": "id"}
 
 
 def _spawn(place: Place, given: Arguments, _call: Call) -> Any:
-    kind = given.get("agent_type", "general")
+    kind = find_agent_spec(place.task.root, given.get("agent_type", DEFAULT_AGENT)).name
     work = AgentWork(
-        prompt=given["instruction"], agent=kind, driver=driver_for(place, kind), model=given.get("model"),
-        max_turns=given.get("max_turns"), keep=given.get("keep", False),
+        prompt=given["instruction"], agent=kind, keep=given.get("keep", False), **wishes_of(place, kind, given)
+    )
+    request = SpawnRequest(
+        work=work, name=given.get("id"), cwd=given.get("working_dir") or place.folder,
+        worktree=given.get("worktree", False), label=given.get("description"),
     )  # fmt: skip
-    request = SpawnRequest(work=work, name=given.get("id"), cwd=given.get("working_dir") or place.folder)
     started = spawn_workers(place.task, [request], queue=True)[0]
     target = Target(id=started.agent_instance, key=Key(place.task.id, started.agent_instance))
+    warnings = [*started.warnings, *unheard(given)]
     if not given.get("run_in_background", True):
-        return Pending(tool=SPAWN_AGENT.name, targets=(target,))
-    told = {"id": started.agent_instance, "status": started.status}
-    return told | ({"warnings": list(started.warnings)} if started.warnings else {})
-
-
-def driver_for(place: Place, kind: str) -> str | None:
-    """Return the driver of the calling agent, for a child whose definition leaves the choice."""
-    if place.me is None or find_agent_spec(place.task.root, kind).driver is not None:
-        return None
-    order = read_quietly(place.me.agent.spec).get("order")
-    driver = order.get("driver") if isinstance(order, dict) else None
-    return driver if isinstance(driver, str) and driver != "command" else None
+        return Pending(tool=SPAWN_AGENT.name, targets=(target,), given={"warnings": warnings})
+    return {"id": started.agent_instance, "status": started.status} | ({"warnings": warnings} if warnings else {})
 
 
 def _spawned(place: Place, pending: Pending) -> Any:
     target = pending.targets[0]
     agent = place.agent_of(target.key)
-    status = status_of(agent)
-    return {"id": target.id, "status": status, **result_of(agent, status)}
+    status, warnings = status_of(agent), pending.given.get("warnings")
+    told = {"id": target.id, "status": status, **result_of(agent, status)}
+    return told | ({"warnings": warnings} if warnings else {})
 
 
 def _send(place: Place, given: Arguments, _call: Call) -> Any:
-    """Answer the question that the agent waits with, or else leave it a message."""
-    agent = place.find(given["id"])
+    """Answer the question that the agent waits with, or else leave it a message; an ended agent goes on with it."""
+    agent, message = place.find(given["id"]), given["message"]
+    if status_of(agent) in TERMINAL:
+        told = _continued(place, agent, given["id"], message)
+        return {"submission_id": told["instance"], **told}
     question = given.get("question_id") or next(iter(waiting_askers(agent)), None)
-    if question is not None and not given.get("interrupt"):
+    if question is not None and not given.get("interrupt") and not given.get("as_message"):
         answered = respond(
-            place.task.root, task=agent.task, instance=agent.instance, question_id=question, answer=given["message"],
+            place.task.root, task=agent.task, instance=agent.instance, question_id=question, answer=message,
             answerer=who_answers(by_tool=True),
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
-    sent = send(agent.task, agent.instance, given["message"], interrupt=given.get("interrupt", False))
+    sent = send(agent.task, agent.instance, message, interrupt=given.get("interrupt", False))
     return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
 
 
-def _close(place: Place, given: Arguments, _call: Call) -> Any:
+def _close(place: Place, given: Arguments, call: Call) -> Any:
     agent = place.find(given["id"])
     before = status_of(agent)
     if before in TERMINAL:
         return {"previous_status": before}
+    if is_idle(agent):
+        closed = _let_go(place, agent, call)
+        if closed is not None:
+            return {"previous_status": before, **closed}
     ended = cancel_workers(agent.task, [agent.instance])
     told: dict[str, Any] = {"previous_status": before, "status": ended[0].status}
     if len(ended) > 1:
@@ -88,11 +95,32 @@ def _close(place: Place, given: Arguments, _call: Call) -> Any:
     return told
 
 
+def _let_go(place: Place, agent: AgentDir, call: Call) -> dict[str, Any] | None:
+    """Let an agent that was kept and has answered end well, and stop those below it; None where it does not end."""
+    below = [one for one in cancelled_with(agent) if not one.has_ended]
+    for one in below:
+        cancel_workers(one.task, [one.instance])
+    send(agent.task, agent.instance, "", close=True)
+    key = Key(agent.task.id, agent.instance)
+    sight = gather(
+        place.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,
+        timeout_s=call.within(_CLOSE_S), broken=call.broken,
+    )  # fmt: skip
+    if key not in sight or not sight[key].is_terminal:
+        return None
+    told: dict[str, Any] = {"status": str(sight[key].status)}
+    return told | ({"closed_with_it": [one.instance for one in below]} if below else {})
+
+
 def _resume(place: Place, given: Arguments, _call: Call) -> Any:
-    agent = place.find(given["id"])
-    told = read_quietly(agent.spec).get("agentId")
-    started = resume_worker(agent.task, agent.instance, given.get("message"), queue=True)
-    return {"id": str(told or given["id"]), "instance": started.agent_instance, "status": started.status}
+    return _continued(place, place.find(given["id"]), given["id"], given.get("message"))
+
+
+def _continued(place: Place, agent: AgentDir, name: str, message: str | None) -> dict[str, Any]:
+    """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
+    started = resume_worker(agent.task, agent.instance, message, queue=True)
+    told = str(read_quietly(agent.spec).get("agentId") or name) if agent.task.id == place.task.id else name
+    return {"id": told, "instance": started.agent_instance, "status": started.status}
 
 
 def _list(place: Place, given: Arguments, _call: Call) -> Any:
@@ -146,8 +174,8 @@ def status_of(agent: AgentDir) -> str:
 
 def _about_spawn(situation: Situation) -> str:
     return (
-        "Start a sub-agent with a history of its own; returns its id at once. Start several, then `wait` for them."
-        f" {limits(situation)}\n{agent_types(situation)}"
+        "Start a sub-agent with a history of its own; answers at once with its id. Start several in one message, then"
+        f" wait for them. A follow-up is send_input to the same id. {bounds(situation)}\n{agent_types(situation)}"
     )
 
 
@@ -156,19 +184,21 @@ SPAWN_AGENT = Tool(
     describe=_about_spawn,
     properties={
         "instruction": text("What the agent is to do. It sees nothing of this conversation.", minLength=1),
-        "agent_type": text("Which agent; `general` without it."),
-        "id": text("The name it is to have: letters, digits, - and _."),
-        "model": text("Another model than the agent's own."),
-        "max_turns": number("After so many tool rounds it is stopped.", low=1, high=100_000, whole=True),
+        "agent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
+        "id": text("A name for it, which is taken for good: letters, digits, - and _. Made from its type without it."),
+        **MODEL,
+        **WISHES,
         "working_dir": text("Its working folder; yours without it."),
-        "run_in_background": flag("false: answer only when it has ended."),
-        "keep": flag("Stay after the answer, for more input, until close_agent."),
+        "run_in_background": flag("false: answer only when it has ended; true without it."),
+        "keep": flag("It stays after its answer, for more input in the same process, until close_agent."),
     },
     required=("instruction",),
+    also=OTHERS,
     synonyms={
-        "message": "instruction", "prompt": "instruction", "task": "instruction", "subagent_type": "agent_type",
-        "name": "id", "cwd": "working_dir",
+        "message": "instruction", "prompt": "instruction", "task": "instruction", "objective": "instruction",
+        "subagent_type": "agent_type", "name": "id", "cwd": "working_dir", "reasoning_effort": "effort",
     },
+    adapt=adapted("instruction"),
     run=_spawn,
     ends=Ends(_spawned),
     spawns=True,
@@ -177,25 +207,30 @@ SPAWN_AGENT = Tool(
 SEND_INPUT = Tool(
     name="send_input",
     describe=lambda _situation: (
-        "Answer the question that an agent waits with (an option's id, yes or no, or free text), or else send it a"
-        " message: it comes with the agent's next turn, or at once with `interrupt`. A request for permission (it names"
-        " a tool) you can deny; to allow it is for the user, unless your own rules allow that very call."
+        "Answer the question that an agent waits with (an option's id; where `other` is true, or there are no options,"
+        " any text), or else send it a message for its next turn. An agent that has ended goes on with it, under the"
+        " same id. A request for permission (it names a tool) you can deny; to allow it is for the user, unless your"
+        " own rules allow that very call."
     ),
     properties={
         "id": _ID,
         "message": text("The answer or the message.", minLength=1),
-        "interrupt": flag("Send a message now, also in the middle of a turn, and do not take it for an answer."),
+        "interrupt": flag("It is a message, and comes now, also in the middle of a turn."),
+        "as_message": flag("It is a message and no answer, also where a question is open."),
         "question_id": text("Which of its questions is answered; the oldest without it."),
     },
     required=("id", "message"),
     synonyms={**_ID_SYNONYMS, "input": "message", "prompt": "message"},
+    other_names=("SendMessage",),
+    adapt=adapted("message"),
     run=_send,
 )
 
 CLOSE_AGENT = Tool(
     name="close_agent",
     describe=lambda _situation: (
-        "Stop an agent with all its processes and all agents below it. What it has brought so far stays readable."
+        "Close an agent that you need no longer, and all agents below it: one that was kept and has answered ends well"
+        " (completed), one at work is stopped with all its processes (cancelled). What it has brought stays readable."
     ),
     properties={"id": _ID},
     required=("id",),
@@ -206,8 +241,8 @@ CLOSE_AGENT = Tool(
 
 RESUME_AGENT = Tool(
     name="resume_agent",
-    describe=lambda situation: (
-        f"Continue an ended agent from its own history, with a further message. {bounds(situation)}"
+    describe=lambda _situation: (
+        "Continue an ended agent from its own history, under the same id; send_input with a message does the same."
     ),
     properties={"id": _ID, "message": text("What it is to do now; without it, it goes on where it was.")},
     required=("id",),

@@ -7,9 +7,12 @@ to do better.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentctl.tools.definition import Tool
 
 Schema = Mapping[str, Any]
 
@@ -24,8 +27,20 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _LONGEST_SHOWN = 80
 
 
+def arguments_of(tool: Tool, given: object, place: str | None = None) -> dict[str, Any]:
+    """Return the arguments of a call of a tool, whichever program's shape they have.
+
+    Args:
+        place: What is said of it in errors; the tool's name without it.
+    """
+    adapted = tool.adapt(dict(given)) if isinstance(given, Mapping) else given
+    return read_arguments(place or tool.name, tool.checked, tool.synonyms, adapted)
+
+
 def read_arguments(tool: str, schema: Schema, synonyms: Mapping[str, str], given: object) -> dict[str, Any]:
-    """Return the arguments under the names of the schema, without those that are null.
+    """Return the arguments under the names of the schema, without those that are left out.
+
+    A model that has to fill in every key leaves one out by null, or by an empty text, list or object.
 
     Args:
         synonyms: Other name -> name in the schema.
@@ -38,13 +53,36 @@ def read_arguments(tool: str, schema: Schema, synonyms: Mapping[str, str], given
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key if key in schema["properties"] else synonyms.get(key, key)
-        if value is None:
+        if value is None or (name not in schema.get("required", ()) and _is_nothing(value)):
             continue
         if name in found and found[name] != value:
             raise UsageError(f"{tool}: {key} and {_other(synonyms, name, given, key)} mean the same, and differ")
-        found[name] = value
+        found[name] = _without_nothing(value, schema["properties"].get(name, {}))
     check(found, schema, tool)
     return found
+
+
+def _is_nothing(value: object) -> bool:
+    return value in ([], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _without_nothing(value: Any, schema: Schema) -> Any:
+    """Return a list without the keys of its items that are left out."""
+    inner = next((one for one in schema.get("items", {}).get("anyOf", [schema.get("items", {})]) if _known(one)), None)
+    if not isinstance(value, list) or inner is None:
+        return value
+    return [_item(one, inner) if isinstance(one, Mapping) else one for one in value]
+
+
+def _known(schema: Schema) -> bool:
+    return "properties" in schema
+
+
+def _item(item: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    needed = schema.get("required", ())
+    return {
+        key: value for key, value in item.items() if value is not None and (key in needed or not _is_nothing(value))
+    }
 
 
 def _other(synonyms: Mapping[str, str], name: str, given: Mapping[str, Any], key: str) -> str:

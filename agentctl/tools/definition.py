@@ -99,9 +99,13 @@ class Tool:
     run: Callable[[Place, Arguments, Call], Any]
     ends: Ends = _NOTHING_BEGUN
     required: tuple[str, ...] = ()
+    #: Arguments that are taken and not listed: name -> JSON schema.
+    also: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Other names of arguments -> their names here; other names of the tool.
     synonyms: Mapping[str, str] = field(default_factory=dict)
     other_names: tuple[str, ...] = ()
+    #: Puts arguments into our shape that are as another program's tool of this kind has them.
+    adapt: Callable[[Arguments], Arguments] = dict
     #: Arrays whose items it judges itself: one that cannot be meant must not fail the rest.
     own_items: frozenset[str] = frozenset()
     #: It starts workers: not offered where no deeper ones are allowed.
@@ -111,21 +115,36 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": {name: dict(schema) for name, schema in self.properties.items()},
-            "required": list(self.required),
-            "additionalProperties": False,
-        }
+        """The JSON schema of the arguments, as it is listed: see `listed`."""
+        return listed({"type": "object", "properties": self.properties, "required": self.required})
 
     @property
     def checked(self) -> dict[str, Any]:
         """The schema to which arguments are held before it is called."""
-        whole = self.schema
+        known = {name: dict(schema) for name, schema in {**self.properties, **self.also}.items()}
         for name in self.own_items:
-            whole["properties"][name].pop("items")
-        return whole
+            known[name].pop("items")
+        return {"type": "object", "properties": known, "required": list(self.required)}
+
+
+#: What every provider takes in a schema, also one that is strict. Ranges and lengths are held here, and told in words.
+_LISTED = ("type", "description", "enum")
+
+
+def listed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema in the form that all providers take: one type for each value, no branches, no ranges.
+
+    Nor does it close an object: a client that looks before it sends lets other names through, which are understood, and
+    one that wants closed objects closes them.
+    """
+    first = dict(schema["anyOf"][0]) | {"description": schema["description"]} if "anyOf" in schema else schema
+    found = {key: first[key] for key in _LISTED if key in first}
+    if "items" in first:
+        found["items"] = listed(first["items"])
+    if "properties" in first:
+        found["properties"] = {name: listed(one) for name, one in first["properties"].items()}
+        found["required"] = list(first.get("required", ()))
+    return found
 
 
 def text(description: str, **more: Any) -> dict[str, Any]:
@@ -140,7 +159,7 @@ def number(description: str, *, low: float, high: float, whole: bool = False) ->
 
 
 def either(description: str, *schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a value of several kinds: as branches, since some providers take no list of types."""
+    """Return the schema of a value of several kinds, of which the first is listed."""
     return {"description": description, "anyOf": list(schemas)}
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from agentctl.errors import UsageError
-from agentctl.operations.agents import Agent
+from agentctl.domain.names import first_of
+from agentctl.errors import AgentctlError, NotFound, WaitStopped
+from agentctl.operations.agents import Agent, find_agent_spec
 from agentctl.operations.delegating import (
     DEFAULT_AGENT,
     DEFAULT_SESSION,
@@ -17,35 +21,75 @@ from agentctl.operations.delegating import (
     result_of,
 )
 from agentctl.operations.gathering import Key
+from agentctl.operations.resuming import resume_worker
+from agentctl.operations.subtaskends import ERROR, SubtaskEnd, refusal
 from agentctl.operations.subtasks import Subtask, SubtaskRequest, begin_subtask, end_of, end_with_caller, find_subtask
 from agentctl.supervision.tickets import HIGHEST, LOWEST
-from agentctl.tools.agents import driver_for
-from agentctl.tools.arguments import check
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, text
+from agentctl.tools.arguments import arguments_of
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, either, flag, number, text
+from agentctl.tools.hints import hint_of
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import share_of
-from agentctl.tools.words import agent_types, limits, short
+from agentctl.tools.shapes import OTHERS, adapted, unheard
+from agentctl.tools.wishes import MODEL, WISHES, wishes_of
+from agentctl.tools.words import agent_types, bounds, short
 
 #: The longest name of a tool that models' providers take, with what a client puts before it.
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
 _MOST_AT_ONCE = 1000
+#: What a caller of these tools has beside them.
+_AT_HAND = frozenset({"wait", "send_input", "close_agent"})
 
-_ITEM: dict[str, dict[str, Any]] = {
+_ITEM: dict[str, Mapping[str, Any]] = {
     "objective": text("What the sub-agent is to accomplish. It sees nothing of this conversation.", minLength=1),
-    "subagent_type": text(f"Which agent; `{DEFAULT_AGENT}` without it."),
-    "context": {"type": "object", "description": "What it needs to know, as any JSON object."},
+    "subagent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
+    "description": text("A label of a few words: its name is made of it."),
+    "context": either("What it needs to know: text, or a JSON object.", {"type": "string"}, {"type": "object"}),
+    **MODEL,
 }
-_TERMS: dict[str, dict[str, Any]] = {
-    "timeout_seconds": number(f"How long it may work; {DEFAULT_TIMEOUT_S:g} without it.", low=0.001, high=31_536_000),
-    "session_id": text("Groups the tasks of a session."),
-}
-_SYNONYMS = {"prompt": "objective", "description": "objective", "agent_type": "subagent_type"}
-_ITEM_SCHEMA = {"type": "object", "properties": _ITEM, "required": ["objective"]}
+_TERMS: dict[str, Mapping[str, Any]] = {
+    "timeout_seconds": number(
+        f"How long it may work, the queue and open questions not counted; {DEFAULT_TIMEOUT_S:g} without it.",
+        low=0.001, high=31_536_000,
+    ),
+}  # fmt: skip
+_SESSION = {"session_id": text("Under what a program finds them again, by `get_session_tasks` in Python.")}
+_OTHERS = {name: schema for name, schema in OTHERS.items() if name != "description"}
+_SYNONYMS = {
+    "prompt": "objective", "instruction": "objective", "message": "objective", "agent_type": "subagent_type",
+    "title": "description", "name": "description", "reasoning_effort": "effort", "timeout": "timeout_seconds",
+}  # fmt: skip
+#: As the others are named; where there is nothing else, a label is what is to be done.
+_WORK = frozenset({"objective", "prompt", "instruction", "message"})
+
+
+def _adapted(given: Arguments) -> Arguments:
+    found = adapted("objective")(given)
+    if not _WORK & set(found) and isinstance(found.get("description"), str):
+        found["objective"] = found.pop("description")
+    return found
 
 
 def _task(place: Place, given: Arguments, _call: Call) -> Any:
-    item = {key: given[key] for key in _ITEM if key in given}
-    return _delegate(place, TASK.name, [item], given)
+    if "resume" in given:
+        return _resumed(place, given)
+    item = {key: value for key, value in given.items() if key in _ITEM or key in WISHES}
+    begun = _delegate(place, TASK.name, [item], given)
+    if not given.get("run_in_background") or not isinstance(begun, Pending):
+        return begun
+    name = begun.targets[0].id
+    warnings = begun.given.get("warnings")
+    return {"id": name, "status": "queued", "task_id": name} | ({"warnings": warnings} if warnings else {})
+
+
+def _resumed(place: Place, given: Arguments) -> Any:
+    """Continue an ended agent with what it is to do now."""
+    agent, name = place.find(given["resume"]), given["resume"]
+    started = resume_worker(agent.task, agent.instance, given["objective"], queue=True)
+    if given.get("run_in_background"):
+        return {"id": name, "status": started.status, "task_id": name}
+    target = Target(id=name, key=Key(agent.task.id, started.agent_instance))
+    return Pending(tool=TASK.name, targets=(target,), given={"rows": [name]})
 
 
 def _task_parallel(place: Place, given: Arguments, _call: Call) -> Any:
@@ -58,53 +102,99 @@ def _delegate(place: Place, tool: str, items: Sequence[Any], given: Arguments) -
         timeout_seconds=given.get("timeout_seconds", DEFAULT_TIMEOUT_S),
         cwd=place.folder,
     )
-    refused = {index: one for index, item in enumerate(items) if (one := _refusal(item, index)) is not None}
-    started = delegate(place.task, [item for index, item in enumerate(items) if index not in refused], terms)
-    fresh = iter(started)
-    done = [refused[index] if index in refused else next(fresh) for index in range(len(items))]
+    hints = partial(hint_of, tools=_AT_HAND)
+    meant = [_meant(place, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
+             for index, item in enumerate(items)]  # fmt: skip
+    fresh = iter(delegate(place.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
+    done = [next(fresh) if isinstance(one, dict) else one for one in meant]
     names = [one.instance for one in done if one.instance is not None]
     targets = tuple(Target(id=name, key=Key(place.task.id, name)) for name in names)
     rows = [one.instance or one.refusal().to_json() for one in done]
-    pending = Pending(tool=tool, targets=targets, given={"rows": rows})
+    warnings = sorted({told for item in (given, *items) if isinstance(item, Mapping) for told in unheard(item)})
+    pending = Pending(tool=tool, targets=targets, given={"rows": rows, "warnings": warnings})
     return pending if targets else _results(place, pending)
 
 
-def _refusal(item: Any, index: int) -> Delegated | None:
-    """Return the result of an item that cannot be meant. A command (`argv`) is none of a model's: it would run it
-    outside of its own sandbox.
+def _meant(place: Place, item: Any, where: str) -> Arguments | Delegated:
+    """Return an item as `delegate` takes it, or the result of one that cannot be meant. A command (`argv`) is none of
+    a model's: it would run it outside of its own sandbox.
     """
+    told = item if isinstance(item, Mapping) else {}
+    kind = str(told.get("subagent_type") or told.get("agent_type") or DEFAULT_AGENT)
     try:
-        check(item, _ITEM_SCHEMA, f"tasks[{index}]")
-    except UsageError as error:
-        told = item if isinstance(item, Mapping) else {}
-        objective, agent = told.get("objective"), told.get("subagent_type")
-        return Delegated(objective=str(objective or ""), agent_type=str(agent or DEFAULT_AGENT), error=error.message)
-    return None
+        found = arguments_of(_ITEM_TOOL, item, where)
+        kind = find_agent_spec(place.task.root, found.get("subagent_type", DEFAULT_AGENT)).name
+        wishes = wishes_of(place, kind, found)
+    except AgentctlError as error:
+        hint = hint_of(error, _AT_HAND)
+        why = f"{error.message} ({hint})" if hint else error.message
+        return Delegated(objective=str(told.get("objective") or ""), agent_type=kind, error=why)
+    line: Arguments = {"objective": found["objective"], "subagent_type": kind, "context": _context(found), **wishes}
+    more = {"label": found.get("description"), "worktree": found.get("worktree")}
+    return line | {key: value for key, value in more.items() if value}
+
+
+def _context(given: Arguments) -> Any:
+    """Return what an agent needs to know; a text may be the JSON of an object."""
+    context = given.get("context")
+    if isinstance(context, str) and context.lstrip().startswith("{"):
+        try:
+            found = json.loads(context)
+        except (ValueError, RecursionError):
+            return context
+        return found if isinstance(found, dict) else context
+    return context
 
 
 def _results(place: Place, pending: Pending) -> Any:
     rows: list[Any] = list(pending.given["rows"])
-    share = share_of(len(rows))
-    told = [_one(place, row, share) for row in rows]
-    return told[0] if pending.tool == TASK.name else {"results": told}
+    share, warnings = share_of(len(rows)), pending.given.get("warnings")
+    told = [_one(place, pending, row, share) for row in rows]
+    answer = told[0] if pending.tool == TASK.name else {"results": told}
+    return answer | ({"warnings": warnings} if warnings else {})
 
 
-def _one(place: Place, row: Any, max_bytes: int) -> Any:
+def _one(place: Place, pending: Pending, row: Any, max_bytes: int) -> Any:
     """Return a result; of its objective only as much as the caller needs to know its own words again."""
-    told = result_of(place.task.agent(row), max_bytes=max_bytes).to_json() if isinstance(row, str) else row
+    told = row
+    if isinstance(row, str):
+        key = next(target.key for target in pending.targets if target.id == row)
+        told = result_of(place.agent_of(key), max_bytes=max_bytes).to_json() | {"task_id": row}
     bounded = {key: short(told[key]) for key in ("objective", "error") if told.get(key)}
     return {**told, **bounded}
 
 
+#: An item of `task_parallel`, and the work of `task`.
+_ITEM_TOOL = Tool(
+    name="item",
+    describe=lambda _situation: "",
+    properties={**_ITEM, **WISHES},
+    required=("objective",),
+    also=_OTHERS,
+    synonyms=_SYNONYMS,
+    adapt=_adapted,
+    run=lambda _place, given, _call: given,
+)
+_ITEM_SCHEMA = {"type": "object", "properties": _ITEM, "required": ["objective"]}
+
 TASK = Tool(
     name="task",
     describe=lambda situation: (
-        "Delegate a task to a sub-agent, and get its result. For several at once use task_parallel."
-        f" {limits(situation)}\n{agent_types(situation)}"
+        "Delegate a task to a sub-agent, and get its result at its end. For several at once use task_parallel."
+        f" {bounds(situation)}\n{agent_types(situation)}"
     ),
-    properties={**_ITEM, **_TERMS},
+    properties={
+        **_ITEM,
+        **WISHES,
+        "run_in_background": flag("true: answer at once with its id, to wait for later; false without it."),
+        "resume": text("An agent that has ended: it goes on from its own history."),
+        **_TERMS,
+    },
     required=("objective",),
+    also={**_OTHERS, **_SESSION},
     synonyms=_SYNONYMS,
+    other_names=("Task", "Agent"),
+    adapt=_adapted,
     run=_task,
     ends=Ends(_results),
     spawns=True,
@@ -113,13 +203,13 @@ TASK = Tool(
 TASK_PARALLEL = Tool(
     name="task_parallel",
     describe=lambda situation: (
-        "Delegate several independent tasks to sub-agents that work in parallel; one result each, in this order."
-        f" {limits(situation)}\n{agent_types(situation)}"
+        "Delegate several independent tasks to sub-agents that work in parallel; one result each, in this order, when"
+        f" all have ended. {bounds(situation)}\n{agent_types(situation)}"
     ),
     properties={
         "tasks": {
             "type": "array",
-            "description": "{objective, subagent_type?, context?} of each.",
+            "description": f"The tasks, {_MOST_AT_ONCE} at most; each can have what task has but for the time limit.",
             "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,
@@ -127,6 +217,8 @@ TASK_PARALLEL = Tool(
         **_TERMS,
     },
     required=("tasks",),
+    also=_SESSION,
+    synonyms={"timeout": "timeout_seconds"},
     own_items=frozenset({"tasks"}),
     run=_task_parallel,
     ends=Ends(_results),
@@ -137,59 +229,112 @@ TASK_PARALLEL = Tool(
 # -- sub-tasks ---------------------------------------------------------------------------------------------------------
 
 SUBTASK_PREFIX = "create_subtask_"
+_ROOM = _LONGEST_NAME - len(_BEFORE + SUBTASK_PREFIX)
+_DIGITS = 6
 
 
 def subtask_tools(situation: Situation) -> list[Tool]:
-    """Return a tool for each agent whose name fits into the name of one."""
-    found = [_subtask_tool(agent) for agent in situation.agents]
-    return [tool for tool in found if len(_BEFORE + tool.name) <= _LONGEST_NAME]
+    """Return a tool for each agent."""
+    return [_subtask_tool(agent) for agent in situation.agents]
+
+
+def subtask_tool(situation: Situation, name: str) -> Tool:
+    """Return the tool of an agent, by the name that it is offered under or by the agent's whole one.
+
+    Raises:
+        NotFound: There is no such agent; the hint names those that are.
+    """
+    wanted = name.removeprefix(SUBTASK_PREFIX)
+    for agent in situation.agents:
+        if wanted in (agent.spec.name, tool_name(agent.spec.name).removeprefix(SUBTASK_PREFIX)):
+            return _subtask_tool(agent)
+    known = first_of(sorted(agent.spec.name for agent in situation.agents), 30)
+    raise NotFound(f"Unknown agent type: {wanted}", hint=f"known: {known}")
+
+
+def tool_name(agent: str) -> str:
+    """Return the name of an agent's tool; of a long one it has the beginning, and digits that tell it from others.
+
+    >>> tool_name("explore"), len(tool_name("x" * 64))
+    ('create_subtask_explore', 49)
+    """
+    if len(agent) > _ROOM:
+        agent = f"{agent[: _ROOM - _DIGITS - 1]}_{hashlib.sha256(agent.encode()).hexdigest()[:_DIGITS]}"
+    return f"{SUBTASK_PREFIX}{agent}"
+
+
+_OF_SUBTASKS: dict[str, Mapping[str, Any]] = {
+    "title": text("What it is about, in a few words.", minLength=1),
+    "intent": text("What the agent is to do. It sees nothing of this conversation."),
+    "artifactRefs": {
+        "type": "array",
+        "items": text("A path, or TASKID/NAME/FILE of what an agent has left."),
+        "description": "Files that it is to work with.",
+    },
+    "priority": number(
+        f"Of those in the queue the highest starts first, {LOWEST} to {HIGHEST}; 0 without it.",
+        low=LOWEST,
+        high=HIGHEST,
+        whole=True,
+    ),
+}
 
 
 def _subtask_tool(agent: Agent) -> Tool:
-    name = agent.spec.name
+    spec = agent.spec
 
     def run(place: Place, given: Arguments, _call: Call) -> Any:
-        driver = driver_for(place, name)
-        subtask = begin_subtask(
-            place.task,
-            SubtaskRequest(
-                agent=name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
-                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes={"driver": driver} if driver else {},
-            ),
-        )  # fmt: skip
+        try:
+            request = SubtaskRequest(
+                agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
+                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec.name, given),
+            )  # fmt: skip
+            subtask = begin_subtask(place.task, request)
+        except WaitStopped:
+            raise
+        except AgentctlError as error:
+            return _told(refusal(error)) | _hinted(error)
         key = Key(subtask.task.id, subtask.spawned.agent_instance)
-        return Pending(tool=f"{SUBTASK_PREFIX}{name}", targets=(Target(id=subtask.task.id, key=key),))
+        return Pending(tool=tool_name(spec.name), targets=(Target(id=subtask.task.id, key=key),))
 
     return Tool(
-        name=f"{SUBTASK_PREFIX}{name}",
-        describe=lambda situation: (
-            f"Give a task of its own to the agent {name} and wait, through its questions, for the end."
-            f" {' '.join(agent.spec.description.split())} {limits(situation)}"
+        name=tool_name(spec.name),
+        describe=lambda _situation: (
+            f"Give a task of its own to the agent {spec.name} and wait, through its questions, for the end."
+            f" {' '.join(spec.description.split())}"
         ),
-        properties={
-            "title": text("What it is about, in a few words.", minLength=1),
-            "intent": text("What the agent is to do. It sees nothing of this conversation."),
-            "artifactRefs": {
-                "type": "array",
-                "items": text("A path, or `task/instance/file`."),
-                "description": "Files that it is to work with.",
-            },
-            "priority": number("Of those in the queue the highest starts first.", low=LOWEST, high=HIGHEST, whole=True),
-        },
+        properties=_OF_SUBTASKS,
         required=("title",),
+        also={**MODEL, **{name: schema for name, schema in WISHES.items() if name != "worktree"}},
+        synonyms={"description": "title", "prompt": "intent", "objective": "intent", "instruction": "intent"},
         run=run,
         ends=SUBTASK_ENDS,
         spawns=True,
-    )
+    )  # fmt: skip
+
+
+def _hinted(error: AgentctlError) -> dict[str, str]:
+    hint = hint_of(error, _AT_HAND)
+    return {"hint": short(hint)} if hint else {}
+
+
+def _told(end: SubtaskEnd) -> dict[str, Any]:
+    """Return the answer of a sub-task. Its agent is known below the task's id alone: each has a general-1."""
+    told = end.to_json()
+    if told["taskId"] is not None and told["agentId"] is not None:
+        told["agentId"] = f"{told['taskId']}/{told['agentId']}"
+    if told.get("subTaskStatus") == ERROR:
+        told["failureReason"] = short(str(told["failureReason"]))
+    return told
 
 
 def _subtask_end(place: Place, pending: Pending) -> Any:
-    return end_of(_subtask_of(place, pending)).to_json()
+    return _told(end_of(_subtask_of(place, pending)))
 
 
 def _subtask_cancelled(place: Place, pending: Pending) -> Any:
     end = end_with_caller(_subtask_of(place, pending))
-    return None if end is None else end.to_json()
+    return None if end is None else _told(end)
 
 
 def _subtask_of(place: Place, pending: Pending) -> Subtask:

@@ -9,7 +9,7 @@ from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
 from agentctl.operations.gathering import Sight, gather
 from agentctl.tools import agents, delegation, worker
-from agentctl.tools.arguments import read_arguments
+from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.hints import told
 from agentctl.tools.place import Place, Situation, Source
@@ -67,7 +67,7 @@ class Toolbox:
         """
         try:
             tool = self._named(name)
-            arguments = read_arguments(tool.name, tool.checked, tool.synonyms, given)
+            arguments = arguments_of(tool, given)
             return tool.run(self.source.place(create=tool.spawns), arguments, call)
         except WaitStopped as stop:
             return {**stop.to_json(), "error": stop.message}
@@ -133,10 +133,7 @@ class Toolbox:
             if name == tool.name or name in tool.other_names:
                 return tool
         if name.startswith(delegation.SUBTASK_PREFIX):
-            for tool in delegation.subtask_tools(self.source.situation()):
-                if tool.name == name:
-                    return tool
-            raise NotFound(f"Unknown agent type: {name.removeprefix(delegation.SUBTASK_PREFIX)}")
+            return delegation.subtask_tool(self.source.situation(), name)
         known = ", ".join(one.tool.name for one in self.offered())
         raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
 

@@ -16,7 +16,7 @@ from agentctl.tools.words import short
 
 #: All results of one answer together hold at most so many bytes, and none is cut below the least.
 _TOGETHER, _LEAST = 40_000, 500
-_ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType")
+_ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType", "multiple", "other")
 
 
 def share_of(count: int) -> int:
@@ -33,7 +33,8 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     reason = decision.get("reason")
     told: dict[str, Any] = {
         "output": found["text"],
-        "success": status == Status.COMPLETED,
+        # One that was kept and has answered has done what it was asked to.
+        "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(agent)),
         "turnsUsed": found.get("turnsUsed", 0),
     }
     if reason:
@@ -45,6 +46,12 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     if found["files"]:
         told["files"] = found["files"]
     return told
+
+
+def is_idle(agent: AgentDir) -> bool:
+    """Tell whether an agent that was kept has answered, and waits for more input."""
+    bodies = (read_question(agent, name) for name in open_questions(agent))
+    return any(body.get("idle") for body in bodies if body)
 
 
 def question_of(agent: AgentDir) -> dict[str, Any] | None:

@@ -7,18 +7,29 @@ from agentctl.tools.place import Situation
 
 _LONGEST = 200
 _LONGEST_QUOTE = 1000
+_LATER = "Where an answer is `still_running`, take its `ids` to wait."
+_STARTS = {
+    "codex": "Start several with spawn_agent in one message, go on with your own work, then wait.",
+    "claude": f"Give several at once to task_parallel; it and task answer when all have ended. {_LATER}",
+    "subtask": f"Call several create_subtask_* in one message; each answers when its agent has ended. {_LATER}",
+}
 
 
-def limits(situation: Situation) -> str:
-    """Return what bounds the work: the slots, the depth, the size of a result."""
-    return f"{bounds(situation)} {cut()}"
+def instructions(dialect: str) -> str:
+    """Return what a client is told of all tools together."""
+    starts = [said for name, said in _STARTS.items() if dialect in (name, "all")]
+    return (
+        "Gives work to sub-agents that run in parallel, each a real process with a history of its own."
+        f" {' '.join(starts)} {cut()} An agent that is `blocked` waits with a `question`: answer it with send_input,"
+        " where you know, else ask the user. An agent's id (`id`, `task_id`, `taskId`) is its own for good."
+    )
 
 
 def bounds(situation: Situation) -> str:
     """Return how many work at once, and how deep they may nest."""
     left = situation.depth_left - 1
-    deeper = "They start no agents of their own." if left <= 0 else f"Below them, {left} more level(s) may be started."
-    return f"At most {situation.cap} work at once in this tree; more wait in a queue. {deeper}"
+    deeper = "starts no agents of its own" if left <= 0 else f"can start agents of its own, {left} deep"
+    return f"At most {situation.cap} work at once, more wait in a queue; each {deeper}."
 
 
 def cut() -> str:

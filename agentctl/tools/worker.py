@@ -90,20 +90,24 @@ ASK_USER = Tool(
         "question": text("What you want to know.", minLength=1),
         "options": {
             "type": "array",
-            "description": "What can be chosen from: texts, or {id, label}.",
+            "description": "What can be chosen from.",
             "items": either(
-                "A text, or {id, label}.",
-                text("What comes back, and is read.", minLength=1),
+                "A text is both.",
                 {
                     "type": "object",
                     "properties": {"id": text("What comes back.", minLength=1), "label": text("What is read.")},
                     "required": ["id"],
                 },
+                text("What comes back, and is read.", minLength=1),
             ),
         },
-        "kind": text("confirm: yes or no; input: any text.", enum=list(KINDS)),
-        "default": text("The answer if nobody gives one in time."),
-        "timeout_seconds": number("How long the question stays open.", low=0.001, high=31_536_000),
+        "kind": text(
+            "confirm: yes or no; input: any text. select with options, else input, without it.", enum=list(KINDS)
+        ),
+        "default": text("The answer if nobody gives one within timeout_seconds."),
+        "timeout_seconds": number(
+            "How long the question stays open; without an end without it.", low=0.001, high=31_536_000
+        ),
         "question_id": text("A question that was asked before, to wait for its answer."),
     },
     required=("question",),
@@ -116,7 +120,7 @@ REPORT = Tool(
         "Tell how far you are (`percent`, `text`), leave a `message`, or declare your result: a `summary`, a `file`."
     ),
     properties={
-        "percent": number("How much is done.", low=0, high=100),
+        "percent": number("How much is done, 0 to 100.", low=0, high=100),
         "text": text("What you are at."),
         "message": text("A note for whoever reads along.", minLength=1),
         "summary": text("Your result in a few sentences; a later one replaces it.", minLength=1),

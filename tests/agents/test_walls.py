@@ -132,7 +132,7 @@ def test_reports_and_questions(lab: Lab) -> None:
         f"{OURS} report progress 40 reading && {OURS} report message hello && echo told\n"
         f"{OURS} report result --summary found --file found.md && echo declared\n"
         f"{OURS} interact ask 'Go on?' --kind confirm\n"
-        f"{OURS} interact ask 'Nobody?' --default none --deadline-seconds 1\n"
+        f"{OURS} interact ask 'Nobody?' --default none --timeout-seconds 1\n"
         + "\n".join(
             f"{OURS} {words} 2>&1 > /dev/null | grep -o '^error: .*' || echo DONE {words}" for words in refused
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentctl
+from agentctl.adapters.definitions import Origin
 from agentctl.domain import jsontext
+from agentctl.domain.agentspec import AgentSpec
 from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
+from agentctl.operations.agents import Agent
+from agentctl.operations.clients import CLIENTS, edits_for, guidance
 from agentctl.operations.gathering import Key
-from agentctl.tools.agents import SPAWN_AGENT
-from agentctl.tools.arguments import read_arguments
+from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
+from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
-from agentctl.tools.delegation import TASK
+from agentctl.tools.delegation import _ITEM_TOOL, TASK, subtask_tool, subtask_tools
 from agentctl.tools.hints import _WORDS, told
-from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS
+from agentctl.tools.place import Situation, Source
+from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS, DIALECTS, Toolbox
+from agentctl.tools.shapes import unheard
 from agentctl.tools.waiting import WAIT, has_news
+from agentctl.tools.words import instructions
 
 TOOLS = (*_CODEX, *_CLAUDE, *_OF_WORKERS)
 
 
 def read(tool: Tool, **arguments: Any) -> dict[str, Any]:
-    return read_arguments(tool.name, tool.schema, tool.synonyms, arguments)
+    return read_arguments(tool.name, tool.checked, tool.synonyms, arguments)
 
 
 def test_every_name_of_an_argument_is_understood_and_the_first_is_kept() -> None:
@@ -50,7 +58,7 @@ def test_every_name_of_an_argument_is_understood_and_the_first_is_kept() -> None
         (SPAWN_AGENT, {"instruction": "a", "colour": 1}, "spawn_agent takes no 'colour'"),
         (WAIT, {"timeout_ms": float("nan")}, "timeout_ms must be from 0"),
         (WAIT, {"ids": [1]}, "wait.ids[0] must be a string"),
-        (TASK, {"objective": "a", "context": []}, "task.context must be an object"),
+        (TASK, {"objective": "a", "context": [1]}, "task.context must be a string or an object"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_reason(tool: Tool, arguments: dict[str, Any], message: str) -> None:
@@ -61,7 +69,7 @@ def test_what_cannot_be_meant_is_refused_with_the_reason(tool: Tool, arguments: 
 
 def test_arguments_that_are_no_object_are_refused() -> None:
     with pytest.raises(UsageError, match="must be an object"):
-        read_arguments("wait", WAIT.schema, {}, ["a"])
+        read_arguments("wait", WAIT.checked, {}, ["a"])
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=3)))
@@ -79,6 +87,126 @@ def test_names_and_synonyms_do_not_collide() -> None:
         assert set(tool.required) <= set(tool.properties), tool.name
         assert not set(tool.synonyms) & set(tool.properties), tool.name
         assert set(tool.synonyms.values()) <= set(tool.properties), tool.name
+
+
+# -- what is listed ----------------------------------------------------------------------------------------------------
+
+
+def situation(*, depth_left: int = 2, is_worker: bool = True) -> Situation:
+    names = ("explore", "general", "x" * 64, "x" * 60 + "other")
+    agents = [Agent(AgentSpec(name, "Does it."), Origin.SHIPPED, "", [], usable=True) for name in names]
+    return Situation("t", 5, depth_left, agents, is_worker)
+
+
+def in_dialect(dialect: str, **how: Any) -> dict[str, Tool]:
+    box = Toolbox(Source(), dialect)
+    return {tool.name: tool for tool in box._tools(situation(**how))}
+
+
+def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    for inner in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
+        yield from schemas_in(inner)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_schemas_are_such_as_every_provider_takes(dialect: str) -> None:
+    """Strict ones too: OpenAI's, Gemini's and Anthropic's rules; what their clients add for that has a place."""
+    for name, tool in in_dialect(dialect).items():
+        assert re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]*", name)
+        assert len(f"mcp__agentctl__{name}") <= 64
+        for number, schema in enumerate(schemas_in(tool.schema)):
+            assert set(schema) <= {"type", "description", "enum", "items", "properties", "required"}, name
+            assert schema["type"] in {"string", "number", "integer", "boolean", "array", "object"}, "one type"
+            assert schema.get("description") or number == 0 or schema["type"] == "object", f"{name}: {schema}"
+            assert ("items" in schema) == (schema["type"] == "array")
+            assert bool(schema.get("properties")) == (schema["type"] == "object"), "no object without a key"
+            assert set(schema.get("required", ())) <= set(schema.get("properties", ()))
+
+
+@pytest.mark.parametrize("nothing", [None, "", " ", [], {}])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_a_strict_model_leaves_empty_is_left_out(dialect: str, nothing: Any) -> None:
+    for tool in in_dialect(dialect).values():
+        needed = {name: _given(tool.properties[name]) for name in tool.required}
+        rest = {name: nothing for name in tool.properties if name not in needed}
+        assert arguments_of(tool, {**needed, **rest}) == needed, tool.name
+    item = {"objective": "x", "subagent_type": nothing, "context": nothing}
+    assert arguments_of(_ITEM_TOOL, item, "tasks[0]") == {"objective": "x"}
+
+
+def _given(schema: Any) -> Any:
+    return [{"objective": "x"}] if schema["type"] == "array" else "x"
+
+
+@pytest.mark.parametrize("is_worker", [True, False])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_descriptions_name_only_tools_that_the_dialect_has(dialect: str, is_worker: bool) -> None:
+    every = {name for other in DIALECTS for name in in_dialect(other) if "_" in name} | {"create_subtask_*"}
+    offered = in_dialect(dialect, is_worker=is_worker)
+    texts = [instructions(dialect)]
+    for tool in offered.values():
+        texts += [tool.describe(situation()), *(str(one.get("description")) for one in schemas_in(tool.schema))]
+    named = set(re.findall(r"[a-z]+(?:_[a-z]+)+[_*]*", " ".join(texts))) & every
+    assert named <= set(offered) | ({"create_subtask_*"} if dialect in ("subtask", "all") else set())
+
+
+def test_what_holds_for_all_tools_is_said_once() -> None:
+    told = " ".join(tool.describe(situation()) for name, tool in in_dialect("all").items() if name != "wait")
+    assert "truncated" not in told
+    assert told.count("more wait in a queue") == 3, "of each tool that starts several"
+    assert "truncated" in instructions("all")
+
+
+def test_the_agents_of_long_names_have_a_tool_each_that_is_known_by_the_whole_name_too() -> None:
+    names = [tool.name for tool in subtask_tools(situation())]
+    assert len(set(names)) == 4
+    for tool, agent in zip(subtask_tools(situation()), situation().agents, strict=True):
+        assert subtask_tool(situation(), tool.name).name == tool.name
+        assert subtask_tool(situation(), f"create_subtask_{agent.spec.name}").name == tool.name
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(client: str) -> None:
+    edits = edits_for(client, project=None, hooks=False, environ={"HOME": "/nowhere"})
+    told = " ".join(repr(edit) for edit in edits)
+    (dialect,) = set(re.findall(r"--tools=([a-z]+)", told))
+    every = {name for other in DIALECTS for name in in_dialect(other)}
+    words = set(re.findall(r"`([a-z_]+)`", guidance()))
+    assert words & every, "it names some"
+    assert words & every <= set(in_dialect(dialect, is_worker=False))
+    assert guidance().splitlines()[0] in told
+
+
+# -- as other programs call --------------------------------------------------------------------------------------------
+
+
+def test_the_call_of_claude_code_is_understood() -> None:
+    sent = {"description": "Find cookie", "prompt": "Where?", "subagent_type": "Explore", "model": "haiku",
+            "effort": "xhigh", "run_in_background": False, "isolation": "worktree"}  # fmt: skip
+    assert arguments_of(TASK, sent) == {
+        "description": "Find cookie", "objective": "Where?", "subagent_type": "Explore", "model": "haiku",
+        "effort": "high", "run_in_background": False, "worktree": True,
+    }  # fmt: skip
+    assert arguments_of(TASK, {"description": "Find the cookie"}) == {"objective": "Find the cookie"}
+    assert unheard(arguments_of(TASK, {"prompt": "x", "isolation": "remote"})) == [
+        "isolation: remote is not honoured: the agent works here"
+    ]
+
+
+def test_the_calls_of_codex_are_understood() -> None:
+    items = [{"type": "text", "text": "look"}, {"type": "local_image", "path": "/a.png"},
+             {"type": "mention", "name": "docs", "path": "app://docs"}, {"type": "image", "image_url": "data:" + "x" * 9999}]  # fmt: skip  # noqa: E501
+    given = arguments_of(SPAWN_AGENT, {"items": items, "fork_context": True, "reasoning_effort": "minimal"})
+    assert given == {
+        "instruction": "look\nlocal_image: /a.png\ndocs: app://docs\nimage: (it cannot be passed on here)",
+        "fork_context": True, "effort": "low",
+    }  # fmt: skip
+    assert "fork_context is not honoured" in unheard(given)[0]
+    assert unheard(arguments_of(SPAWN_AGENT, {"message": "x", "fork_context": False})) == []
+    assert arguments_of(SEND_INPUT, {"target": "a", "message": "more", "items": items[:1]}) == {
+        "id": "a", "message": "more\nlook",
+    }  # fmt: skip
 
 
 def test_pending_work_survives_as_a_file() -> None:

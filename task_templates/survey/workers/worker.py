@@ -78,7 +78,7 @@ class Worker:
             return Answer(choice=default, how="nobody to ask outside a task: the default was taken")
         self._settle_progress()
         given = [f"--option={identifier}={label}" for identifier, label in options.items()]
-        given += ["--default", default, "--deadline-seconds", f"{deadline_s:g}", question]
+        given += ["--default", default, "--timeout-seconds", f"{deadline_s:g}", question]
         asked_at = time.monotonic()
         try:
             code, answer = _call("interact", "ask", "--kind", "select", *given)

@@ -1,0 +1,75 @@
+"""The shapes in which agent programs call tools of this kind, put into ours.
+
+Claude Code's `Task`, which its model knows as `Agent`: {description, prompt, subagent_type, model, effort,
+run_in_background, isolation, resume}. Codex's `spawn_agent` and `send_input`: {message, items, fork_context, model,
+reasoning_effort}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentctl.domain.agentspec import effort_word
+from agentctl.tools.definition import Arguments, flag, text
+
+#: Of Codex's `items` one that is no text: where it is.
+_PLACES = ("path", "image_url", "audio_url")
+#: An address of more characters holds the thing itself, which no prompt can carry.
+_LONGEST_ADDRESS = 2000
+
+#: What other programs' tools take beside ours: not listed.
+OTHERS: Mapping[str, Mapping[str, Any]] = {
+    "description": text("What it is about, in a few words."),
+    "fork_context": flag("It begins with what the caller knows."),
+    "remote": flag("It is to run elsewhere."),
+}
+_UNHEARD = {
+    "fork_context": "fork_context is not honoured: the agent knows only what the prompt says",
+    "remote": "isolation: remote is not honoured: the agent works here",
+}
+
+
+def unheard(given: Mapping[str, Any]) -> list[str]:
+    """Return what is to be said of wishes that were taken and cannot be granted."""
+    return [told for name, told in _UNHEARD.items() if given.get(name)]
+
+
+def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
+    """Return what puts a call into our shape.
+
+    Args:
+        prompt: The argument that takes what the agent is told.
+    """
+
+    def adapt(given: Arguments) -> Arguments:
+        found = _with_items(given, prompt)
+        isolation = found.pop("isolation", None)
+        if isolation is not None:
+            found["remote" if isolation == "remote" else "worktree"] = isolation in ("remote", "worktree")
+        for name in ("effort", "reasoning_effort"):
+            if name in found:
+                found[name] = effort_word(found[name]) or found[name]
+        return found
+
+    return adapt
+
+
+def _with_items(given: Arguments, prompt: str) -> Arguments:
+    """Return a call whose structured parts stand in its text."""
+    items = given.get("items")
+    if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
+        return dict(given)
+    found = {key: value for key, value in given.items() if key != "items"}
+    name = next((one for one in (prompt, "message", "prompt") if isinstance(found.get(one), str)), prompt)
+    parts = [str(found.get(name) or ""), *map(_said, items)]
+    return {**found, name: "\n".join(part for part in parts if part)}
+
+
+def _said(item: Mapping[str, Any]) -> str:
+    if isinstance(item.get("text"), str):
+        return str(item["text"])
+    place = next((item[key] for key in _PLACES if isinstance(item.get(key), str)), "")
+    if len(place) > _LONGEST_ADDRESS:
+        place = "(it cannot be passed on here)"
+    return f"{item.get('name') or item.get('type') or 'item'}: {place}"

@@ -1,0 +1,66 @@
+"""What a caller wishes of an agent that it starts, and what the agent has from it: driver, model, effort, limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.agentspec import EFFORTS, AgentSpec
+from agentctl.errors import AgentctlError
+from agentctl.operations.agents import find_agent_spec
+from agentctl.operations.policies import asking
+from agentctl.supervision.spec import read_order
+from agentctl.tools.definition import flag, number, text
+from agentctl.tools.place import Place
+
+_OF_PROGRAMS = ("driver", "model", "effort")
+
+MODEL = {"model": text("Another model; without it its definition's, else yours where the same program runs it.")}
+#: The wishes that one tool call can have, beside the model.
+WISHES: dict[str, Mapping[str, Any]] = {
+    "effort": text("How much it thinks; without it as the model.", enum=list(EFFORTS)),
+    "max_turns": number(
+        "After so many tool rounds it is stopped; no limit without it.", low=1, high=100_000, whole=True
+    ),
+    "driver": text("The program that runs it, claude or codex: for a second opinion by another vendor."),
+    "permissions": text(
+        "ask: even what it may do unasked is asked about; deny: nothing that needs a permission is done.",
+        enum=["ask", "deny"],
+    ),
+    "worktree": flag("It works in a git worktree and on a branch of its own: for several that write at once."),
+}
+
+
+def wishes_of(place: Place, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `AgentWork` for an agent of this kind, without those that its definition says.
+
+    Rules can be tightened here, and not loosened: who calls is a model.
+    """
+    spec = find_agent_spec(place.task.root, kind)
+    found = {name: given[name] for name in (*_OF_PROGRAMS, "max_turns") if name in given}
+    found |= _inherited(place, spec, found)
+    wished = given.get("permissions")
+    if wished is not None:
+        found["permissions"] = json.dumps(asking(place.task, spec)) if wished == "ask" else wished
+    return found
+
+
+def _inherited(place: Place, spec: AgentSpec, wished: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent has from the agent that calls, where neither a wish nor its definition says otherwise."""
+    own = _own_order(place)
+    driver = wished.get("driver") or spec.driver or own.get("driver")
+    found = {"driver": driver} if spec.driver is None else {}
+    if driver == own.get("driver"):
+        found |= {name: own.get(name) for name in ("model", "effort") if getattr(spec, name) is None}
+    return {name: value for name, value in found.items() if isinstance(value, str) and name not in wished}
+
+
+def _own_order(place: Place) -> Mapping[str, Any]:
+    if place.me is None:
+        return {}
+    try:
+        order = read_order(place.me.agent) or {}
+    except AgentctlError:
+        return {}
+    return order if order.get("driver") != "command" else {}
