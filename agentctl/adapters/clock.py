@@ -22,6 +22,12 @@ def now_iso() -> str:
     return f"{_second(seconds)}.{milliseconds:03d}Z"
 
 
+def iso_of(at: float) -> str:
+    """Return an instant of the wall clock, in seconds since 1970, as `now_iso` does."""
+    seconds, milliseconds = divmod(round(at * 1000), 1000)
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

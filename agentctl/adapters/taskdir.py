@@ -154,8 +154,9 @@ class TaskDir(_Folder):
     #: What `join` writes, where no other folder is named.
     report_text = _Entry("report.md")
     report_data = _Entry("report.json")
-    #: Of the root task: a lock for each rate-limited account that one of its shims waits for.
+    #: Of the root task: a name for each account that somebody of the tree waits for, and who wakes them.
     cooling = _Place("cooling")
+    waker = _Entry("waker.json")
     #: Of the root task: other trees of tasks in which a worker of this one has started something.
     kin = _Place("kin")
     #: Of the root task: when agents failed last.

@@ -18,6 +18,7 @@ class SpawnOptions(TypedDict, total=False):
     after_any: bool
     retries: int
     retry_delay_seconds: float
+    max_park_seconds: float
     key: str
     reuse: bool
     keep_children: bool

@@ -148,7 +148,7 @@ class Task:
 
         Args:
             timeout_seconds: None takes the task's own limit. It stops this wait, and no worker.
-            kinds: Only these: `completed failed cancelled blocked stalled`.
+            kinds: Only these: `completed failed cancelled blocked stalled parked`.
 
         Raises:
             WaitTimedOut: Nothing ended in time.

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctl.cli.render import how_it_ended, out_json, plain
+from agentctl.cli.render import how_it_ended, out_json, plain, waiting_for
 from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
 
@@ -20,6 +20,8 @@ def ended_line(end: WaitedEnd) -> str:
     """Return an end in one line."""
     name = end.agent_instance if end.task_id is None else f"{end.task_id}/{end.agent_instance}"
     left = f" [{end.uncollected} uncollected]" if end.uncollected else ""
+    if end.until is not None:
+        return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
     how = how_it_ended(end.status, end.reason, end.exit_code, end.signal)
     return f"{name} {how}{left}{because(end.message) if end.status == Status.FAILED else ''}"
 

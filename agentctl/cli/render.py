@@ -15,6 +15,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
+from agentctl.domain.windows import label_of
 
 #: Where a column has nothing to say.
 NOTHING = "-"
@@ -131,6 +132,8 @@ def standing(row: Mapping[str, Any]) -> str | None:
     """Return what goes beside the status: why it failed, or what is unusual about one that lives."""
     if row.get("reason"):
         return str(row["reason"])
+    if row.get("awaitsAccount"):
+        return waiting_for(row["awaitsAccount"], is_parked=bool(row.get("parked")))
     if row.get("survivors"):
         return "survivors"
     if row.get("paused"):
@@ -143,6 +146,24 @@ def standing(row: Mapping[str, Any]) -> str | None:
         return f"{row['uncollected']} uncollected"
     health = row.get("health")
     return health if health in ("unsupervised", "elsewhere") else None
+
+
+def waiting_for(account: Mapping[str, Any], *, is_parked: bool) -> str:
+    """Return until when a worker waits for its account: `parked until 03:30 (5 h window)`."""
+    until, window = local_time(account.get("until")), account.get("window")
+    told = f" ({label_of(str(window))} window)" if window else ""
+    return f"{'parked' if is_parked and window else 'waits for its account'} until {until}{told}"
+
+
+def local_time(stamp: object) -> str:
+    """Return a time stamp as a clock on the wall shows it, with the day where that is another one."""
+    from datetime import datetime
+
+    try:
+        at = datetime.fromisoformat(str(stamp)).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return "?"  # a line of the log that somebody else wrote
+    return at.strftime("%H:%M" if at.date() == datetime.now().astimezone().date() else "%a %d %b %H:%M")
 
 
 def how_it_ended(status: str, reason: str | None, exit_code: int | None, signal: Any) -> str:

@@ -127,6 +127,12 @@ def spawn(
         float,
         typer.Option(metavar="N", parser=opt.seconds, help="Before the first retry; doubled for each other."),
     ] = 1.0,
+    max_park_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", parser=opt.seconds, help="Fail, if its account cannot be used for longer, and not wait."
+        ),
+    ] = None,
     key: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="The same key twice starts one worker, and answers with it."),
@@ -173,7 +179,8 @@ def spawn(
         work=_work(prompt, wishes),
         name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
         grace_seconds=grace_seconds, priority=priority, after=after or (), after_any=after_any,
-        retries=retries, retry_delay_seconds=retry_delay_seconds, key=key, reuse=reuse, keep_children=keep_children,
+        retries=retries, retry_delay_seconds=retry_delay_seconds, max_park_seconds=max_park_seconds,
+        key=key, reuse=reuse, keep_children=keep_children,
         worktree=worktree,
     )  # fmt: skip
     many = command is None and shell is None and prompt is None

@@ -7,8 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import duration, is_terminal, note, note_foreign, out, out_fields, out_json, plain
+from agentctl.cli.render import (
+    duration,
+    is_terminal,
+    local_time,
+    note,
+    note_foreign,
+    out,
+    out_fields,
+    out_json,
+    plain,
+    waiting_for,
+)
 from agentctl.cli.verb import module, verb
+from agentctl.domain.windows import label_of
 from agentctl.operations.locating import find_task
 from agentctl.operations.usage import read_usage
 
@@ -44,9 +56,23 @@ def usage(
             out_fields(*line)
     for key, most in told["limits"].items():
         note(f"{key} {most:g}: {told['left'][key]:g} left")
+    for one in told["accounts"]:
+        note(f"{plain(one['account'])}: {_windows(one)}")
     for one in told["breakers"]:
         if one["open"]:
             note(f"{plain(one['agent'])} failed {one['failures']} times in a row ({one['reason']}): not started now")
+
+
+def _windows(account: dict[str, Any]) -> str:
+    """Return the usage windows of an account in a few words: `5 h window 97 % used, until 03:30`."""
+    words = []
+    for window in account["windows"]:
+        used = "" if window["usedPercent"] is None else f" {window['usedPercent']:.0f} % used"
+        until = f", until {local_time(window['resetsAt'])}" if window["resetsAt"] else ""
+        words.append(f"{label_of(window['window'])} window{used}{until}")
+    if account["held"]:
+        words.append(waiting_for(account["held"], is_parked=False).replace("waits for its account", "left alone"))
+    return plain("; ".join(words))
 
 
 def _rows(told: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from agentctl.cli.ends import ended_line, stop_told
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.domain.states import STALLED, Status
+from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.locating import find_task
 from agentctl.operations.waiting import wait_any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = module()
 
-_KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED)
+_KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED, PARKED)
 
 
 @verb(
@@ -45,7 +45,9 @@ def wait_any_command(
     kinds: Annotated[
         str | None,
         typer.Option(
-            "--for", metavar="LIST", help="Of completed,failed,cancelled,blocked,stalled; else all but stalled."
+            "--for",
+            metavar="LIST",
+            help="Of completed,failed,cancelled,blocked,stalled,parked; else all but the last two.",
         ),
     ] = None,
     recursive: opt.Recursive = False,

@@ -19,6 +19,10 @@ RESUMED = "agent.resumed"
 RETRYING = "agent.retrying"
 #: A later attempt was begun.
 RETRIED = "agent.retried"
+#: It was given back to the queue until its account may be used again.
+PARKED = "agent.parked"
+#: A usage window of its account is nearly used up.
+NEAR_LIMIT = "agent.near_limit"
 PAUSED = "agent.paused"
 UNPAUSED = "agent.unpaused"
 #: No output for `stallSeconds`; and output again.

@@ -9,6 +9,8 @@ from agentctl.lean import Any, NamedTuple
 GIB = 1 << 30
 #: What `maxDepth` can be at most.
 DEEPEST = 64
+#: No usage window of an account lasts longer than a week, and a bit.
+LONGEST_PARK_S = 8 * 86_400
 #: What `graceSeconds` can be at most.
 LONGEST_GRACE_S = 3600
 
@@ -36,6 +38,8 @@ class Limits(NamedTuple):
     breaker_cooldown_seconds: float = 300
     #: How long an account is left alone after a rate limit; doubled for each further one of a worker. 0: not at all.
     cooldown_seconds: float = 60
+    #: How long a worker may wait for its account after it was stopped; beyond, it fails.
+    max_park_seconds: float = LONGEST_PARK_S
 
     @property
     def has_budget(self) -> bool:
@@ -76,6 +80,7 @@ KEYS = {
     "breaker_failures": "breakerFailures",
     "breaker_cooldown_seconds": "breakerCooldownSeconds",
     "cooldown_seconds": "cooldownSeconds",
+    "max_park_seconds": "maxParkSeconds",
 }
 FIELDS = {key: name for name, key in KEYS.items()}
 #: Of a tree of tasks: a worker, and what it starts, is held to them as they were when it was started.
@@ -97,6 +102,7 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "breakerFailures": (0, 1000, True),
     "breakerCooldownSeconds": (0, 86_400, False),
     "cooldownSeconds": (0, 3600, False),
+    "maxParkSeconds": (0, LONGEST_PARK_S, False),
 }
 
 

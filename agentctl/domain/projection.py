@@ -9,16 +9,16 @@ from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
-from agentctl.domain.states import MOVES, STALLED, TERMINAL, Status
+from agentctl.domain.states import MOVES, PARKED, STALLED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 
 
 class Deliverable(NamedTuple):
-    """An end, a block or a stall that a wait gives to its consumer."""
+    """An end, a block, a stall or a parking that a wait gives to its consumer."""
 
     seq: int
     instance: str
-    #: A status, or `stalled`.
+    #: A status, `stalled` or `parked`.
     status: str
 
 
@@ -52,6 +52,10 @@ class WorkerView:
     end_seq: int | None = None
     block_seq: int | None = None
     stall_seq: int | None = None
+    #: Of one that is in the queue again: since which event, until when, and for which usage window of its account.
+    park_seq: int | None = None
+    parked_until: str | None = None
+    window: str | None = None
     agent_id: str | None = None
     driver: str | None = None
 
@@ -111,13 +115,15 @@ class TaskView:
                 self.subtasks.pop(name, None)
 
     def deliverables(self) -> list[Deliverable]:
-        """Return every end, and every block or stall that still holds, in the order of the log."""
+        """Return every end, and every block, stall or parking that still holds, in the order of the log."""
         found = []
         for worker in self.workers.values():
             if worker.end_seq is not None:
                 found.append(Deliverable(worker.end_seq, worker.instance, worker.status))
             elif worker.block_seq is not None and worker.status is Status.BLOCKED:
                 found.append(Deliverable(worker.block_seq, worker.instance, worker.status))
+            elif worker.park_seq is not None:
+                found.append(Deliverable(worker.park_seq, worker.instance, PARKED))
             elif worker.stall_seq is not None:
                 found.append(Deliverable(worker.stall_seq, worker.instance, STALLED))
         found.sort()
@@ -173,6 +179,19 @@ def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
 def _retried(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
         worker.pid = _told(event["payload"], "pid", int)
+    if worker.status is Status.QUEUED:
+        worker.move(Status.RUNNING)
+        worker.park_seq = None
+
+
+def _parked(worker: WorkerView, seq: int, event: Event) -> None:
+    if worker.status is not Status.QUEUED and not worker.move(Status.QUEUED):
+        return
+    payload = event["payload"]
+    worker.park_seq, worker.stall_seq, worker.paused, worker.pid = seq, None, False, None
+    worker.parked_until = _told(payload, "until", str)
+    worker.window = _told(payload, "window", str)
+    worker.attempt = _told(payload, "attempt", int, worker.attempt)
 
 
 def _blocked(worker: WorkerView, seq: int, event: Event) -> None:
@@ -210,7 +229,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     worker.ended_at = _text(event.get("ts"))
     worker.paused = worker.awaits_children = False
     worker.survivors = ()
-    worker.stall_seq = None
+    worker.stall_seq = worker.park_seq = None
     payload = event["payload"]
     worker.exit_code = _told(payload, "exitCode", int)
     worker.duration_s = finite(payload.get("durationSeconds"))
@@ -227,6 +246,7 @@ _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.STARTED: _started,
     ev.RETRYING: _retrying,
     ev.RETRIED: _retried,
+    ev.PARKED: _parked,
     ev.BLOCKED: _blocked,
     ev.RESUMED: _resumed,
     ev.PAUSED: _paused,

@@ -9,7 +9,7 @@ from enum import StrEnum
 class Status(StrEnum):
     """Where a worker is in its life."""
 
-    #: Accepted, on disk, not started: it waits for a slot or for other workers.
+    #: Accepted, on disk, not started, or given back (parked): it waits for a slot, for other workers, its account.
     QUEUED = "queued"
     #: Its process runs (or is paused, or is between two attempts).
     RUNNING = "running"
@@ -70,6 +70,8 @@ class Reason(StrEnum):
 
 #: No status: a running worker that has put nothing out for a while. A wait may be for that too.
 STALLED = "stalled"
+#: No status either: a worker that is in the queue again until its account may be used.
+PARKED = "parked"
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
@@ -88,8 +90,8 @@ class ChildrenAtEnd(StrEnum):
 #: status -> the statuses it can move to. What is not listed is ignored by the projection.
 MOVES: dict[Status, frozenset[Status]] = {
     Status.QUEUED: frozenset({Status.RUNNING}) | TERMINAL,
-    Status.RUNNING: frozenset({Status.BLOCKED}) | TERMINAL,
-    Status.BLOCKED: frozenset({Status.RUNNING, Status.BLOCKED}) | TERMINAL,
+    Status.RUNNING: frozenset({Status.BLOCKED, Status.QUEUED}) | TERMINAL,
+    Status.BLOCKED: frozenset({Status.RUNNING, Status.BLOCKED, Status.QUEUED}) | TERMINAL,
     Status.COMPLETED: frozenset(),
     Status.FAILED: frozenset(),
     Status.CANCELLED: frozenset(),

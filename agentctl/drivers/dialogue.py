@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from agentctl.domain.activity import Row
 from agentctl.domain.states import Reason
+from agentctl.domain.windows import Window
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
 
@@ -81,6 +82,12 @@ class Retrying(NamedTuple):
     message: str
 
 
+class Told(NamedTuple):
+    """The program told how much of its account's usage windows is used up."""
+
+    windows: Sequence[Window]
+
+
 class Progress(NamedTuple):
     """The program got an answer out of its model: its retries begin anew."""
 
@@ -125,7 +132,7 @@ class Stop(NamedTuple):
     outcome: Outcome
 
 
-Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | Progress | Finished | Stop
+Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | Told | Progress | Finished | Stop
 
 
 class Dialogue(Protocol):

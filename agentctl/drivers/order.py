@@ -57,6 +57,8 @@ class Order(NamedTuple):
     earlier_attempts: int = 0
     #: Whose rate limits it has: a name for the program with the login that the environment gives it.
     account: str = ""
+    #: The folder where what is known of accounts stands.
+    accounts: str = ""
     #: What is kept from it, as `operations/walling.py` has it; empty in the orders of versions that knew no walls.
     walls: Mapping[str, Any] = {}
     #: Where it is noted that an answer to one of its requests came through agentctl (`adapters/origin.py`).

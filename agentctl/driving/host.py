@@ -31,10 +31,12 @@ from agentctl.drivers.dialogue import (
     Say,
     SessionIs,
     Stop,
+    Told,
     Withdraw,
 )
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
+from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.ending import UNHAPPY, exit_code, not_started
 from agentctl.driving.idling import Idle
@@ -67,6 +69,7 @@ class Host:
         self.idle = Idle(agent)
         self.inbox = Inbox(agent, self.idle)
         self.purse = Purse(agent)
+        self.account = OwnAccount(agent, order)
         self.answer = FinalAnswer(order)
         self.dialogue = driver.dialogue(order)
         self.is_interrupted = False
@@ -243,6 +246,8 @@ class Host:
                 self.questions.close(key, "it was taken back")
             case SessionIs():
                 self.recorder.session(self.driver.name, action)
+            case Told(windows):
+                self.account.told(windows)
             case _:
                 self._take_word(action)
 
@@ -281,7 +286,9 @@ class Host:
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
         self.recorder.result(outcome)
-        if self.is_interrupted or not self.order.keep:
+        # Kept for more, it could only be refused again: it goes on from its session when its account may be used.
+        is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
+        if self.is_interrupted or is_stopped or not self.order.keep:
             # Whoever is killed from now on: it has ended like this.
             self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()

@@ -20,7 +20,7 @@ _TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
 _KINDS = {
     "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
     "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
-    "key": _TEXT, "reuse": _FLAG, "keep_children": _FLAG, "worktree": _FLAG,
+    "max_park_seconds": _NUMBER, "key": _TEXT, "reuse": _FLAG, "keep_children": _FLAG, "worktree": _FLAG,
 }  # fmt: skip
 #: Keys of work for an agent; a line has these and a prompt, or an argv.
 _WORK = {

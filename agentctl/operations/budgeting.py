@@ -88,13 +88,12 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
 
 def refuse_cooling(prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent whose account is left alone after a rate limit: only the queue waits for that."""
-    from agentctl.supervision import cooldown, environment
+    from agentctl.supervision.accounts import account_in, held_now
 
-    folder = environment.store_folder()
-    for account in {item.spec.order.get("account", "") for item in prepared if item.spec.order}:
-        left = cooldown.left(folder, account) if account else 0
-        if left:
-            raise Refused(cooldown.told(account, left), hint="--queue waits until it may be used again")
+    for account in {account_in(item.spec.order, item.agent) for item in prepared}:
+        hold = held_now(account) if account is not None else None
+        if hold is not None:
+            raise Refused(hold.told, hint="--queue waits until it may be used again")
 
 
 def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:

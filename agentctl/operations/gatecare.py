@@ -10,12 +10,12 @@ from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
-from agentctl.errors import AgentctlError, NotFound
+from agentctl.errors import NotFound
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.lineage import who
 from agentctl.operations.oddcare import Finding, finding
 from agentctl.operations.ownership import check_own
-from agentctl.supervision import cooldown, environment
+from agentctl.supervision.accounts import all_accounts, folder_of_accounts, held_now
 from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 
@@ -37,12 +37,10 @@ def examine_gates(task: TaskDir) -> Iterator[Finding]:
 
 def examine_accounts() -> Iterator[Finding]:
     """Yield a finding for each account of this person that is left alone after a rate limit."""
-    try:
-        accounts = cooldown.all_left(environment.store_folder())
-    except (AgentctlError, OSError):
-        return  # What is wrong with that folder is told elsewhere.
-    for account, left in accounts.items():
-        yield finding("note", cooldown.told(account, left), "", "agents in the queue go on by themselves")
+    for account in all_accounts(folder_of_accounts()):
+        hold = held_now(account, any_model=True)
+        if hold is not None:
+            yield finding("note", hold.told, "", "agents in the queue go on by themselves")
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:

@@ -16,6 +16,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import may_be_stopped
 from agentctl.supervision import questions
+from agentctl.supervision.accounts import Awaited, folder_of_accounts
 from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 
@@ -100,13 +101,17 @@ def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
 def each_worker(task: TaskDir) -> tuple[Iterator[dict[str, Any]], list[str]]:
     """Return the same, each row made when it is taken."""
     view, conditions = read_task(task)
-    rows = (row_of(task, worker, conditions.get(worker.instance)) for worker in view.workers.values())
+    awaited = Awaited(folder_of_accounts())
+    rows = (row_of(task, worker, conditions.get(worker.instance), awaited) for worker in view.workers.values())
     return rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
 
 
-def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> dict[str, Any]:
+def row_of(
+    task: TaskDir, worker: WorkerView, condition: Condition | None, awaited: Awaited | None = None
+) -> dict[str, Any]:
     """Return what `list --json` says of a worker."""
     is_live = not worker.is_terminal and condition is not Condition.QUEUED
+    waits = awaited is not None and condition is Condition.QUEUED and worker.driver is not None
     return {
         "agentInstance": worker.instance,
         "agent": worker.agent,
@@ -117,6 +122,8 @@ def row_of(task: TaskDir, worker: WorkerView, condition: Condition | None) -> di
         "attempt": worker.attempt,
         "paused": worker.paused,
         "stalled": worker.stall_seq is not None,
+        "parked": worker.park_seq is not None,
+        "awaitsAccount": awaited.by(task.agent(worker.instance)) if awaited and waits else None,
         "driver": worker.driver,
         "agentId": worker.agent_id,
         "health": condition.value if is_live and condition else None,
@@ -142,7 +149,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
     view, conditions = read_task(task)
     worker = view.workers.get(instance) or WorkerView(instance)
     return {
-        **row_of(task, worker, conditions.get(instance)),
+        **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts())),
         "taskId": task.id,
         "spec": read_quietly(agent.spec),
         "worker": read_quietly(agent.worker) or None,

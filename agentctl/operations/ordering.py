@@ -26,6 +26,7 @@ from agentctl.operations.policies import check_policy_again, policy_of
 from agentctl.operations.requests import AgentWork
 from agentctl.operations.schemas import ask_for, read_schema
 from agentctl.operations.walling import refuse_behind_walls, walls_of
+from agentctl.supervision.accounts import folder_of_accounts
 
 #: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
 _RESTRICTIONS = {
@@ -89,7 +90,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         permissions=policy_of(task, work, spec), denied_above=denied, keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
-        account=_account(driver, environ), output_schema=read_schema(work.output_schema),
+        account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
     )  # fmt: skip
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")

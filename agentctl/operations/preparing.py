@@ -78,6 +78,7 @@ def prepare(
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
             after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
+            max_park_s=request.max_park_seconds,
             keep_children=request.keep_children, key=request.key, depth=standing.depth,
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,

@@ -66,6 +66,8 @@ class SpawnRequest(NamedTuple):
     after_any: bool = False
     retries: int = 0
     retry_delay_seconds: float = 1.0
+    #: How long it may wait for its account after it was stopped.
+    max_park_seconds: float | None = None
     key: str | None = None
     #: The same work over the same files that was done before answers again, instead of being done.
     reuse: bool = False
@@ -164,6 +166,8 @@ def _check_numbers(request: SpawnRequest) -> None:
             check_limit("timeoutSeconds", request.timeout_seconds)
         if request.grace_seconds is not None:
             check_limit("graceSeconds", request.grace_seconds)
+        if request.max_park_seconds is not None:
+            check_limit("maxParkSeconds", request.max_park_seconds)
     except BadLimit as error:
         raise UsageError(str(error)) from error
     if not LOWEST <= request.priority <= HIGHEST:

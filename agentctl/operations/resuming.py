@@ -101,5 +101,5 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
     order = continued(agent, order, session, [*unread(agent), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
-    fields["key"] = f"resume:{agent.instance}"
+    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{agent.instance}"}
     return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), retries=int(spec.get("retries", 0)), **fields)

@@ -24,7 +24,7 @@ _LIMIT_S = 60.0
 #: So much that is not committed is read, by git or here: some seconds. A repository may come with a file of a tebibyte.
 _MOST_BYTES = 1 << 30
 #: Of an order, what is not the work: who does it, and where its session is.
-_ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "mcpServers"})
+_ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers"})
 
 
 def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:

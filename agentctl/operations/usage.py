@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from agentctl.adapters.clock import iso_of
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.breaker import breakers
@@ -14,6 +15,7 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.worktime import time_at_work
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import read_task
+from agentctl.supervision.accounts import all_accounts, folder_of_accounts, held_now, windows_of
 from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 
@@ -39,7 +41,8 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
     """Return what was used up in the tree that a task belongs to; without `recursive` rows of that task alone.
 
     Returns:
-        {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, breakers}
+        {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
+        `accounts` are all that this person's agents have used and of which something is known now.
     """
     ledger = Ledger(root_of_tree(task))
     for name in list(ledger.update().facts.views):
@@ -62,12 +65,27 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         "limits": {KEYS[field]: getattr(limits, field) for field in _OF_TREES if getattr(limits, field)},
         "left": {key: round(value, 6) for key, value in account.left(limits).items()},
         "reservedUsd": account.reserved_usd,
+        "accounts": _accounts(),
         "breakers": [
             {"agent": one.agent, "failures": one.failures, "reason": one.reason,
              "open": one.left(limits, failed_ago(ledger.root, one.agent)) > 0}
             for one in breakers(facts.ends()).values()
         ],
     }  # fmt: skip
+
+
+def _accounts() -> list[dict[str, Any]]:
+    """Return the usage windows of this person's accounts, as they were told last: {account, windows, held}."""
+    found = []
+    for account in all_accounts(folder_of_accounts()):
+        hold = held_now(account, any_model=True)
+        windows = [
+            {**window.to_json(), "resetsAt": None if window.resets_at is None else iso_of(window.resets_at)}
+            for window in windows_of(account)
+        ]
+        if windows or hold:
+            found.append({"account": account.name, "windows": windows, "held": hold.to_json() if hold else None})
+    return found
 
 
 def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:

@@ -11,7 +11,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
-from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.states import PARKED, TERMINAL, Status
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.cursor import Claim, Cursor
@@ -22,6 +22,7 @@ from agentctl.operations.stopping import Stop
 from agentctl.operations.vigil import Vigil
 from agentctl.operations.vigils import Vigils
 from agentctl.supervision import failpoints
+from agentctl.supervision.accounts import Awaited, folder_of_accounts
 from agentctl.supervision.kinship import descendants
 
 DEFAULT_CONSUMER = "default"
@@ -31,7 +32,7 @@ _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitedEnd:
-    """A worker that ended, is blocked or has stalled."""
+    """A worker that ended, is blocked, has stalled or is parked."""
 
     agent_instance: str
     status: str
@@ -44,6 +45,9 @@ class WaitedEnd:
     task_id: str | None = None
     #: How many workers that it had started lived on when it ended.
     uncollected: int = 0
+    #: Of one that is parked: until when, and for which usage window of its account.
+    until: str | None = None
+    window: str | None = None
     #: It was claimed before, by a waiter that died before it had given it out for sure.
     redelivered: bool = False
 
@@ -56,8 +60,10 @@ class WaitedEnd:
             "exitCode": self.exit_code,
             "signal": self.signal,
         }
-        more = {
+        more: dict[str, Any] = {
             "message": self.message,
+            "until": self.until,
+            "window": self.window,
             "taskId": self.task_id,
             "uncollected": self.uncollected,
             "redelivered": self.redelivered,
@@ -81,7 +87,7 @@ def wait_any(
         instances: Only these; none: all of the task, or within a worker all that it started.
         timeout_s: None takes the task's `timeoutSeconds`.
         consumer: None is `default`, or within a worker that worker.
-        kinds: Only these statuses, and `stalled`; others stay undelivered. None is every end and every block.
+        kinds: Only these statuses, `stalled` and `parked`; others stay undelivered. None is every end and every block.
         recursive: Those of the sub-tasks too.
 
     Raises:
@@ -142,10 +148,12 @@ def _give(
 
 
 def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id: str | None = None) -> WaitedEnd:
+    is_parked = status == PARKED
     return WaitedEnd(
         agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
         signal=worker.signal, message=worker.message, redelivered=redelivered, task_id=task_id,
         uncollected=worker.uncollected,
+        until=worker.parked_until if is_parked else None, window=worker.window if is_parked else None,
     )  # fmt: skip
 
 
@@ -179,7 +187,8 @@ def wait_all(
                 vigil.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_change is not None:
-                on_change([row_of(task, worker, vigil.conditions.get(worker.instance)) for worker in workers])
+                awaited = Awaited(folder_of_accounts())
+                on_change([row_of(task, one, vigil.conditions.get(one.instance), awaited) for one in workers])
             left_alive = [worker.instance for worker in workers if not worker.is_terminal]
             if not left_alive:
                 take_back(vigil, lender)

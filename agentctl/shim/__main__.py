@@ -1,5 +1,7 @@
 """The shim's program: `python -I -S .../shim/__main__.py ROOT-TASK-DIRECTORY`, or `--bury AGENT-FOLDER`.
 
+With `--wake ENVIRONMENTS ROOT-TASK-DIRECTORY` it starts those who wait for an account when that may be used again.
+
 Started by `supervision.launching` with an empty environment and three descriptors; the directory on its command line
 lets a sweep verify that it is a shim.
 """
@@ -23,5 +25,9 @@ if __name__ == "__main__":
         from agentctl.supervision.undertaker import main as bury
 
         bury(sys.argv[-1])
+    elif "--wake" in sys.argv:
+        from agentctl.supervision.waker import main as wake
+
+        wake(*sys.argv[-2:])
     else:
         main()

@@ -21,13 +21,15 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
-from agentctl.shim.cooling import Cooling
 from agentctl.shim.notes import Notes
+from agentctl.shim.parking import Parking, Place, TooLong
+from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
-from agentctl.supervision import cooldown, environment, failpoints, kinship
+from agentctl.supervision import environment, failpoints, kinship
+from agentctl.supervision.accounts import Hold, account_in
 from agentctl.supervision.control import name_holder, open_control
 from agentctl.supervision.endings import Ending, decide, log_size, publish, restore_access, was_started
 from agentctl.supervision.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
@@ -39,10 +41,6 @@ if TYPE_CHECKING:
     from agentctl.shim.outcome import Outcome
 
 _STORAGE_RETRY_S = 1.0
-_LONGEST_BACK_OFF_S = 60.0
-_TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
-#: Of an agent, only what may be better in a while: it costs money each time.
-_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
 
 Answer = Callable[[dict[str, Any]], None]
 
@@ -74,6 +72,8 @@ class Guard:
         self.note = Notes(root, self.agent)
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
+        #: It waits in the queue for its account.
+        self.is_held = False
         self.has_left_queue = False
         self.offspring = Offspring(self.agent, root, folder)
         self.clock = WorkClock(self.agent)
@@ -121,8 +121,10 @@ class Guard:
         except (AgentctlError, TypeError) as error:
             self._refuse(str(error))
             return False
-        account = cooldown.account_of(self.agent) if self.spec.order is not None else ""
-        self.cooling = Cooling(self.agent, self.root, self.folder, account)
+        account = account_in(self.spec.order, self.agent)
+        place = Place(self.root, self.folder, self.ticket, self.blob)
+        self.parking = Parking(self.agent, place, account, self.spec.max_park_s)
+        self.attempt = self.parking.take_up(self.clock)
         try:
             control = open_control(self.agent)
             try:
@@ -138,22 +140,23 @@ class Guard:
 
     def _attempts(self, control: int) -> bool:
         while True:
+            if self._waits():
+                return False
             ending, kept = self._one_attempt(control, self.attempt)
-            tried_again = _TRIED_AGAIN if self.spec.order is None else _AGENT_TRIED_AGAIN
             try:
-                if not self.agent.cancel.exists() and (pause := self.cooling.begin(ending)):
-                    self._put_aside(ending, pause)
-                    self.attempt += 1
-                    continue
-                own_attempts = self.attempt - self.cooling.times
-                if ending.reason not in tried_again or own_attempts > self.spec.retries or self.agent.cancel.exists():
+                hold = None if self.agent.cancel.exists() else self.parking.after(ending)
+                if hold is not None and self._is_parked(ending, hold):
+                    return kept
+                if hold is not None or not self._is_tried_again(control, ending):
                     break
-                if not self._wait_for_next(control, ending, self.attempt):
-                    ending = self._cancelled_ending(self.attempt)
-                    break
+            except TooLong as why:
+                ending = ending._replace(message=str(why))
+                break
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
             self.attempt += 1
+        if self.agent.cancel.exists() and self.agent.attempt_exit(self.attempt).exists():
+            ending = self._cancelled_ending(self.attempt)  # It came in the pause before another one.
         worked = self.clock.to_json() if self.clock.spans else None
         self._keep(ending._replace(uncollected=self._outlast(control), worked=worked))
         return kept
@@ -182,7 +185,7 @@ class Guard:
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
         if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
             return self._cancelled_ending(number), False
-        held_up = self._held_up(control, number)
+        held_up = self._held_up(number)
         if held_up is not None:
             return held_up, False
         try:
@@ -219,21 +222,33 @@ class Guard:
         watched.questions.abandoned = self.abandoned
         return watched.watch()
 
-    def _held_up(self, control: int, number: int) -> Ending | None:
-        """Wait until the account may be used; return the ending of a worker that is not to be begun any more."""
-        left = self.cooling.left()
-        if left:
-            message = cooldown.told(self.cooling.account, left)
-            if number == 1 and self.ticket.environment == NO_ENVIRONMENT:
-                return self._unstarted(message, number)  # Its spawn was not to wait.
-            self.answer({"error": message, "status": Status.QUEUED})
-            self.cooling.wait(partial(self._rest, control), self.agent.cancel.exists)
-            if self.agent.cancel.exists():
-                return self._cancelled_ending(number)
-        excess = self.wall.broken(self.clock)
-        if excess is not None:
-            return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
-        return None
+    def _waits(self) -> bool:
+        """Let a worker that has to wait for its account wait in the queue; tell whether it does."""
+        hold = None if self.agent.cancel.exists() else self.parking.held()
+        if hold is None:
+            return False
+        if self.has_left_queue:
+            return self.parking.give_back(hold, self.attempt)
+        if self.attempt == 1 and self.ticket.environment == NO_ENVIRONMENT:
+            self._keep(self._unstarted(hold.told, self.attempt))  # Its spawn was not to wait.
+            return True
+        self.parking.note()
+        self.is_held = True
+        self.answer({"error": hold.told, "status": Status.QUEUED})
+        return True
+
+    def _is_parked(self, ending: Ending, hold: Hold) -> bool:
+        """Give the worker back to the queue; False where a cancel came first."""
+        self.clock.tell()
+        if is_parked := self.parking.park(ending, hold, self.attempt):
+            self.debt.add(self.agent, self.spec.agent, Status.QUEUED)
+        return is_parked
+
+    def _held_up(self, number: int) -> Ending | None:
+        """Return the ending of a worker that is not to be begun any more."""
+        if (excess := self.wall.broken(self.clock)) is None:
+            return None
+        return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
     def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
         """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
@@ -293,25 +308,16 @@ class Guard:
             usage=outcome.usage,
         )  # fmt: skip
 
-    def _wait_for_next(self, control: int, ending: Ending, attempt: int) -> bool:
-        """Wait out the pause before the next attempt; False where a cancel came first."""
-        again = attempt - self.cooling.times - 1
-        pause = min(self.spec.retry_delay_s * 2**again, _LONGEST_BACK_OFF_S) * _jitter()
-        self._put_aside(ending, pause)
-        until = monotonic() + pause
-        while not self.agent.cancel.exists():
-            left = until - monotonic()
-            if left <= 0:
-                return True
-            self.wakeups.rest(left, control)
-        return False
-
-    def _put_aside(self, ending: Ending, pause: float) -> None:
-        """Keep the end of an attempt that is followed by another one, and tell of it."""
-        write_whole(self.agent.attempt_exit(self.attempt), to_json(ending.to_json()))
+    def _is_tried_again(self, control: int, ending: Ending) -> bool:
+        """Wait for the next attempt, where there is to be one."""
+        own = self.attempt - self.parking.times
+        if self.agent.cancel.exists() or not is_tried_again(self.spec, ending, own):
+            return False
+        pause_s = pause_after(self.spec, own)
+        told = put_aside(self.agent, ending, self.attempt, pause_s)
         self.clock.tell()
-        told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause, 3)}
-        self._event(ev.RETRYING, {"attempt": self.attempt + 1, **told})
+        self._event(ev.RETRYING, told)
+        return waited(self.agent, pause_s, partial(self.wakeups.rest, control=control))
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
@@ -342,8 +348,3 @@ class Guard:
             wake_parent(self.agent)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         self.debt.add_ended(self.agent, self.spec.agent, decision)
-
-
-def _jitter() -> float:
-    """Return a factor from 0.75 to 1.25, so that what failed together is not tried again together."""
-    return 0.75 + os.urandom(1)[0] / 510

@@ -84,7 +84,7 @@ class _Shim:
         self.place = place
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
-        self.was_refused = False
+        self.was_refused = self.is_held = False
         self.answer = _Answer()
         self.me = processes.identify(os.getpid())
         self.wall = WallClock(self.root)
@@ -103,7 +103,7 @@ class _Shim:
         post = Post(self.root, self.folder, self.me, self.wall)
         guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
-        self.was_refused = guard.was_refused
+        self.was_refused, self.is_held = guard.was_refused, guard.is_held
         return leaves_children
 
     def _environment(self, ticket: Ticket) -> bytes | None:
@@ -144,7 +144,7 @@ class _Shim:
         return self.ticket
 
     def _follow(self, takes_more: bool) -> Ticket | None:
-        if self.ticket is None or self.was_refused or not takes_more or self.wakeups.is_told_to_end:
+        if self.ticket is None or self.was_refused or self.is_held or not takes_more or self.wakeups.is_told_to_end:
             return None
         return self.succession.follow(self.ticket, self.place, self.me)
 

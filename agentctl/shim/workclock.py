@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.worktime import worked_from
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 
@@ -30,6 +32,12 @@ class WorkClock:
         self._noted = 0.0
         #: How long this attempt was at work.
         self.worked_s = 0.0
+
+    def take_up(self) -> None:
+        """Go on behind the attempts that another shim has measured; of another boot their instants mean nothing."""
+        known = worked_from(read_quietly(self.agent.worked), processes.boot_id(), monotonic())
+        if known.boot == processes.boot_id():
+            self.spans = [(span.begin, span.end) for span in known.spans]
 
     def begin(self, now: float) -> None:
         """Begin an attempt."""

@@ -15,10 +15,11 @@ from agentctl.adapters.config import known_limits
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.roster import mark_stale
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError, NoFreeSlot
 from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
+from agentctl.supervision.accounts import HeldInTree
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.idleplaces import count_idle, idle_place
 from agentctl.supervision.kinship import ancestors
@@ -67,6 +68,8 @@ class Dispatched:
         self.removed: list[Ticket] = []
         #: Why no more could be started: a full disk, no process left.
         self.problem: str | None = None
+        #: How long it is until somebody in the queue need not wait for an account any more; None where nobody does.
+        self.held_s: float | None = None
 
 
 def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
@@ -88,6 +91,15 @@ def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folde
         mark_stale(root.sibling(ticket.task_id))
     if done.launches:
         replace_spares(root)
+    see_to_held(root, done, folder)
+
+
+def see_to_held(root: TaskDir, done: Dispatched, folder: FilePath | None = None) -> None:
+    """See to it that those who wait for an account are started when they need not any more."""
+    if done.held_s is not None:
+        from agentctl.supervision.waker import see_to_wake  # Few have to wait for one.
+
+        see_to_wake(root, folder or environment.store_folder())
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
@@ -125,9 +137,9 @@ def dispatch_locked(
     found = survey(root, known_limits(root).max_concurrent_agents, len(queue) + len(guests_of(root)))
     try:
         move_guests(root, found)
-        folder = folder or environment.store_folder()
+        folder, held = folder or environment.store_folder(), HeldInTree(root)
         for ticket in ready_tickets(root, queue, starting_of(root, found), given or (), done.removed):
-            if not _has_environment(ticket, folder, given):
+            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root, ticket)):
                 continue
             place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
             if place is None and lender is None:
@@ -140,6 +152,8 @@ def dispatch_locked(
                 place.let_go()
                 done.problem = f"it could not be started: {error.strerror}"
                 break
+        done.held_s = held.soonest_s
+        held.forget_freed()
         left = [ticket for ticket in queue if ticket not in done.removed] if done.removed else []
         for ticket in done.removed:
             forget_environment(ticket.environment, folder, left)
@@ -183,9 +197,10 @@ def check_free(root: TaskDir, wanted: int) -> None:
     found = survey(root, cap, wanted + len(queue) + len(guests_of(root)))
     try:
         move_guests(root, found)
-        folder = environment.store_folder()
+        folder, held = environment.store_folder(), HeldInTree(root)
         tickets = ready_tickets(root, queue, starting_of(root, found), (), [])
-        ready = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
+        known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
+        ready = (ticket for ticket in known if not held.holds(_agent_of(root, ticket)))
         free = len(found.free) + count_idle(root)
         spoken_for = sum(1 for _ in islice(ready, free))
         if free - spoken_for < wanted:
@@ -215,5 +230,8 @@ def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
 
 
 def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
-    agent = root.sibling(ticket.task_id).agent(ticket.instance)
-    return any((above.task.id, above.instance) == lender for above in ancestors(agent))
+    return any((above.task.id, above.instance) == lender for above in ancestors(_agent_of(root, ticket)))
+
+
+def _agent_of(root: TaskDir, ticket: Ticket) -> AgentDir:
+    return root.sibling(ticket.task_id).agent(ticket.instance)

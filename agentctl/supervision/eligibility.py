@@ -9,7 +9,6 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
 from agentctl.lean import Any
-from agentctl.supervision.cooldown import account_of, waited_for
 from agentctl.supervision.endings import Ending, decide, decision_of, is_over, publish
 from agentctl.supervision.environment import NO_ENVIRONMENT
 from agentctl.supervision.tickets import (
@@ -41,14 +40,11 @@ def ready_tickets(
         named = [ticket for ticket in queue if ticket.waits and (ticket.task_id, ticket.instance) not in starting]
         waiting = [ticket for ticket in named if not _is_begun(root.sibling(ticket.task_id).agent(ticket.instance))]
     held_back = _end_hopeless(root, waiting, removed)
-    cooling = waited_for(root)
     for ticket in queue:
         worker = (ticket.task_id, ticket.instance)
         if ticket in held_back or worker in starting:
             continue
         agent = root.sibling(ticket.task_id).agent(ticket.instance)
-        if cooling and account_of(agent) in cooling:
-            continue  # Another one of its tree waits for the account, and will dispatch when it may be used.
         if _is_begun(agent):
             remove_ticket(root, ticket)
             removed.append(ticket)

@@ -196,8 +196,24 @@ def is_over(agent: AgentDir) -> bool:
 
 
 def was_started(agent: AgentDir) -> bool:
-    """Tell whether the log says that a worker was started."""
-    return any(True for _ in eventlog.events_about(agent.task.events, agent.instance, (ev.STARTED,)))
+    """Tell whether the log says that a worker was started, and not that it was given back to the queue since."""
+    return _last_start(agent).get("type") in _STARTS
+
+
+def parked_as(agent: AgentDir) -> Mapping[str, Any] | None:
+    """Return what the log says of how a worker was given back to the queue; None where it is not there for that."""
+    last = _last_start(agent)
+    return last["payload"] if last.get("type") == ev.PARKED else None
+
+
+_STARTS = frozenset({ev.STARTED, ev.RETRIED})
+
+
+def _last_start(agent: AgentDir) -> Mapping[str, Any]:
+    last: Mapping[str, Any] = {}
+    for event in eventlog.events_about(agent.task.events, agent.instance, (*_STARTS, ev.PARKED)):
+        last = event
+    return last
 
 
 def log_size(agent: AgentDir) -> int:

@@ -127,10 +127,13 @@ def for_worker(environ: Mapping[bytes, bytes], extra: Mapping[str, str]) -> dict
     return kept
 
 
-def put(blob: bytes) -> str:
-    """Keep a blob in memory; return the token that names it."""
+def put(blob: bytes, folder: FilePath | None = None) -> str:
+    """Keep a blob in memory; return the token that names it.
+
+    A shim, whose own environment is empty, was told the folder.
+    """
     token = os.urandom(8).hex()
-    write_whole(store_folder() / token, blob, durable=False)
+    write_whole((folder or store_folder()) / token, blob, durable=False)
     return token
 
 

@@ -14,9 +14,17 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import failpoints
 from agentctl.supervision.belonging import claim_of, record_of
-from agentctl.supervision.endings import Ending, decide, decision_of, from_wait_status, publish, was_started
+from agentctl.supervision.endings import (
+    Ending,
+    decide,
+    decision_of,
+    from_wait_status,
+    parked_as,
+    publish,
+    was_started,
+)
 from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
-from agentctl.supervision.tickets import read_queue
+from agentctl.supervision.tickets import read_queue, show_left_behind
 from agentctl.supervision.toldends import told_end
 from agentctl.supervision.tree import UnsupervisedTree
 
@@ -59,8 +67,8 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if is_alive_held(agent.shim):
         # What a worker put there itself is no end: its shim will decide one.
         return Condition.ENDED if agent.has_ended and decision_of(agent) else Condition.SUPERVISED
-    if agent.has_ended:
-        return Condition.ENDED
+    if agent.has_ended or _is_parked(agent):
+        return Condition.ENDED if agent.has_ended else Condition.QUEUED
     # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
     identity = record_of(agent).leader
     if identity is None and (shim := _shim_by_its_place(agent)) is not None:
@@ -73,6 +81,13 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     if claim.is_led or not UnsupervisedTree(claim).is_gone():
         return Condition.UNSUPERVISED
     return Condition.LOST
+
+
+def _is_parked(agent: AgentDir) -> bool:
+    """Tell whether a worker whose shim is gone had been given back to the queue; finish what its shim had begun."""
+    if not agent.attempt_exit(1).exists() or parked_as(agent) is None:
+        return False
+    return show_left_behind(root_of_tree(agent.task), agent.task.id, agent.instance)
 
 
 def _shim_by_its_place(agent: AgentDir) -> Condition | None:

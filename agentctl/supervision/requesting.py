@@ -22,6 +22,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import environment, failpoints
+from agentctl.supervision.belonging import record_of
 from agentctl.supervision.control import poke
 from agentctl.supervision.endings import Ending, clear_no_decision, decide, publish
 from agentctl.supervision.judging import Condition, judge, judge_surely, settle
@@ -137,7 +138,10 @@ def _withdraw(agent: AgentDir, request: Request) -> _Withdrawal:
             return _Withdrawal.TOO_LATE
         if is_being_started(root, agent.task.id, agent.instance):
             return _Withdrawal.STARTING
-        decide(agent, Ending(status=Status.CANCELLED, by=request.by, message="it was waiting in the queue"))
+        ran, worked = record_of(agent), read_quietly(agent.worked)
+        message = "it was waiting in the queue"
+        decide(agent, Ending(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
+                             attempt=ran.attempt, worked=worked or None))  # fmt: skip
         for ticket in mine:
             remove_ticket(root, ticket)
             forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root))

@@ -53,6 +53,8 @@ class WorkerSpec(NamedTuple):
     #: Names a chain of runs, of which each continues the one before.
     agent_id: str | None = None
     stall_s: float = Limits().stall_seconds
+    #: How long it may wait for its account after it was stopped; None is what the tree says.
+    max_park_s: float | None = None
     #: The files that it was given to work with.
     artifacts: Sequence[str] | None = None
     #: Of a delegated task: {session, objective}.
@@ -99,6 +101,7 @@ _NAMES = {
     "order": "order",
     "agent_id": "agentId",
     "stall_s": "stallSeconds",
+    "max_park_s": "maxParkSeconds",
     "artifacts": "artifacts",
     "delegation": "delegation",
     "origin": "origin",
@@ -106,8 +109,10 @@ _NAMES = {
 }
 #: Fields that a spec may lack, and their names.
 _OPTIONAL = frozenset(
-    {"order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin", "tree_limits"}
-)
+    {
+        "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin", "tree_limits", "max_park_s",
+    }
+)  # fmt: skip
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 
@@ -249,15 +254,18 @@ def _are_lists_of_rules(value: object) -> bool:
 _KINDS = {
     **dict.fromkeys(("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin"), _is_text),
     **dict.fromkeys(("argv", "env_names", "after", "artifacts"), _are_texts),
-    **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s"), _is_number),
+    **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
     **dict.fromkeys(("after_any", "keep_children"), _is_flag),
     **dict.fromkeys(("order", "delegation", "tree_limits"), _is_table),
 }
 #: Fields that may be null.
 _NOTHING = frozenset(
-    {"parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits"}
-)
+    {
+        "parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits",
+        "max_park_s",
+    }
+)  # fmt: skip
 _OF_ORDER = {
     **dict.fromkeys(("driver", "program", "agent", "prompt", "cwd"), _is_text),
     **dict.fromkeys(("readOnly", "keep"), _is_flag),

@@ -25,6 +25,8 @@ from agentctl.supervision.spec import read_spec
 
 #: Before the folder of the worker on the command line of an undertaker, which is the same program.
 BURY = "--bury"
+#: Before the folder of environments and the root task's directory on that of a waker, the same program too.
+WAKE = "--wake"
 #: The script that a shim's command line names, followed by the root task's directory.
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 SHIM_SCRIPT = str(FilePath(os.path.realpath(__file__)).parent.parent / "shim/__main__.py")
@@ -94,6 +96,9 @@ def guarded_tree(pid: int) -> TaskDir | None:
     if BURY in arguments:
         buried = AgentDir(arguments[-1])
         tree, named = root_of_tree(buried.task), [processes.identity_from(read_quietly(buried.shim))]
+    elif WAKE in arguments:
+        tree = TaskDir(arguments[-1])
+        named = [processes.identity_from(read_quietly(tree.waker))]
     else:
         tree = TaskDir(arguments[-1])
         named = list(shims_in(tree.slots))
@@ -112,7 +117,7 @@ def is_guardian(shim: Identity, root: TaskDir) -> bool:
 def guarded_by(pid: int) -> AgentDir | None:
     """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for all else."""
     arguments = processes.command_line(pid)
-    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or BURY in arguments:
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
         return None
     me, root = processes.identify(pid), TaskDir(arguments[-1])
     occupant = next((one for _, one in occupants_in(root.slots) if one.shim == me), None)

@@ -14,7 +14,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import version_of
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.supervision import environment
 from agentctl.supervision.places import Occupant, Place, head_for, head_of, is_slot
 from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
@@ -55,8 +55,8 @@ class Succession:
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
         taken = self._taken()
-        if taken is None or some_wait(names):
-            return None  # A dependency may be met now; a guest gets a free slot before the queue does.
+        if taken is None or some_wait(names) or names_in(self._root.cooling, 1):
+            return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
         for ticket in filter(None, map(parse_ticket, names)):
             if head_for(ticket.task_id, ticket.instance) in taken:
                 continue  # Its shim is on the way.

@@ -7,6 +7,7 @@ A ticket is there until the shim of its worker is locked, so a worker is always 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -64,6 +65,11 @@ class Ticket(str):
         parts = self.split(".")
         return Ticket(".".join([*parts[:2], token, *parts[3:]]))
 
+    def of_one_that_ran(self, token: str) -> Ticket:
+        """Return the ticket of the same place in the queue for a worker that waits for no others any more."""
+        parts = self.split(".")
+        return Ticket(".".join([*parts[:2], token, "r", *parts[4:]]))
+
 
 def parse_ticket(name: str) -> Ticket | None:
     """Return the ticket that a file name tells; None for any other file."""
@@ -117,6 +123,18 @@ def show_ticket(root: TaskDir, ticket: Ticket) -> None:
     """Put a written ticket into the queue (the caller makes the folder durable)."""
     with storage_errors(root.queue, "write to"):
         os.rename(root.queue / (ticket + UNSEEN), root.queue / ticket)
+
+
+def show_left_behind(root: TaskDir, task_id: str, instance: str) -> bool:
+    """Put a ticket into the queue that whoever wrote it could not show any more; tell whether the worker has one."""
+    for name in read_names(root):
+        ticket = parse_ticket(name.removesuffix(UNSEEN))
+        if ticket is not None and (ticket.task_id, ticket.instance) == (task_id, instance):
+            if name.endswith(UNSEEN):
+                with contextlib.suppress(FileNotFoundError):  # Somebody else has met it, too.
+                    show_ticket(root, ticket)
+            return True
+    return False
 
 
 def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from tests.agents.conversation import Request, parse
 from tests.agents.scenarios import FOR_EVER_S, Reply, reply_to
+from tests.agents.windows import UsageWindow
 from tests.agents.wire import Event, error_body, events, whole
 
 _APIS = {"/messages": "messages", "/responses": "responses"}
@@ -32,6 +33,8 @@ class StandIn(ThreadingHTTPServer):
         self.arrivals_ns: list[int] = []
         #: Requests for something that it does not have.
         self.strays: list[str] = []
+        #: How much each login has left, by its key or token; whoever is not here has no end.
+        self.windows: dict[str, UsageWindow] = {}
         self.closing = threading.Event()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
@@ -58,6 +61,9 @@ class StandIn(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: StandIn
+    #: The window that the answered request was taken from, and by which API.
+    window: UsageWindow | None = None
+    api = ""
 
     def do_HEAD(self) -> None:
         self._answer(200, {})
@@ -79,9 +85,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, error_body(404))
             return
         request = parse(api, json.loads(body))
+        self.window = self.server.windows.get(self._login())
+        self.api = api
+        if self.window is not None and not self.window.take():
+            self._answer(429, self.window.refusal(api))
+            return
         self.server.arrivals_ns.append(now)
         self.server.requests.append(request)
         self._reply(request, reply_to(request))
+
+    def _login(self) -> str:
+        return self.headers.get("x-api-key") or (self.headers.get("Authorization") or "").removeprefix("Bearer ")
 
     def _reply(self, request: Request, reply: Reply) -> None:
         if reply.error is not None:
@@ -124,7 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in headers.items():
+        told = self.window.headers(self.api) if self.window is not None else {}
+        for name, value in (headers | told).items():
             self.send_header(name, value)
         self.end_headers()
 

@@ -9,6 +9,8 @@ hang                works until it is interrupted
 deaf FILE           works, ignores every signal and message, with a child of its own session; their pids go to FILE
 retry STATUS        tells for ever that its provider answers STATUS
 once STATUS FILE    fails with STATUS the first time, and answers the second time
+used PERCENT        tells that so much of its account's window of five hours is used up, and answers
+stopped SECONDS FILE  is stopped by that window, which is reset in so many seconds; answers when it goes on
 large N             prints a line of N megabytes, then answers
 cut                 ends in the middle of its turn
 crash               ends with exit code 3 and a word on stderr
@@ -149,6 +151,33 @@ class Program:
             Path(file).touch()
             self.error(int(status))
 
+    def do_used(self, rest: str) -> None:
+        """Tell of a window."""
+        window(float(rest), 1800, "allowed_warning" if float(rest) >= 80 else "allowed")
+        self.answer("so much")
+
+    def do_stopped(self, rest: str) -> None:
+        """Work, and be stopped in the middle of it."""
+        seconds, file = rest.split()
+        with Path(file).open("a", encoding="ascii") as tries:
+            tries.write("x")
+        if Path(file).stat().st_size > 1:
+            self.answer("at last")
+            return
+        self.assistant({"type": "text", "text": "half of it is done"})
+        self.stop(float(seconds))
+
+    def stop(self, seconds: float, kind: str = "five_hour") -> None:
+        """Be stopped by a window."""
+        window(100, seconds, "rejected", kind)
+        text = "You've hit your limit"
+        self.assistant({"type": "text", "text": text}, model="<synthetic>", error="rate_limit")
+        self.result(text, is_error=True, api_error_status=429)
+
+    def do_You(self, _rest: str) -> None:  # noqa: N802 - a word of the prompt to go on
+        """Go on: what was asked before is known from the session."""
+        self.answer("at last")
+
     def do_large(self, rest: str) -> None:
         """Print a line that no buffer expects."""
         self.assistant({"type": "text", "text": "x" * (int(rest) << 20)})
@@ -206,6 +235,14 @@ class Program:
             "permission_denials": [], "session_id": self.session,
         }  # fmt: skip
         say(**{**told, **more})
+
+
+def window(percent: float, seconds: float, status: str, kind: str = "five_hour") -> None:
+    """Tell of a usage window of the account."""
+    at = time.time() + seconds
+    windows = {kind: {"utilization": percent / 100, "resetsAt": at, "status": status}}
+    info = {"status": status, "resetsAt": at, "rateLimitType": kind, "unifiedWindows": windows}
+    say(type="rate_limit_event", rate_limit_info=info)
 
 
 def say(**message: Any) -> None:

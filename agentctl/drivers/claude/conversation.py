@@ -20,6 +20,7 @@ from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_
 from agentctl.drivers.claude.rows import SYNTHETIC, Transcript
 from agentctl.drivers.claude.start import HONOURS, argv_of, environ_of, offered_by
 from agentctl.drivers.claude.values import FIELDS, Meter, bounded, object_in, text_in
+from agentctl.drivers.claude.windows import windows_in
 from agentctl.drivers.dialogue import (
     Action,
     Driver,
@@ -32,6 +33,7 @@ from agentctl.drivers.dialogue import (
     Say,
     SessionIs,
     Stop,
+    Told,
 )
 from agentctl.drivers.order import Order
 
@@ -39,7 +41,7 @@ _TASK_LINES = frozenset(
     {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
 )
 #: Lines that say nothing that another line, or nobody, needs.
-_SILENT = frozenset({"keep_alive", "stream_event", "rate_limit_event", "tool_progress", "control_response"})
+_SILENT = frozenset({"keep_alive", "stream_event", "tool_progress", "control_response"})
 _SILENT_SYSTEM = frozenset(
     {
         "status",
@@ -91,6 +93,7 @@ class ClaudeDialogue:
             "command_lifecycle": self._message_moved,
             "control_request": self.asks.requested,
             "control_cancel_request": self.asks.taken_back,
+            "rate_limit_event": self._windows,
         }
 
     # -- what is said to it --------------------------------------------------------------------------------------
@@ -168,6 +171,10 @@ class ClaudeDialogue:
             self.error = api_error(line) if is_synthetic else None
         rows = [Note(row) for row in self.transcript.rows(line)]
         return rows if is_synthetic else [Progress(), *rows]
+
+    def _windows(self, line: dict[str, Any]) -> Iterable[Action]:
+        windows = windows_in(line)
+        return [Told(windows)] if windows else ()
 
     def _user(self, line: dict[str, Any]) -> Iterable[Action]:
         return [] if line.get("isReplay") is True else map(Note, self.transcript.rows(line))

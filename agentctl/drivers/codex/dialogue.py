@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctl.domain.activity import Phase, Row, RowType
 from agentctl.domain.states import Reason
+from agentctl.domain.windows import Window
 from agentctl.drivers.codex.asks import OpenRequests
 from agentctl.drivers.codex.errors import Ending, early_end, message_of, reason_of, telling
 from agentctl.drivers.codex.items import as_dict, as_text, bounded, is_known, row_id, row_of, touched_by
@@ -16,12 +17,14 @@ from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.rounds import Rounds
 from agentctl.drivers.codex.threads import Threads
 from agentctl.drivers.codex.turns import Turns, unbegun
+from agentctl.drivers.codex.windows import rejected, windows_in
 from agentctl.drivers.codex.wire import object_in, refuse
-from agentctl.drivers.dialogue import Action, Finished, Note, Outcome, Progress, Retrying, Stop
+from agentctl.drivers.dialogue import Action, Finished, Note, Outcome, Progress, Retrying, Stop, Told
 from agentctl.drivers.order import Order
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _STDERR_LINES = 5
+_USAGE_LIMIT = "usageLimitExceeded"
 #: What a shell's script ends with that does not find its program: any other way would not either.
 _NOT_FOUND = frozenset({126, 127})
 _Actions = list[Action]
@@ -41,7 +44,10 @@ class CodexDialogue:
         self.retried: Mapping[str, Any] | None = None
         self._items: dict[str, dict[str, Any]] = {}
         self._notes = 0
+        #: The account's usage windows as they were told last.
+        self._windows: list[Window] = []
         self._handlers: dict[str, Callable[[Mapping[str, Any]], _Actions]] = {
+            "account/rateLimits/updated": self._used,
             "error": self._error,
             "item/completed": self._item_completed,
             "item/mcpToolCall/progress": self._tool_progress,
@@ -206,6 +212,8 @@ class CodexDialogue:
         error, thread = as_dict(params.get("error")), as_text(params.get("threadId"))
         reason, message = reason_of(error), message_of(error)
         note = self._note(message, self.threads.parent_of(thread))
+        if error.get("codexErrorInfo") == _USAGE_LIMIT and (stopped := rejected(self._windows)):
+            return [note, Told(stopped)]
         if reason is Reason.AUTH:
             self.retried = error
             return [note, Stop(self._outcome(reason, message))]
@@ -213,6 +221,11 @@ class CodexDialogue:
             self.retried = error
             return [note, Retrying(reason, message)]
         return [note]
+
+    def _used(self, params: Mapping[str, Any]) -> _Actions:
+        windows = windows_in(params)
+        self._windows = windows or self._windows
+        return [Told(windows)] if windows else []
 
     def _thread_started(self, params: Mapping[str, Any]) -> _Actions:
         return _noted(self.threads.started(as_dict(params.get("thread"))))

@@ -17,7 +17,10 @@ from typing import Any
 
 import pytest
 
-from agentctl.supervision import cooldown
+from agentctl.adapters.paths import FilePath
+from agentctl.domain.windows import Window
+from agentctl.supervision import accounts
+from agentctl.supervision.accounts import Account
 from tests.agent_steps import agent, agent_world, ends, plays
 from tests.life import is_settled, kill_shims, leader_of, lives, passes, says_ready, set_config
 from tests.steps import Task, new_task, spawn, statuses
@@ -300,25 +303,56 @@ def test_a_worker_cannot_hide_its_time_from_its_own_shim(root: Path) -> None:
 # -- what holds somebody for a while -----------------------------------------------------------------------------------
 
 
+def account_in(folder: Path, name: str = "claude-1") -> Account:
+    return Account(name, FilePath(str(folder)))
+
+
+def step(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the wall clock of this process."""
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + seconds)
+
+
+def left(account: Account) -> float:
+    hold = accounts.held_now(account)
+    return hold.left_s if hold is not None else 0.0
+
+
 @pytest.mark.parametrize("step_s", [-TWO_HOURS_S, -1000, 1000, TWO_HOURS_S])
 def test_an_account_is_left_alone_for_as_long_as_it_was_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int
 ) -> None:
-    from agentctl.adapters.paths import FilePath
+    accounts.back_off(account_in(tmp_path), 2000)
+    step(monkeypatch, step_s)
+    assert left(account_in(tmp_path)) == pytest.approx(2000, abs=60)
+    assert left(account_in(tmp_path, "claude-2")) == 0
 
-    folder, now = FilePath(str(tmp_path)), time.time
-    cooldown.begin(folder, "claude-1", 2000)
-    monkeypatch.setattr(time, "time", lambda: now() + step_s)
-    assert cooldown.left(folder, "claude-1") == pytest.approx(2000, abs=60)
-    assert cooldown.left(folder, "claude-2") == 0
+
+@pytest.mark.parametrize(
+    ("step_s", "expected"), [(-365 * 86_400, 2000), (-TWO_HOURS_S, 2000), (1000, 1000), (TWO_HOURS_S, 0)]
+)
+def test_a_window_is_over_when_the_world_says_so_and_holds_nobody_longer_than_it_was_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int, expected: float
+) -> None:
+    account = account_in(tmp_path)
+    accounts.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    step(monkeypatch, step_s)
+    assert left(account) == pytest.approx(expected, abs=60)
+
+
+def test_a_window_holds_over_a_restart_of_the_machine(tmp_path: Path) -> None:
+    account = account_in(tmp_path)
+    accounts.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    told = json.loads((tmp_path / "claude-1.json").read_bytes())
+    (tmp_path / "claude-1.json").write_text(json.dumps({**told, "boot": "another", "sinceBoot": 1}), encoding="utf-8")
+    assert left(account) == pytest.approx(2000, abs=60)
 
 
 def test_an_instant_of_another_boot_holds_nobody(tmp_path: Path) -> None:
-    from agentctl.adapters.paths import FilePath
-
-    (tmp_path / "cooling-claude-1").write_text('{"boot": "another", "at": 1e12}', encoding="utf-8")
-    (tmp_path / "cooling-claude-2").write_text('{"until": 1e12}', encoding="utf-8")
-    assert cooldown.all_left(FilePath(str(tmp_path))) == {}
+    told = {"backOff": {"boot": "another", "until": 1e12, "seconds": 3600}}
+    (tmp_path / "claude-1.json").write_text(json.dumps(told), encoding="utf-8")
+    (tmp_path / "claude-2.json").write_text('{"until": 1e12}', encoding="utf-8")
+    assert [left(account) for account in accounts.all_accounts(FilePath(str(tmp_path)))] == [0, 0]
 
 
 @pytest.mark.slow

@@ -1,0 +1,156 @@
+"""Usage windows: how much of what an account may use in five hours or a week is used up, and when it begins anew.
+
+What is told of them comes from programs and, before those, from servers: nothing in it is believed that cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agentctl.domain.names import is_name
+from agentctl.domain.numbers import finite
+from agentctl.lean import Any, NamedTuple
+
+#: No window lasts longer than a week; a clock may differ by a day.
+LONGEST_S = 8 * 86_400.0
+#: From so much used up on, in per cent, a window is nearly used up.
+NEAR_PERCENT = 80.0
+#: A reset that is told to be so much later or earlier is that of another window.
+_MOVED_S = 60.0
+#: A window that is told to be used up by less was reset before its time.
+_USED_PERCENT = 95.0
+_MOST_WINDOWS = 16
+_LABELS = {"five_hour": "5 h", "seven_day": "week"}
+_BY_MINUTES = {300: "five_hour", 10_080: "seven_day"}
+
+
+class Window(NamedTuple):
+    """One window of an account; times are seconds since 1970."""
+
+    #: `five_hour`, `seven_day`, `seven_day_MODEL`, or `90_minutes`.
+    name: str
+    used_percent: float | None = None
+    resets_at: float | None = None
+    #: Requests are refused until it is reset.
+    is_rejected: bool = False
+
+    @property
+    def is_near(self) -> bool:
+        """Tell whether it is nearly used up."""
+        return self.is_rejected or (self.used_percent or 0) >= NEAR_PERCENT
+
+    @property
+    def label(self) -> str:
+        """What a person reads."""
+        return label_of(self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in files and in what is printed."""
+        return {
+            "window": self.name,
+            "usedPercent": self.used_percent,
+            "resetsAt": self.resets_at,
+            "isRejected": self.is_rejected,
+        }
+
+
+def label_of(name: str) -> str:
+    """Return how a person calls a window.
+
+    >>> [label_of(name) for name in ("five_hour", "seven_day", "seven_day_opus", "90_minutes", "overage")]
+    ['5 h', 'week', 'week, opus', '90 min', 'overage']
+    """
+    if name in _LABELS:
+        return _LABELS[name]
+    minutes, _, unit = name.partition("_")
+    if unit == "minutes" and minutes.isdigit():
+        return f"{minutes} min"
+    return f"week, {model}" if (model := _model_of(name)) else name
+
+
+def name_of_minutes(minutes: object) -> str | None:
+    """Return the name of a window that lasts so long; None where no window does.
+
+    >>> [name_of_minutes(value) for value in (300, 10080, 90, 0, "5 h", float("nan"))]
+    ['five_hour', 'seven_day', '90_minutes', None, None, None]
+    """
+    told = finite(minutes)
+    if told is None or not 1 <= told * 60 <= LONGEST_S:
+        return None
+    return _BY_MINUTES.get(int(told), f"{int(told)}_minutes")
+
+
+def window_from(name: object, used_percent: object, resets_at: object, *, is_rejected: object = False) -> Window | None:
+    """Return the window that is told of; None where its name can be none, and without what is no number.
+
+    >>> window_from("five_hour", float("nan"), "tomorrow")
+    Window(name='five_hour', used_percent=None, resets_at=None, is_rejected=False)
+    """
+    if not isinstance(name, str) or not is_name(name):
+        return None
+    used, at = finite(used_percent), finite(resets_at)
+    used = None if used is None else min(max(float(used), 0.0), 100.0)
+    return Window(name, used, None if at is None else float(at), is_rejected is True)
+
+
+def plausible(windows: Iterable[Window], now: float) -> list[Window]:
+    """Return windows without the resets that none can have.
+
+    >>> [window.resets_at for window in plausible([Window("x", 1, 2000), Window("x", 1, 253402300800)], 1000)]
+    [2000, None]
+    """
+    return [
+        window if window.resets_at is None or abs(window.resets_at - now) <= LONGEST_S
+        else window._replace(resets_at=None)
+        for window in windows
+    ]  # fmt: skip
+
+
+def windows_from(value: object, now: float) -> list[Window]:
+    """Return the windows in a file, as `to_json` writes them."""
+    rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    found = (
+        window_from(row.get("window"), row.get("usedPercent"), row.get("resetsAt"), is_rejected=row.get("isRejected"))
+        for row in rows[:_MOST_WINDOWS]
+    )
+    return plausible(filter(None, found), now)
+
+
+def merged(known: Iterable[Window], told: Iterable[Window]) -> list[Window]:
+    """Return what is known of an account once more was told.
+
+    A request that was under way when another one was refused says that the window is open. It does not lift that: only
+    a window that was reset does, which has another reset, or is used up by much less.
+    """
+    windows = {window.name: window for window in known}
+    for window in told:
+        before = windows.pop(window.name, None)  # What was told last stands last.
+        stays = before is not None and before.is_rejected and not window.is_rejected and _is_same(before, window)
+        windows[window.name] = before if stays and before is not None else window
+    return list(windows.values())[-_MOST_WINDOWS:]
+
+
+def _is_same(before: Window, now: Window) -> bool:
+    if now.used_percent is not None and now.used_percent < _USED_PERCENT:
+        return False
+    return now.resets_at is None or before.resets_at is None or abs(now.resets_at - before.resets_at) <= _MOVED_S
+
+
+def concerns(window: Window, model: str | None) -> bool:
+    """Tell whether a window is one of a model's; where nobody knows the model, one of some other model does not count.
+
+    >>> [concerns(Window("seven_day_opus"), model) for model in ("claude-opus-5", "claude-sonnet-5-5", None)]
+    [True, False, False]
+    """
+    own = _model_of(window.name)
+    return own is None or own in (model or "").lower()
+
+
+def _model_of(name: str) -> str | None:
+    head, _, model = name.partition("seven_day_")
+    return model.lower() if not head and model else None
+
+
+def to_json(windows: Iterable[Window]) -> list[Mapping[str, Any]]:
+    """Return windows as they stand in a file."""
+    return [window.to_json() for window in windows]

@@ -1,0 +1,52 @@
+"""The account of the agent that is driven: what its program tells of usage windows is kept for all who share it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import iso_of, now_iso
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.windows import Window, plausible
+from agentctl.drivers.order import Order
+from agentctl.errors import AgentctlError
+from agentctl.supervision.accounts import account_in, held_now, tell
+
+
+class OwnAccount:
+    """What one run of an agent program has to do with its account."""
+
+    def __init__(self, agent: AgentDir, order: Order) -> None:
+        self.agent = agent
+        self._account = account_in(order.to_json(), agent)
+        #: The windows that were warned of.
+        self._warned: set[str] = set()
+
+    def told(self, windows: Sequence[Window]) -> None:
+        """Keep what the program told; warn once of a window that is nearly used up."""
+        if self._account is None:
+            return
+        windows = plausible(windows, time.time())
+        with contextlib.suppress(AgentctlError, OSError):  # It is told again with the next answer.
+            tell(self._account, windows)
+        for window in windows:
+            if window.is_near and window.name not in self._warned:
+                self._warned.add(window.name)
+                self._warn(self._account.name, window)
+
+    def holds(self) -> bool:
+        """Tell whether it is known until when no request of the account will be answered."""
+        hold = held_now(self._account) if self._account is not None else None
+        return hold is not None and hold.window is not None
+
+    def _warn(self, account: str, window: Window) -> None:
+        payload = {
+            "account": account, "window": window.name, "usedPercent": window.used_percent,
+            "resetsAt": None if window.resets_at is None else iso_of(window.resets_at),
+        }  # fmt: skip
+        event = ev.make_event(now_iso(), ev.NEAR_LIMIT, self.agent.task.id, "agentctl", payload, self.agent.instance)
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: it is a word beside the work.
+            eventlog.append(self.agent.task.events, [event])

@@ -1,0 +1,158 @@
+"""A worker whose account takes no more requests: it goes back into the queue, and is not failed for it.
+
+Its attempt has ended. A ticket in its old place waits until the account may be used again, its environment waits in
+memory as that of every queued worker does, and its slot is somebody else's: nothing of it depends on this shim.
+"""
+
+from __future__ import annotations
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.config import known_limits
+from agentctl.adapters.files import sync_folder
+from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.events import Event
+from agentctl.domain.states import Reason
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any, NamedTuple
+from agentctl.shim.retrying import put_aside
+from agentctl.shim.workclock import WorkClock
+from agentctl.supervision import environment, failpoints
+from agentctl.supervision.accounts import Account, Hold, back_off, held_now, hold_of, note_held
+from agentctl.supervision.endings import Ending, parked_as
+from agentctl.supervision.tickets import Ticket, remove_ticket, show_ticket, write_ticket
+
+#: So often a worker is begun again after a rate limit without a time, and after one with: beside its own retries.
+MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
+_LOCK_LIMIT_S = 3600
+
+
+class TooLong(Exception):
+    """A worker would have to wait for longer than it may."""
+
+
+class Place(NamedTuple):
+    """Where a worker waits in the queue, and what has to be kept for it meanwhile."""
+
+    root: TaskDir
+    #: Of the environments.
+    folder: FilePath
+    ticket: Ticket
+    blob: bytes
+
+
+class Parking:
+    """The account of one worker. Without one (a command) nothing is ever waited for.
+
+    Args:
+        most_s: For how long the worker may be parked; None is what its tree says.
+    """
+
+    def __init__(self, agent: AgentDir, place: Place, account: Account | None, most_s: float | None) -> None:
+        self.agent, self.place, self.account = agent, place, account
+        limits = known_limits(place.root)
+        self.most_s = limits.max_park_seconds if most_s is None else most_s
+        self._pause_s = limits.cooldown_seconds
+        #: How often it was begun again for a pause, and for a window.
+        self.back_offs = self.windows = 0
+
+    @property
+    def times(self) -> int:
+        """How many of its attempts were none of its own retries."""
+        return self.back_offs + self.windows
+
+    def take_up(self, clock: WorkClock) -> int:
+        """Go on where another shim gave the worker back; return the number of the attempt that is to come."""
+        told = parked_as(self.agent) if self.agent.attempt_exit(1).exists() else None
+        if told is None:
+            return 1
+        clock.take_up()
+        self.back_offs, self.windows = _count(told.get("backOffs")), _count(told.get("windows"))
+        return max(2, _count(told.get("attempt")))
+
+    def held(self) -> Hold | None:
+        """Return that the worker has to wait now."""
+        if self.account is None:
+            return None
+        hold = hold_of(self.account)
+        return hold if hold is not None and hold.left_for(self.agent) > 0 else None
+
+    def after(self, ending: Ending) -> Hold | None:
+        """Return for how long the worker is to be parked after an attempt; None where the ending stands.
+
+        Raises:
+            TooLong: That would be longer than it may.
+        """
+        if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
+            return None
+        try:
+            hold = held_now(self.account)
+            if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:
+                back_off(self.account, self._pause_s * 2**self.back_offs)
+                hold = held_now(self.account)
+        except (AgentctlError, OSError):
+            return None  # The place for it cannot be written: nothing can be shared.
+        if hold is None:
+            return None
+        if hold.left_s > self.most_s:
+            raise TooLong(f"{hold.told}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
+        if hold.window is None:
+            self.back_offs += 1
+            return hold if self.back_offs <= MOST_BACK_OFFS else None
+        self.windows += 1
+        return hold if self.windows <= MOST_WINDOWS else None
+
+    def note(self) -> None:
+        """Have who dispatches in the tree look at accounts."""
+        if self.account is not None:
+            note_held(self.place.root, self.account)
+
+    def park(self, ending: Ending, hold: Hold, attempt: int) -> bool:
+        """Keep the end of an attempt, and give the worker back to the queue; False where it is to be cancelled."""
+        told = put_aside(self.agent, ending, attempt, max(0.0, hold.left_s))
+        return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, told))
+
+    def give_back(self, hold: Hold, attempt: int, *before: Event) -> bool:
+        """Give the worker back to the queue; False, and nothing done, where it is to be cancelled.
+
+        The ticket is written under a name that does not count, the events are told, then the name counts: whoever meets
+        a worker that was killed in between finds that it is parked, and shows its ticket.
+
+        Args:
+            attempt: The one that is to come.
+            before: Events that are told with it.
+        """
+        root, folder, ticket, blob = self.place
+        self.note()
+        with locked(root.queue_lock, limit_s=_LOCK_LIMIT_S):
+            if self.agent.cancel.exists():
+                return False
+            is_kept = environment.waits(folder, ticket.environment)
+            ticket = ticket.of_one_that_ran(ticket.environment if is_kept else environment.put(blob, folder))
+            write_ticket(root, ticket, (), after_any=False)
+            try:
+                sync_folder(root.queue)
+                failpoints.reached("park.after-ticket")
+                eventlog.append(self.agent.task.events, [*before, self._parked(hold, attempt)])
+            except BaseException:
+                remove_ticket(root, ticket)
+                raise
+            failpoints.reached("park.after-event")
+            show_ticket(root, ticket)
+            sync_folder(root.queue)
+        return True
+
+    def _parked(self, hold: Hold, attempt: int) -> Event:
+        """Return the event, which is all that the next shim has to know."""
+        counts = {"backOffs": self.back_offs, "windows": self.windows}
+        return self._event(ev.PARKED, {"attempt": attempt, **hold.to_json(), **counts})
+
+    def _event(self, kind: str, payload: dict[str, Any]) -> Event:
+        return ev.make_event(now_iso(), kind, self.agent.task.id, "agentctl", payload, self.agent.instance)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_WINDOWS * 2 else 0

@@ -1,0 +1,54 @@
+"""A worker's own retries: which ends are tried again, after which pause, and what is kept of the attempt before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Reason
+from agentctl.lean import Any
+from agentctl.supervision.endings import Ending
+from agentctl.supervision.spec import WorkerSpec
+
+_LONGEST_BACK_OFF_S = 60.0
+_TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+#: Of an agent, only what may be better in a while: it costs money each time.
+_AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
+
+
+def is_tried_again(spec: WorkerSpec, ending: Ending, own_attempts: int) -> bool:
+    """Tell whether an attempt that ended so is followed by another one; so many have been its own."""
+    reasons = _TRIED_AGAIN if spec.order is None else _AGENT_TRIED_AGAIN
+    return ending.reason in reasons and own_attempts <= spec.retries
+
+
+def pause_after(spec: WorkerSpec, own_attempts: int) -> float:
+    """Return the pause before the next attempt."""
+    delay_s = float(spec.retry_delay_s * 2 ** (own_attempts - 1))
+    return min(delay_s, _LONGEST_BACK_OFF_S) * _jitter()
+
+
+def put_aside(agent: AgentDir, ending: Ending, attempt: int, pause_s: float) -> dict[str, Any]:
+    """Keep the end of an attempt that is followed by another one; return what the event tells of it."""
+    write_whole(agent.attempt_exit(attempt), to_json(ending.to_json()))
+    told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
+    return {"attempt": attempt + 1, **told}
+
+
+def waited(agent: AgentDir, pause_s: float, rest: Callable[[float], object]) -> bool:
+    """Wait out a pause; False where a cancel came first."""
+    until = monotonic() + pause_s
+    while not agent.cancel.exists():
+        left = until - monotonic()
+        if left <= 0:
+            return True
+        rest(left)
+    return False
+
+
+def _jitter() -> float:
+    """Return a factor from 0.75 to 1.25, so that what failed together is not tried again together."""
+    return 0.75 + os.urandom(1)[0] / 510
