@@ -27,6 +27,10 @@ def doctor(
         str | None,
         typer.Option(metavar="AGENT", help="Let an agent that failed too often be started again in the task's tree."),
     ] = None,
+    free_account: Annotated[
+        str | None,
+        typer.Option(metavar="ACCOUNT", help="Let an account be used again that is left alone."),
+    ] = None,
     task: opt.Task = None,
     root: opt.Root = None,
     force: opt.Force = False,
@@ -40,6 +44,8 @@ def doctor(
     """
     if close_breaker is not None:
         return _close(find_task(task, root=root, force=force), close_breaker, json)
+    if free_account is not None:
+        return _free(free_account, json)
     try:
         found = find_root(root, force=force)
     except NotFound:
@@ -64,6 +70,17 @@ def _close(place: TaskDir, agent: str, json: bool) -> int:
         out_json({"agent": closed.agent, "failures": closed.failures, "reason": closed.reason})
     else:
         out(f"{plain(closed.agent)} may be started again; it had failed {closed.failures} times ({closed.reason})")
+    return ExitCode.DONE
+
+
+def _free(name: str, json: bool) -> int:
+    from agentctl.operations.gatecare import free_account
+
+    free_account(name)
+    if json:
+        out_json({"account": name})
+    else:
+        out(f"nothing is known of {plain(name)} any more: who waits for it starts")
     return ExitCode.DONE
 
 

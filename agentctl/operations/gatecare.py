@@ -15,9 +15,11 @@ from agentctl.operations.configuring import usable_config
 from agentctl.operations.lineage import who
 from agentctl.operations.oddcare import Finding, finding
 from agentctl.operations.ownership import check_own
-from agentctl.supervision.accounts import all_accounts, folder_of_accounts, held_now
+from agentctl.supervision.accounts import all_accounts, folder_of_accounts, forget, held_now
 from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
+
+_GOES_ON = "agents in the queue go on by themselves; agentctl doctor --free-account {} lets them start now"
 
 
 def examine_gates(task: TaskDir) -> Iterator[Finding]:
@@ -40,7 +42,19 @@ def examine_accounts() -> Iterator[Finding]:
     for account in all_accounts(folder_of_accounts()):
         hold = held_now(account, any_model=True)
         if hold is not None:
-            yield finding("note", hold.told, "", "agents in the queue go on by themselves")
+            yield finding("note", hold.told, "", _GOES_ON.format(account.name))
+
+
+def free_account(name: str) -> None:
+    """Know nothing of an account any more, so that nobody waits for it.
+
+    Raises:
+        NotFound: Nothing is known of it.
+    """
+    known = {account.name: account for account in all_accounts(folder_of_accounts())}
+    if name not in known or not forget(known[name]):
+        names = ", ".join(sorted(known)) or "none"
+        raise NotFound(f"nothing is known of an account {name}", hint=f"known: {names}")
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:

@@ -41,7 +41,6 @@ from agentctl.supervision.dispatch import (
     check_free,
     dispatch_locked,
     give_orders,
-    see_to_held,
     shims_ahead,
 )
 from agentctl.supervision.endings import Ending, decide, decision_of, publish
@@ -170,7 +169,6 @@ def _admit(
     finally:
         carry_out(root, before)
     give_orders(root, done, blobs)
-    see_to_held(root, done)
     replace_spares(root)  # While the shims start their workers: what comes next may come soon.
     return done
 

@@ -91,24 +91,19 @@ def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folde
         mark_stale(root.sibling(ticket.task_id))
     if done.launches:
         replace_spares(root)
-    see_to_held(root, done, folder)
-
-
-def see_to_held(root: TaskDir, done: Dispatched, folder: FilePath | None = None) -> None:
-    """See to it that those who wait for an account are started when they need not any more."""
-    if done.held_s is not None:
-        from agentctl.supervision.waker import see_to_wake  # Few have to wait for one.
-
-        see_to_wake(root, folder or environment.store_folder())
 
 
 def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
-    """Hand over the orders of what was launched; the queue's lock must be free again."""
+    """Hand over the orders of what was launched, and see to those that wait; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:
             key = (launched.ticket.task_id, launched.ticket.instance)
             hand_over(launched, root, (given or {}).get(key), str(folder))
+    if done.held_s is not None:
+        from agentctl.supervision.waker import see_to_wake  # Few have to wait for an account.
+
+        see_to_wake(root, folder or environment.store_folder())
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:

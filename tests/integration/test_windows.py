@@ -112,6 +112,14 @@ def test_who_asks_next_for_the_account_waits_and_another_account_does_not(task: 
     assert [ends(name)["status"] for name in "ac"] == ["completed"] * 2
 
 
+def test_a_person_can_say_that_an_account_may_be_used_again(task: Task) -> None:
+    parked(task)
+    account = row()["awaitsAccount"]["account"]
+    assert run("doctor", "--free-account", "other", check=False).code == 1
+    run("doctor", "--free-account", account)
+    assert ends()["status"] == "completed"
+
+
 def test_two_accounts_do_not_hold_each_other(task: Task) -> None:
     parked(task)
     parked(task, name="b", options=("--env", "ANTHROPIC_API_KEY=other"))
