@@ -1,11 +1,15 @@
 """Questions of workers put to the user of the client, while a call waits for them.
 
-Only for a person's own session: an agent that calls gets the question as data, and answers it or asks its own user.
+Only for a person's own session. What no form settles (the client shows none, its user declines, what comes back is no
+answer) comes back as data to whoever waits: `questions`. An agent that calls waits through the questions of those that
+it has started: whoever looks at its task is asked.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,142 +19,271 @@ from mcp.shared.exceptions import MCPError
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
+from agentctl.mcp.clients import Client
 from agentctl.mcp.handles import Handle
-from agentctl.mcp.wire import Context, as_result, is_modern, teller
+from agentctl.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.gathering import Key, Sight
 from agentctl.operations.lineage import true_caller
-from agentctl.tools.definition import Pending
+from agentctl.tools.definition import Call, Pending
 from agentctl.tools.place import Place
+from agentctl.tools.results import question_of
 
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
 
 _Asked = frozenset[tuple[Key, int]]
+#: How often it is looked whether a question was answered elsewhere, so that its form can be withdrawn.
+_LOOK_S = 0.5
+
+
+class Waiting(NamedTuple):
+    """A call that waits: for whose workers, at which place, and what it is to be known by when it is said again."""
+
+    place: Place
+    pending: Pending
+    #: The digest of the call.
+    call: str
+    #: Where it has asked by an answer.
+    handle: Handle | None = None
+
+
+def shows_forms(ctx: Context) -> bool:
+    """Tell whether this client shows forms: one that names no mode does, one that names but others does not."""
+    capabilities = ctx.session.client_capabilities
+    shown = capabilities.elicitation if capabilities is not None else None
+    return shown is not None and (shown.form is not None or shown.url is None)
 
 
 def can_ask(ctx: Context) -> bool:
     """Tell whether this client shows forms, and to a person."""
-    capabilities = ctx.session.client_capabilities
-    shows = capabilities is not None and capabilities.elicitation is not None
-    return shows and true_caller() is None
+    return shows_forms(ctx) and true_caller() is None
 
 
-async def finish(server: AgentctlServer, ctx: Context, pending: Pending) -> Any:
+def digest_of(params: types.CallToolRequestParams) -> str:
+    """Return what a call is known by when it is said again."""
+    said = json.dumps([params.name, params.arguments or {}], sort_keys=True)
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+async def finish(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
     """Wait for a call's workers, and put their questions to the user meanwhile."""
-    limit_s = server.limit_s(ctx)
-    if not can_ask(ctx):
-        return as_result(await server.wait(ctx, pending, limit_s))
-    place = server.toolbox.source.place()
-    if is_modern(ctx):
-        return await _until_asked(server, ctx, handles.create(place.task, pending))
-    deadline = None if limit_s is None else monotonic() + limit_s
+    client = server.clients.of(ctx)
+    try:
+        if true_caller() is not None:
+            return as_result(await server.wait(ctx, waiting.place, waiting.pending, server.limit_s(ctx)))
+        if is_modern(ctx) and can_ask(ctx):
+            return await _by_answers(server, ctx, waiting)
+        return await _by_forms(server, ctx, client, waiting)
+    except AgentctlError as error:
+        return as_result(client.toolbox.told(error))
+
+
+async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waiting: Waiting) -> Any:
+    """Wait to the end, or for a question that no form settles."""
+    place, pending, deadline = waiting.place, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
+    mine: set[str] = set()
     while True:
-        sight = await _news(server, ctx, pending, asked, _left(deadline))
-        fresh = asked | _blocked(sight)
-        if fresh == asked:
-            return as_result(await server.wait(ctx, pending, 0))
-        asked = fresh
-        for agent, question in forms.open_forms(place, pending).values():
-            _put(server, ctx, place, agent, question)
+        sight = await _news(server, ctx, waiting, asked, deadline, (client, mine))
+        fresh = _blocked(sight or {}) - asked
+        open_ones = await anyio.to_thread.run_sync(_open_questions, place, pending)
+        if can_ask(ctx):
+            for key, (agent, question) in open_ones.items():
+                if not question.get("idle"):
+                    mine.add(key)
+                    _put(client, ctx, place, agent, question)
+        is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
+        if (sight is not None and not fresh) or (open_ones and not is_settled):
+            return as_result(await server.wait(ctx, place, pending, 0))
+        asked |= fresh
+        mine &= set(open_ones)
 
 
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(0.0, deadline - monotonic())
+def _open_questions(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
+    return forms.open_forms(place, pending, with_idle=True)
 
 
-async def _news(server: AgentctlServer, ctx: Context, pending: Pending, asked: _Asked, limit_s: float | None) -> Sight:
-    return await server.threads.run(
-        lambda call: server.toolbox.watch(pending, call, asked=asked), limit_s=limit_s, tell=teller(ctx, pending)
-    )
+def _idle(open_ones: Mapping[str, tuple[AgentDir, dict[str, Any]]]) -> bool:
+    return any(question.get("idle") for _, question in open_ones.values())
+
+
+def _deadline(server: AgentctlServer, ctx: Context) -> float | None:
+    limit_s = server.limit_s(ctx)
+    return None if limit_s is None else monotonic() + limit_s
+
+
+async def _news(
+    server: AgentctlServer, ctx: Context, waiting: Waiting, asked: _Asked, deadline: float | None,
+    forms_of: tuple[Client, set[str]] | None = None,
+) -> Sight | None:  # fmt: skip
+    """Return what is so once all have ended, one asks, or the time is over; None where a form brought no answer."""
+    limit_s = None if deadline is None else max(0.0, deadline - monotonic())
+    toolbox = server.clients.of(ctx).toolbox
+
+    def watch(call: Call) -> Sight:
+        return toolbox.watch(waiting.place, waiting.pending, call, asked=asked)
+
+    sight: Sight | None = None
+    with anyio.CancelScope() as scope:
+        if forms_of is not None:
+            forms_of[0].waits(scope)
+            if forms_of[0].knows_unsettled(forms_of[1]):
+                return None
+        try:
+            sight = await server.threads.run(watch, limit_s=limit_s, tell=Teller(ctx))
+        finally:
+            if forms_of is not None:
+                forms_of[0].waits(scope, is_over=True)
+    return sight
 
 
 def _blocked(sight: Sight) -> _Asked:
     return frozenset((key, seen.seq) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
 
 
-def _put(server: AgentctlServer, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+# -- forms, while the call is open -------------------------------------------------------------------------------------
+
+
+def _put(client: Client, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
     """Put a question to the user, once; not as a part of the call: who answers after its time is heard all the same."""
     key = forms.key_of(agent, question)
-    if key not in server.asked:
-        server.asked.add(key)
-        ctx.lifespan_context.start_soon(_ask, ctx, place, agent, question)
+    if key not in client.shown and key not in client.unsettled:
+        client.shown.add(key)
+        ctx.lifespan_context.start_soon(_ask, client, ctx, place, agent, question)
 
 
 async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
     """Put the questions in an answer of `wait` to the user, where the client can, and say so in it."""
-    results = answer.get("results") if isinstance(answer, dict) else None
-    asking = [name for name, one in (results or {}).items() if "question" in one and not one["question"].get("idle")]
-    if not asking or is_modern(ctx) or not can_ask(ctx):
+    if is_modern(ctx) or not can_ask(ctx) or not isinstance(answer, dict):
         return answer
-    place = server.toolbox.source.place()
-    for name in asking:
-        _put(server, ctx, place, place.find(name), dict(answer["results"][name]["question"]))
-        answer["results"][name]["question"]["asked"] = "the user is being asked: wait for it again"
+    client = server.clients.of(ctx)
+    for name, question in _questions_in(answer):
+        place = client.toolbox.session.place()
+        try:
+            agent = await anyio.to_thread.run_sync(place.find, name)
+        except AgentctlError:
+            continue  # Somebody has removed it meanwhile.
+        known = await anyio.to_thread.run_sync(question_of, agent)
+        if known is None or known.get("idle"):
+            continue
+        _put(client, ctx, place, agent, known)
+        is_shown = forms.key_of(agent, known) in client.shown
+        question["asked"] = "the user is being asked: wait for it again" if is_shown else "the user did not answer"
     return answer
 
 
-async def _ask(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the questions that an answer of `wait` tells, each with who asks it."""
+    fresh = [(name, one["question"]) for name, one in answer.get("results", {}).items() if "question" in one]
+    return [*fresh, *answer.get("questions", {}).items()]
+
+
+async def _ask(client: Client, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
     """Show a question's form and pass the answer on. Whatever fails here must not end the server."""
+    key = forms.key_of(agent, question)
+    is_settled = False
     try:
-        form = forms.form_of(agent, question)
-        filled = await ctx.session.elicit_form(form.message, form.schema)
-        if filled.action == "accept":
-            content = dict(filled.content or {})
-            await anyio.to_thread.run_sync(forms.answer, place, agent, question, content)
+        is_settled = await _answered_by_form(ctx, place, agent, question)
     except Exception:  # noqa: BLE001
-        return  # The client cannot, is gone, or sent nonsense: the question waits for whoever else answers.
+        is_settled = False  # The client cannot, is gone, or sent nonsense: the question is for whoever waits.
+    finally:
+        client.shown.discard(key)
+        if not is_settled:
+            client.unsettle(key)
+
+
+async def _answered_by_form(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> bool:
+    """Show a form until it is filled in, or its question is open no more; tell whether the question has its answer."""
+    form = forms.form_of(agent, question)
+    filled: list[types.ElicitResult] = []
+    async with anyio.create_task_group() as group:
+
+        async def withdraw() -> None:
+            while not await anyio.to_thread.run_sync(forms.is_over, agent, question):  # noqa: ASYNC110 - of other processes
+                await anyio.sleep(_LOOK_S)
+            group.cancel_scope.cancel()  # The client is told that the form is wanted no more.
+
+        group.start_soon(withdraw)
+        filled.append(await ctx.session.elicit_form(form.message, form.schema))
+        group.cancel_scope.cancel()
+    if not filled:
+        return True
+    if filled[0].action != "accept":
+        return False
+    return await anyio.to_thread.run_sync(forms.answer, place, agent, question, dict(filled[0].content or {}))
 
 
 # -- protocols in which a server asks by its answer --------------------------------------------------------------------
 
 
-async def go_on(server: AgentctlServer, ctx: Context, token: str, responses: Mapping[str, Any]) -> Any:
+async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequestParams) -> Any:
     """Take a call up again with what its user has filled in."""
-    place = server.toolbox.source.place()
-    try:
+    token, session = params.request_state or "", server.clients.of(ctx).toolbox.session
+
+    def taken_up() -> Waiting:
+        place = session.at(handles.task_of(token))
         handle = handles.load(place.task, token)
+        if handle.call != digest_of(params):
+            raise MCPError(types.INVALID_PARAMS, "this requestState is of another call")
+        handle = take_answers(place, handle, params.input_responses or {})
+        return Waiting(place, handle.pending, handle.call, handle)
+
+    try:
+        waiting = await anyio.to_thread.run_sync(taken_up)
     except AgentctlError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
-    return await _until_asked(server, ctx, await anyio.to_thread.run_sync(take_answers, place, handle, responses))
+    return await finish(server, ctx, waiting)
 
 
 def take_answers(place: Place, handle: Handle, responses: Mapping[str, Any]) -> Handle:
     """Pass on what was filled in; what was declined, or answered with nothing that was offered, is not asked again."""
     open_ones = forms.open_forms(place, handle.pending)
     for key, filled in responses.items():
-        told = filled if isinstance(filled, Mapping) else filled.model_dump()
+        told_of = filled if isinstance(filled, Mapping) else filled.model_dump()
         if key not in open_ones:
             continue  # Answered elsewhere, or never asked.
         agent, question = open_ones[key]
-        is_filled = told.get("action") == "accept" and forms.answer(place, agent, question, told.get("content") or {})
-        if not is_filled:
+        content = told_of.get("content") or {}
+        if told_of.get("action") != "accept" or not forms.answer(place, agent, question, content):
             handle = handles.declined(place.task, handle, key)
     return handle
 
 
-async def _until_asked(server: AgentctlServer, ctx: Context, handle: Handle) -> Any:
-    place, pending = server.toolbox.source.place(), handle.pending
-    limit_s = server.limit_s(ctx)
-    deadline = None if limit_s is None else monotonic() + limit_s
+async def _by_answers(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
+    """Wait to the end, or for a question: that is the answer, and the client comes back; once declined it is data."""
+    place, pending, deadline = waiting.place, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
     while True:
-        sight = await _news(server, ctx, pending, asked, _left(deadline))
-        fresh = asked | _blocked(sight)
-        requests = input_requests(place, handle)
+        sight = await _news(server, ctx, waiting, asked, deadline)
+        fresh = _blocked(sight or {}) - asked
+        open_ones = await anyio.to_thread.run_sync(_open_questions, place, pending)
+        requests = requests_of(open_ones, waiting.handle.declined if waiting.handle is not None else ())
         if requests:
+            handle = waiting.handle
+            if handle is None:
+                handle = await anyio.to_thread.run_sync(_kept, waiting)
             return types.InputRequiredResult(input_requests=requests, request_state=handle.token)
-        if fresh == asked:
-            return as_result(await server.wait(ctx, pending, 0))
-        asked = fresh
+        if not fresh or open_ones:
+            answer = as_result(await server.wait(ctx, place, pending, 0))
+            if waiting.handle is not None:
+                await anyio.to_thread.run_sync(handles.remove, place.task, waiting.handle)
+            return answer
+        asked |= fresh
 
 
-def input_requests(place: Place, handle: Handle) -> dict[str, types.InputRequest]:
-    """Return the open questions as requests to the client, by names that stay theirs."""
+def _kept(waiting: Waiting) -> Handle:
+    return handles.create(waiting.place.task, waiting.pending, call=waiting.call)
+
+
+def requests_of(
+    open_ones: Mapping[str, tuple[AgentDir, dict[str, Any]]], declined: tuple[str, ...]
+) -> dict[str, types.InputRequest]:
+    """Return open questions as requests to the client, by names that stay theirs; none that it has declined."""
     found: dict[str, types.InputRequest] = {}
-    for key, (agent, question) in forms.open_forms(place, handle.pending).items():
-        if key not in handle.declined:
+    for key, (agent, question) in open_ones.items():
+        if key not in declined and not question.get("idle"):
             form = forms.form_of(agent, question)
             params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
             found[key] = types.ElicitRequest(params=params)

@@ -41,15 +41,22 @@ def key_of(agent: AgentDir, question: Mapping[str, Any]) -> str:
     return f"{agent.task.id}.{agent.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
 
 
-def open_forms(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
+def open_forms(
+    place: Place, pending: Pending, *, with_idle: bool = False
+) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
     """Return the questions that the workers of a call wait with, by name; what is merely idle asks nothing."""
     found = {}
     for key in pending.keys:
         agent = place.agent_of(key)
         question = None if agent.has_ended else question_of(agent)
-        if question is not None and not question.get("idle"):
+        if question is not None and (with_idle or not question.get("idle")):
             found[key_of(agent, question)] = (agent, question)
     return found
+
+
+def is_over(agent: AgentDir, question: Mapping[str, Any]) -> bool:
+    """Tell whether nobody waits for the answer to a question any more: it has one, or its worker has ended."""
+    return agent.has_ended or agent.answer(str(question["id"])).exists()
 
 
 def form_of(agent: AgentDir, question: Mapping[str, Any]) -> Form:
@@ -108,18 +115,18 @@ def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str]
 
 
 def answer(place: Place, agent: AgentDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
-    """Pass a filled form on, if the form had that answer; where somebody else has answered meanwhile, theirs stands."""
+    """Pass a filled form on, and tell whether its question has an answer now: somebody else's stands, too."""
     value, answers = content.get(FIELD), form_of(agent, question).answers
-    if not isinstance(value, str | bool):
-        return False
-    said = str(value) if answers is None else answers.get(value)
+    said = None
+    if isinstance(value, str | bool):
+        said = answers.get(value) if answers is not None else value if isinstance(value, str) else None
     if said is None:
-        return False
+        return is_over(agent, question)
     try:
         respond(
             place.task.root, task=agent.task, instance=agent.instance, question_id=question["id"], answer=said,
             answerer=who_answers(by_form=True), shown=question,
         )  # fmt: skip
     except AgentctlError:
-        pass  # The question, if it is still open, is as it was.
+        return is_over(agent, question)
     return True

@@ -2,45 +2,77 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.errors import NotFound
 from agentctl.tools.definition import Pending, pending_from
 
-_TOKEN = re.compile(r"[0-9a-f]{32}")
+_TOKEN = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]*)\.([0-9a-f]{32})")
+#: How long a call is kept, from the last time that it was written.
+KEPT_S = 30 * 86_400
+_MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handle:
-    """A call that answers later. Whoever knows its token may ask for the answer."""
+    """A call that answers later. Whoever knows its token, `TASK.RANDOM`, may ask for the answer."""
 
     token: str
     pending: Pending
     created_at: str
-    is_cancelled: bool = False
+    #: When its client has cancelled it.
+    cancelled_at: str | None = None
     #: Questions that were put to the client and not answered there: `TASK.INSTANCE.ID.HASH`.
     declined: tuple[str, ...] = field(default_factory=tuple)
+    #: The digest of the call that is to be said again with what was filled in; empty where none is.
+    call: str = ""
+    #: What was answered, and when, while its workers went on: of a task that has answered nothing changes.
+    answer: Mapping[str, Any] | None = None
+    answered_at: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it for its file."""
         return {
             "pending": self.pending.to_json(),
             "createdAt": self.created_at,
-            "isCancelled": self.is_cancelled,
+            "cancelledAt": self.cancelled_at,
             "declined": list(self.declined),
+            "call": self.call,
+            "answer": self.answer,
+            "answeredAt": self.answered_at,
         }
 
 
-def create(task: TaskDir, pending: Pending) -> Handle:
+def task_of(token: str) -> str:
+    """Return the id of the task that a token is of.
+
+    Raises:
+        NotFound: It is no token.
+    """
+    return _parts(token)[0]
+
+
+def _parts(token: str) -> tuple[str, str]:
+    found = _TOKEN.fullmatch(token)
+    if found is None:
+        raise NotFound("there is no such task")
+    return found[1], found[2]
+
+
+def create(task: TaskDir, pending: Pending, *, call: str = "") -> Handle:
     """Keep a call, durably, under a new token."""
-    handle = Handle(token=os.urandom(16).hex(), pending=pending, created_at=now_iso())
+    handle = Handle(token=f"{task.id}.{os.urandom(16).hex()}", pending=pending, created_at=now_iso(), call=call)
     make_folder(task.handles)
+    _remove_old(task)
     _write(task, handle)
     return handle
 
@@ -51,18 +83,20 @@ def load(task: TaskDir, token: str) -> Handle:
     Raises:
         NotFound: There is none of this token.
     """
-    value = read_json(task.handles / f"{token}.json") if _TOKEN.fullmatch(token) else None
+    task_id, name = _parts(token)
+    value = read_json(task.handles / f"{name}.json") if task_id == task.id else None
     if value is None:
         raise NotFound("there is no such task")
     return Handle(
         token=token, pending=pending_from(value["pending"]), created_at=value["createdAt"],
-        is_cancelled=value["isCancelled"], declined=tuple(value["declined"]),
+        cancelled_at=value["cancelledAt"], declined=tuple(value["declined"]), call=value["call"],
+        answer=value["answer"], answered_at=value["answeredAt"],
     )  # fmt: skip
 
 
 def cancelled(task: TaskDir, handle: Handle) -> None:
     """Note that the caller has cancelled it."""
-    _write(task, replace(handle, is_cancelled=True))
+    _write(task, replace(handle, cancelled_at=handle.cancelled_at or now_iso()))
 
 
 def declined(task: TaskDir, handle: Handle, key: str) -> Handle:
@@ -72,5 +106,32 @@ def declined(task: TaskDir, handle: Handle, key: str) -> Handle:
     return changed
 
 
+def answered(task: TaskDir, handle: Handle, answer: Mapping[str, Any]) -> Handle:
+    """Note what was answered for good, though workers go on."""
+    changed = replace(handle, answer=answer, answered_at=now_iso())
+    _write(task, changed)
+    return changed
+
+
+def remove(task: TaskDir, handle: Handle) -> None:
+    """Forget a call that was answered."""
+    with contextlib.suppress(OSError):
+        os.unlink(_file(task, handle))
+
+
+def _remove_old(task: TaskDir) -> None:
+    """Remove what nobody has come back for."""
+    oldest = time.time() - KEPT_S
+    for name in names_in(task.handles, _MOST_LOOKED_AT):
+        path = task.handles / name
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_mtime < oldest:
+                os.unlink(path)
+
+
 def _write(task: TaskDir, handle: Handle) -> None:
-    write_whole(task.handles / f"{handle.token}.json", to_json(handle.to_json()))
+    write_whole(_file(task, handle), to_json(handle.to_json()))
+
+
+def _file(task: TaskDir, handle: Handle) -> str:
+    return task.handles / f"{_parts(handle.token)[1]}.json"

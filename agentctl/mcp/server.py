@@ -18,10 +18,12 @@ from agentctl import __version__
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.mcp import elicitation, tasks
+from agentctl.mcp.clients import Clients
 from agentctl.mcp.threads import Threads
-from agentctl.mcp.wire import Context, as_result, as_tool, teller
+from agentctl.mcp.wire import Begun, Context, Teller, as_result, as_tool
 from agentctl.supervision.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
+from agentctl.tools.place import Place
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 from agentctl.tools.words import instructions
@@ -32,48 +34,54 @@ _PATIENT = frozenset({"claude-code"})
 
 
 class AgentctlServer:
-    """One server for one place.
+    """One server, for one client or, over HTTP, for several.
 
     Args:
         call_s: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
     """
 
     def __init__(self, toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
-        self.toolbox = toolbox
+        toolbox.call_s = call_s
+        self.clients = Clients(toolbox)
         self._call_s = call_s
         self.threads = Threads(progress_s)
         #: Whose workers are started from here.
         self._root: TaskDir | None = None
-        #: The questions that were put to the user of this client.
-        self.asked: set[str] = set()
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=instructions(toolbox.dialect), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
         )  # fmt: skip
         tasks.install(self)
 
-    async def _list(self, _ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        offered = await self.threads.run(lambda _call: self.toolbox.offered())
+    async def _list(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        toolbox = self.clients.of(ctx).toolbox
+        offered = await self.threads.run(lambda _call: toolbox.offered())
         return types.ListToolsResult(tools=[as_tool(one) for one in offered])
 
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool. What takes long is handed to a client that can come back for it, and else waited for."""
         if params.request_state is not None:
-            return await elicitation.go_on(self, ctx, params.request_state, params.input_responses or {})
-        limit_s = CAREFUL_S if params.name in (WAIT.name, *WAIT.other_names) else self.limit_s(ctx)
-        begun = await self.threads.run(lambda call: self._begin(params, call), limit_s=limit_s, tell=teller(ctx))
-        if not isinstance(begun, Pending):
-            return as_result(await elicitation.with_forms(self, ctx, begun))
+            return await elicitation.go_on(self, ctx, params)
+        toolbox = self.clients.of(ctx).toolbox
+        begun = await self.threads.run(
+            lambda call: self._begin(toolbox, params, call), limit_s=self.limit_s(ctx), tell=Teller(ctx)
+        )
+        if not isinstance(begun, Begun):
+            is_wait = params.name in (WAIT.name, *WAIT.other_names)
+            return as_result(await elicitation.with_forms(self, ctx, begun) if is_wait else begun)
         if tasks.is_spoken_by(ctx):
             return await tasks.hand_over(self, begun)
-        return await elicitation.finish(self, ctx, begun)
+        waiting = elicitation.Waiting(begun.place, begun.pending, elicitation.digest_of(params))
+        return await elicitation.finish(self, ctx, waiting)
 
-    def _begin(self, params: types.CallToolRequestParams, call: Call) -> Any:
-        begun = self.toolbox.begin(params.name, params.arguments or {}, call)
-        if isinstance(begun, Pending):  # Who has started one worker will start more.
-            self._root = root_of_tree(self.toolbox.source.place().task)
-            keep_spares(self._root, 1)
-        return begun
+    def _begin(self, toolbox: Toolbox, params: types.CallToolRequestParams, call: Call) -> Any:
+        begun = toolbox.begin(params.name, params.arguments or {}, call)
+        if not isinstance(begun, Pending):
+            return begun
+        place = toolbox.session.place()
+        self._root = root_of_tree(place.task)  # Who has started one worker will start more.
+        keep_spares(self._root, 1)
+        return Begun(place, begun)
 
     def limit_s(self, ctx: Context) -> float | None:
         """Return how long a call may take."""
@@ -83,10 +91,11 @@ class AgentctlServer:
         name = client.client_info.name if client is not None else ""
         return None if name in _PATIENT else CAREFUL_S
 
-    async def wait(self, ctx: Context, pending: Pending, limit_s: float | None) -> Any:
+    async def wait(self, ctx: Context, place: Place, pending: Pending, limit_s: float | None) -> Any:
         """Wait until a call's workers have all ended, or its time is over; return its answer."""
+        toolbox = self.clients.of(ctx).toolbox
         return await self.threads.run(
-            lambda call: self.toolbox.finish(pending, call), limit_s=limit_s, tell=teller(ctx, pending)
+            lambda call: toolbox.finish(place, pending, call), limit_s=limit_s, tell=Teller(ctx)
         )
 
     @asynccontextmanager

@@ -8,6 +8,7 @@ import signal
 import anyio
 from mcp.server.stdio import stdio_server
 
+from agentctl.mcp import lines
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.tools.registry import Toolbox
 
@@ -25,5 +26,5 @@ def serve(toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = 
 
 async def _serve(toolbox: Toolbox, call_s: float | None, progress_s: float) -> None:
     made = AgentctlServer(toolbox, call_s=call_s, progress_s=progress_s)
-    async with stdio_server() as (reading, writing):
-        await made.server.run(reading, writing, made.server.create_initialization_options())
+    async with stdio_server() as (reading, writing), lines.mended(reading, writing) as whole:
+        await made.server.run(whole, writing, made.server.create_initialization_options())

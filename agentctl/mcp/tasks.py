@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import Field
 
-from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_quietly
 from agentctl.errors import AgentctlError
-from agentctl.mcp import elicitation, handles
+from agentctl.lean import NamedTuple
+from agentctl.mcp import elicitation, forms, handles
 from agentctl.mcp.handles import Handle
-from agentctl.mcp.wire import Context, as_result, is_modern
+from agentctl.mcp.wire import Begun, Context, as_result, is_modern
 from agentctl.operations.cancelling import cancel_workers
-from agentctl.operations.gathering import Key, Sight
-from agentctl.tools.definition import Call, Pending
+from agentctl.operations.gathering import Key
+from agentctl.operations.lineage import true_caller
+from agentctl.tools.definition import Call
 from agentctl.tools.place import Place
+from agentctl.tools.progress import doing
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
+from agentctl.tools.session import Session
 
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
@@ -37,7 +42,7 @@ class TaskParams(types.RequestParams):
 class UpdateParams(TaskParams):
     """What the user has filled in."""
 
-    input_responses: dict[str, Any] = Field(default_factory=dict)
+    input_responses: dict[str, types.ElicitResult] = Field(default_factory=dict)
 
 
 def is_spoken_by(ctx: Context) -> bool:
@@ -50,17 +55,20 @@ def install(server: AgentctlServer) -> None:
     """Add the extension's methods to a server."""
 
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
-        _refuse_strangers(ctx)
-        can_ask = elicitation.can_ask(ctx)
-        return await _answered(server, lambda: _told(server.toolbox, params.task_id, can_ask))
+        _refuse_strangers(ctx, params)
+        session = server.clients.of(ctx).toolbox.session
+        asks = _Asks(elicitation.shows_forms(ctx), true_caller() is not None)
+        return await _answered(server, lambda: _told(server.clients.of(ctx).toolbox, _kept(session, params), asks))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:
-        _refuse_strangers(ctx)
-        return await _answered(server, lambda: _update(server.toolbox, params))
+        _refuse_strangers(ctx, params)
+        session = server.clients.of(ctx).toolbox.session
+        return await _answered(server, lambda: _update(_kept(session, params), params))
 
     async def cancel(ctx: Context, params: TaskParams) -> dict[str, Any]:
-        _refuse_strangers(ctx)
-        return await _answered(server, lambda: _cancel(server.toolbox, params.task_id))
+        _refuse_strangers(ctx, params)
+        session = server.clients.of(ctx).toolbox.session
+        return await _answered(server, lambda: _cancel(_kept(session, params)))
 
     server.server.extensions[EXTENSION] = {}
     server.server.add_request_handler("tasks/get", TaskParams, get)
@@ -68,9 +76,17 @@ def install(server: AgentctlServer) -> None:
     server.server.add_request_handler("tasks/cancel", TaskParams, cancel)
 
 
-def _refuse_strangers(ctx: Context) -> None:
+def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
+    """Refuse who has not declared the extension, and a request whose headers name another task than it does."""
     if not is_modern(ctx):  # There methods of the same names mean something else.
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
+    if not is_spoken_by(ctx):
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"{ctx.method} needs the extension {EXTENSION}", needed
+        )
+    if ctx.request is not None and decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != params.task_id:
+        raise MCPError(types.HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the request's taskId")
 
 
 async def _answered(server: AgentctlServer, work: Any) -> dict[str, Any]:
@@ -81,66 +97,94 @@ async def _answered(server: AgentctlServer, work: Any) -> dict[str, Any]:
     return told
 
 
-async def hand_over(server: AgentctlServer, pending: Pending) -> dict[str, Any]:
+class _Kept(NamedTuple):
+    """A call that was handed over, and the place in which it was begun."""
+
+    place: Place
+    handle: Handle
+
+
+class _Asks(NamedTuple):
+    """Whether a client shows forms, and whether it is an agent's."""
+
+    shows_forms: bool
+    is_worker: bool
+
+
+def _kept(session: Session, params: TaskParams) -> _Kept:
+    place = session.at(handles.task_of(params.task_id))
+    return _Kept(place, handles.load(place.task, params.task_id))
+
+
+async def hand_over(server: AgentctlServer, begun: Begun) -> dict[str, Any]:
     """Keep a call, durably, and answer with its token."""
-
-    def keep() -> Handle:
-        return handles.create(server.toolbox.source.place().task, pending)
-
-    handle = await server.threads.run(lambda _call: keep())
-    return {"resultType": "task", **_head(handle, "working", "started")}
+    handle = await server.threads.run(lambda _call: handles.create(begun.place.task, begun.pending))
+    return {"resultType": "task", **_head(handle, "working", "started", handle.created_at)}
 
 
-def _head(handle: Handle, status: str, message: str) -> dict[str, Any]:
+def _head(handle: Handle, status: str, message: str, changed_at: str) -> dict[str, Any]:
     return {
         "taskId": handle.token,
         "status": status,
         "statusMessage": message,
         "createdAt": handle.created_at,
-        "lastUpdatedAt": now_iso(),
-        "ttlMs": None,
+        "lastUpdatedAt": max(changed_at, handle.created_at),
+        "ttlMs": handles.KEPT_S * 1000,
         "pollIntervalMs": _POLL_MS,
     }
 
 
-def _told(toolbox: Toolbox, token: str, can_ask: bool) -> dict[str, Any]:
-    """Return how a call stands: its result, once all its workers have ended."""
-    place = toolbox.source.place()
-    handle = handles.load(place.task, token)
-    sight = toolbox.watch(handle.pending, Call(limit_s=0))
-    ended = [key for key in handle.pending.keys if key in sight and sight[key].is_terminal]
-    if len(ended) == len(handle.pending.keys):
-        if handle.is_cancelled and any(sight[key].status == "cancelled" for key in ended):
-            return _head(handle, "cancelled", "cancelled")
-        result = as_result(toolbox.answer(place, handle.pending))
-        return _head(handle, "completed", "ended") | {"result": result.model_dump(by_alias=True, exclude_none=True)}
-    requests = elicitation.input_requests(place, handle) if can_ask else {}
+def _told(toolbox: Toolbox, kept: _Kept, asks: _Asks) -> dict[str, Any]:
+    """Return how a call stands: its result, once all its workers have ended, or one asks what no form can ask."""
+    place, handle = kept
+    if handle.answer is not None:
+        return _completed(handle, handle.answer, handle.answered_at or handle.created_at)
+    keys = handle.pending.keys
+    sight = toolbox.watch(place, handle.pending, Call(limit_s=0))
+    ended = [key for key in keys if key in sight and sight[key].is_terminal]
+    changed_at = _changed_at(place, keys)
+    if len(ended) == len(keys):
+        if handle.cancelled_at and any(sight[key].status == "cancelled" for key in ended):
+            return _head(handle, "cancelled", "cancelled", max(changed_at, handle.cancelled_at))
+        return _completed(handle, toolbox.answer(place, handle.pending), changed_at)
+    open_ones = {} if asks.is_worker else forms.open_forms(place, handle.pending)
+    requests = elicitation.requests_of(open_ones, handle.declined) if asks.shows_forms else {}
     if requests:
         asked = {key: one.model_dump(by_alias=True, exclude_none=True) for key, one in requests.items()}
-        return _head(handle, "input_required", "waits for an answer") | {"inputRequests": asked}
-    return _head(handle, "working", _progress(place, handle.pending.keys, sight, len(ended)))
+        return _head(handle, "input_required", "waits for an answer", changed_at) | {"inputRequests": asked}
+    if open_ones:
+        answer = toolbox.finish(place, handle.pending, Call(limit_s=0))
+        handle = handles.answered(place.task, handle, answer)
+        return _completed(handle, answer, handle.answered_at or changed_at)
+    return _head(handle, "working", doing(place, handle.pending.targets), changed_at)
 
 
-def _progress(place: Place, keys: list[Key], sight: Sight, ended: int) -> str:
-    """Return how far it is, and who waits for an answer that this client cannot be asked for."""
-    told = f"{ended} of {len(keys)} ended"
+def _completed(handle: Handle, answer: Any, changed_at: str) -> dict[str, Any]:
+    result = as_result(answer).model_dump(by_alias=True, exclude_none=True)
+    return _head(handle, "completed", "ended", changed_at) | {"result": result}
+
+
+def _changed_at(place: Place, keys: list[Key]) -> str:
+    """Return when the last of what is known of some workers came to be so."""
+    told = ""
     for key in keys:
-        seen = sight.get(key)
-        question = question_of(place.agent_of(key)) if seen and seen.is_news and not seen.is_terminal else None
-        if question is not None and not question.get("idle"):
-            told += f"; {key.instance} asks: {question['question']} (agentctl interact respond {key.instance} ANSWER)"
+        agent = place.agent_of(key)
+        for file, name in ((agent.exit, "endedAt"), (agent.worker, "startedAt")):
+            at = read_quietly(file).get(name)
+            told = max(told, at if isinstance(at, str) else "")
+        question = question_of(agent)
+        asked_at = read_quietly(agent.question(question["id"])).get("askedAt") if question is not None else None
+        told = max(told, asked_at if isinstance(asked_at, str) else "")
     return told
 
 
-def _update(toolbox: Toolbox, params: UpdateParams) -> dict[str, Any]:
-    place = toolbox.source.place()
-    elicitation.take_answers(place, handles.load(place.task, params.task_id), params.input_responses)
+def _update(kept: _Kept, params: UpdateParams) -> dict[str, Any]:
+    elicitation.take_answers(kept.place, kept.handle, params.input_responses)
     return {}
 
 
-def _cancel(toolbox: Toolbox, token: str) -> dict[str, Any]:
-    place = toolbox.source.place()
-    handle = handles.load(place.task, token)
+def _cancel(kept: _Kept) -> dict[str, Any]:
+    place, handle = kept
     handles.cancelled(place.task, handle)
     for task_id in {key.task_id for key in handle.pending.keys}:
         names = [key.instance for key in handle.pending.keys if key.task_id == task_id]

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
-from agentctl.tools.definition import Call
+from agentctl.tools.definition import Call, Target
+from agentctl.tools.place import Place
 
 T = TypeVar("T")
 
 #: A thread that waits takes no processor; what is meant is that no call stands in line for one.
 _MOST_THREADS = 1000
 
-Tell = Callable[[float], Awaitable[None]]
+
+class Tells(Protocol):
+    """Tells a caller that its call still waits."""
+
+    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
+        """Note for whom it waits."""
+
+    async def tell(self, passed: float) -> None:
+        """Tell it, after so many seconds."""
 
 
 class Threads:
@@ -30,13 +39,13 @@ class Threads:
         self._limiter = anyio.CapacityLimiter(_MOST_THREADS)
         self._progress_s = progress_s
 
-    async def run(self, work: Callable[[Call], T], *, limit_s: float | None = None, tell: Tell | None = None) -> T:
+    async def run(self, work: Callable[[Call], T], *, limit_s: float | None = None, tell: Tells | None = None) -> T:
         """Run a call's work in a thread; a cancel of this breaks the call off."""
         broken, holder = os.pipe()
 
         def in_thread() -> T:
             try:
-                return work(Call(limit_s=limit_s, broken=broken))
+                return work(Call(limit_s=limit_s, broken=broken, on_wait=tell.waits_for if tell is not None else None))
             finally:
                 os.close(broken)
 
@@ -60,9 +69,9 @@ class Threads:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 
-    async def _tell(self, tell: Tell) -> None:
+    async def _tell(self, tell: Tells) -> None:
         passed = 0.0
         while True:
             await anyio.sleep(self._progress_s)
             passed += self._progress_s
-            await tell(passed)
+            await tell.tell(passed)

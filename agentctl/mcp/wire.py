@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
 import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentctl.domain.plaintext import whole_json
-from agentctl.mcp.threads import Tell
-from agentctl.tools.definition import Pending
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.tools.definition import Pending, Target
+from agentctl.tools.place import Place
+from agentctl.tools.progress import doing
 from agentctl.tools.registry import Offered, is_error
+
+
+class Begun(NamedTuple):
+    """A call whose workers were started, and the place in which they were."""
+
+    place: Place
+    pending: Pending
+
 
 #: Its group holds what outlives a call.
 Context = ServerRequestContext[TaskGroup, Any]
@@ -25,14 +37,32 @@ def is_modern(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def teller(ctx: Context, pending: Pending | None = None) -> Tell:
-    """Return what tells the caller that its call still waits."""
-    waited = f" for {len(pending.targets)} agent(s)" if pending is not None else ""
+class Teller:
+    """Tells the caller that its call still waits, for whom, and what they do, if it wants to be told."""
 
-    async def tell(passed: float) -> None:
-        await ctx.session.report_progress(passed, message=f"waiting{waited}, {passed:g} s")
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._waited: tuple[Place, Sequence[Target]] | None = None
 
-    return tell
+    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
+        """Note for whom the call waits."""
+        self._waited = (place, targets)
+
+    async def tell(self, passed: float) -> None:
+        """Tell it, after so many seconds."""
+        if not (self._ctx.meta or {}).get("progress_token"):
+            return
+        what = await anyio.to_thread.run_sync(self._doing)
+        message = f"waiting, {passed:g} s" + (f": {what}" if what else "")
+        await self._ctx.session.report_progress(passed, message=message)
+
+    def _doing(self) -> str:
+        if self._waited is None:
+            return ""
+        try:
+            return doing(*self._waited)
+        except (AgentctlError, OSError):
+            return ""  # Whatever cannot be read now: the call goes on.
 
 
 def as_tool(offered: Offered) -> types.Tool:

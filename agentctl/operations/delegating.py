@@ -77,6 +77,7 @@ class Terms:
     timeout_seconds: float | None = DEFAULT_TIMEOUT_S
     model: str | None = None
     cwd: str | None = None
+    by_tool: bool = False
 
     def renewed(self, session_id: str, timeout_seconds: float | None) -> Terms:
         """Return them for another session or time limit."""
@@ -182,7 +183,9 @@ def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnReq
     if work is not None and work.model is None:
         work = work._replace(model=terms.model)
     cwd = request.cwd or terms.cwd
-    return request._replace(work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective))
+    return request._replace(
+        work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective), by_tool=terms.by_tool
+    )
 
 
 def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned | AgentctlError]:

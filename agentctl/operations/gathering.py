@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 from collections.abc import Callable, Collection, Mapping
 
@@ -14,6 +15,10 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.lending import Loan
 from agentctl.operations.stopping import Stop
 from agentctl.operations.vigils import Vigils
+
+#: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
+#: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
+TURN = _thread.allocate_lock()
 
 
 class BrokenOff(AgentctlError):
@@ -80,26 +85,34 @@ def gather(
     ):
         stop = Stop(vigils.watch)
         while True:
-            seen = _look(vigils, keys)
+            with TURN:
+                seen = _look(vigils, keys)
             left = None if deadline is None else deadline - monotonic()
             if is_enough(seen) or (left is not None and left <= 0):
                 loan.take_back()
                 return seen
             stop.check()
-            vigils.run_queue(loan.lender())
+            with TURN:
+                vigils.run_queue(loan.lender())
             if broken in vigils.sleep(left, others):
                 raise BrokenOff("the call was broken off; nobody was stopped")
 
 
 def _look(vigils: Vigils, keys: Collection[Key]) -> Sight:
     found: dict[Key, Seen] = {}
-    views = {vigil.task.id: view for vigil, view in vigils.update()}
+    views = {vigil.task.id: (vigil.task, view) for vigil, view in vigils.update()}
     for key in keys:
-        view = views.get(key.task_id)
+        task, view = views.get(key.task_id, (None, None))
         worker = view.workers.get(key.instance) if view is not None else None
-        if worker is not None:
-            found[key] = _seen(worker)
+        if worker is not None and task is not None:
+            found[key] = Seen(Status.RUNNING, None, 0) if _is_begun_anew(task, worker) else _seen(worker)
     return found
+
+
+def _is_begun_anew(task: TaskDir, worker: WorkerView) -> bool:
+    """Tell whether somebody has removed the folder of an ended worker, and another one that works has its name."""
+    agent = task.agent(worker.instance)
+    return worker.end_seq is not None and not agent.has_ended and agent.spec.exists()
 
 
 def _seen(worker: WorkerView) -> Seen:

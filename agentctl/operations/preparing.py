@@ -85,7 +85,8 @@ def prepare(
             order=ordered.of(agent, made.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
-            delegation=request.delegation._asdict() if request.delegation else None, origin=task.nonce() or None,
+            delegation=request.delegation._asdict() if request.delegation else None,
+            by_tool=request.by_tool or None, origin=task.nonce() or None,
             tree_limits=dict(standing.held),
         )  # fmt: skip
         data = to_json(spec.to_json())

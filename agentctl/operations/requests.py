@@ -79,6 +79,8 @@ class SpawnRequest(NamedTuple):
     #: What it is about in a few words: the stem of the name that it gets.
     label: str | None = None
     delegation: Delegation | None = None
+    #: A tool of a session asks for it, and no person's hand.
+    by_tool: bool = False
     #: The line that it stands in (`source:number`), for what is said about it.
     where: str = ""
 

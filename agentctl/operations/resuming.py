@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -19,10 +20,14 @@ from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.spawning import spawn_workers
 from agentctl.supervision.spec import is_of_task, read_order
 
+#: agent id -> its runs, oldest first
+Chains = Mapping[str, list[str]]
 _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
 
 
-def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None) -> Spawned:
+def resume_worker(
+    task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None, by_tool: bool = False
+) -> Spawned:
     """Continue an ended agent: its newest run, whichever run (or agent id) was named.
 
     Raises:
@@ -31,7 +36,8 @@ def resume_worker(task: TaskDir, instance: str, prompt: str | None, *, queue: bo
     """
     check_own(task)
     agent = newest_run(task, instance)
-    spawned = spawn_workers(task, [_request(agent, prompt, name)], queue=queue)[0]
+    request = _request(agent, prompt, name)
+    spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
     if spawned.reused:  # Of two that would continue one session at the same time, one does.
         other = spawned.agent_instance
         raise Refused(f"{agent.instance} is continued already, as {other}", hint=Next("send", other))
@@ -42,7 +48,7 @@ def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
     """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
     check_own(task)
     view, _ = read_task(task)
-    chains = _chains(task)
+    chains = chains_of(task)
     requests = []
     for worker in view.workers.values():
         agent = task.agent(worker.instance)
@@ -55,7 +61,11 @@ def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
 
 def newest_run(task: TaskDir, name: str) -> AgentDir:
     """Return the newest run of the chain that an instance or an agent id names."""
-    chains = _chains(task)
+    return newest_of(task, chains_of(task), name)
+
+
+def newest_of(task: TaskDir, chains: Chains, name: str) -> AgentDir:
+    """Return the same, by what is known of the task: whoever looks for many reads it once."""
     if name in chains:
         return task.agent(chains[name][-1])
     agent = find_agent(task, name)
@@ -63,8 +73,8 @@ def newest_run(task: TaskDir, name: str) -> AgentDir:
     return task.agent(chain[-1])
 
 
-def _chains(task: TaskDir) -> dict[str, list[str]]:
-    """Return the runs of each agent id, oldest first."""
+def chains_of(task: TaskDir) -> Chains:
+    """Return the runs of each agent id of a task, oldest first."""
     found: dict[str, list[str]] = {}
     for worker in read_task(task)[0].workers.values():
         if worker.agent_id is not None:
@@ -72,7 +82,7 @@ def _chains(task: TaskDir) -> dict[str, list[str]]:
     return found
 
 
-def _is_newest(agent: AgentDir, chains: dict[str, list[str]]) -> bool:
+def _is_newest(agent: AgentDir, chains: Chains) -> bool:
     return any(chain[-1] == agent.instance for chain in chains.values())
 
 
@@ -102,4 +112,5 @@ def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequ
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
     fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{agent.instance}"}
-    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), retries=int(spec.get("retries", 0)), **fields)
+    fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
+    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields)

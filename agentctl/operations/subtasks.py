@@ -53,6 +53,7 @@ class SubtaskRequest(NamedTuple):
     cwd: str | None = None
     timeout_seconds: float | None = None
     worktree: bool = False
+    by_tool: bool = False
 
 
 class Subtask(NamedTuple):
@@ -112,6 +113,7 @@ def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> S
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
             timeout_seconds=request.timeout_seconds, worktree=request.worktree,
+            by_tool=request.by_tool,
         )  # fmt: skip
         spawned = spawn_workers(child, [wanted], queue=True)[0]
     except BaseException:

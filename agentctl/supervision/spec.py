@@ -59,6 +59,8 @@ class WorkerSpec(NamedTuple):
     artifacts: Sequence[str] | None = None
     #: Of a delegated task: {session, objective}.
     delegation: dict[str, str] | None = None
+    #: A tool of a session has started it.
+    by_tool: bool | None = None
     #: The random text of its task: an order that came with somebody else's files does not have it.
     origin: str | None = None
     #: The limits of its tree as they held when it was spawned: what it starts is held to them, whatever is said since.
@@ -104,13 +106,15 @@ _NAMES = {
     "max_park_s": "maxParkSeconds",
     "artifacts": "artifacts",
     "delegation": "delegation",
+    "by_tool": "byTool",
     "origin": "origin",
     "tree_limits": "treeLimits",
 }
 #: Fields that a spec may lack, and their names.
 _OPTIONAL = frozenset(
     {
-        "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "origin", "tree_limits", "max_park_s",
+        "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "by_tool", "origin", "tree_limits",
+        "max_park_s",
     }
 )  # fmt: skip
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
@@ -256,7 +260,7 @@ _KINDS = {
     **dict.fromkeys(("argv", "env_names", "after", "artifacts"), _are_texts),
     **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
-    **dict.fromkeys(("after_any", "keep_children"), _is_flag),
+    **dict.fromkeys(("after_any", "keep_children", "by_tool"), _is_flag),
     **dict.fromkeys(("order", "delegation", "tree_limits"), _is_table),
 }
 #: Fields that may be null.

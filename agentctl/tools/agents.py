@@ -23,12 +23,11 @@ from agentctl.supervision.kinship import cancelled_with
 from agentctl.supervision.questions import waiting_askers
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, text
 from agentctl.tools.place import Place, Situation
-from agentctl.tools.results import is_idle, question_of, result_of
+from agentctl.tools.results import is_idle, result_of
 from agentctl.tools.shapes import OTHERS, adapted, unheard
 from agentctl.tools.wishes import MODEL, WISHES, wishes_of
 from agentctl.tools.words import agent_types, bounds
 
-_LAST_MESSAGE = 300
 #: How long an agent that is let go may take to end; then it is stopped.
 _CLOSE_S = 10.0
 _ID = text("Which agent: its id, task_id or taskId; TASKID/NAME is one that a sub-task's agent has started.")
@@ -42,11 +41,12 @@ def _spawn(place: Place, given: Arguments, _call: Call) -> Any:
     )
     request = SpawnRequest(
         work=work, name=given.get("id"), cwd=given.get("working_dir") or place.folder,
-        worktree=given.get("worktree", False), label=given.get("description"),
+        worktree=given.get("worktree", False), label=given.get("description"), by_tool=True,
     )  # fmt: skip
     started = spawn_workers(place.task, [request], queue=True)[0]
     target = Target(id=started.agent_instance, key=Key(place.task.id, started.agent_instance))
     warnings = [*started.warnings, *unheard(given)]
+    place.note(target)
     if not given.get("run_in_background", True):
         return Pending(tool=SPAWN_AGENT.name, targets=(target,), given={"warnings": warnings})
     return {"id": started.agent_instance, "status": started.status} | ({"warnings": warnings} if warnings else {})
@@ -118,50 +118,10 @@ def _resume(place: Place, given: Arguments, _call: Call) -> Any:
 
 def _continued(place: Place, agent: AgentDir, name: str, message: str | None) -> dict[str, Any]:
     """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
-    started = resume_worker(agent.task, agent.instance, message, queue=True)
+    started = resume_worker(agent.task, agent.instance, message, queue=True, by_tool=True)
     told = str(read_quietly(agent.spec).get("agentId") or name) if agent.task.id == place.task.id else name
+    place.note(Target(id=told, key=Key(agent.task.id, started.agent_instance)))
     return {"id": told, "instance": started.agent_instance, "status": started.status}
-
-
-def _list(place: Place, given: Arguments, _call: Call) -> Any:
-    rows = [_row(place, agent) for agent in place.below()]
-    prefix = given.get("path_prefix", "").strip("/")
-    return [row for row in rows if not prefix or f"{row['path']}/".startswith(f"{prefix}/")]
-
-
-def _row(place: Place, agent: AgentDir) -> dict[str, Any]:
-    spec, view = read_quietly(agent.spec), read_task(agent.task)[0]
-    worker = view.workers.get(agent.instance)
-    row = {
-        "id": place.name_of(agent),
-        "agent_type": spec.get("agent", "command"),
-        "status": str(worker.status) if worker else "queued",
-        "parent": spec.get("parent"),
-        "path": _path(agent, spec),
-        "last_message": _last_message(agent),
-    }
-    question = None if agent.has_ended else question_of(agent)
-    more = {"reason": worker.reason if worker else None, "question": question}
-    return row | {key: value for key, value in more.items() if value}
-
-
-def _path(agent: AgentDir, spec: dict[str, Any]) -> str:
-    """Return `a/b/c`: the worker behind those that it descends from."""
-    names, seen, task = [agent.instance], {agent.instance}, agent.task
-    while (parent := spec.get("parent")) and parent not in seen:
-        task = task.sibling(spec["parentTask"]) if spec.get("parentTask") else task
-        names.append(parent)
-        seen.add(parent)
-        spec = read_quietly(task.agent(parent).spec)
-    return "/".join(reversed(names))
-
-
-def _last_message(agent: AgentDir) -> str | None:
-    result = read_quietly(agent.result)
-    told = result.get("finalMessage") or result.get("summary")
-    if not isinstance(told, str) or not told:
-        return None
-    return told if len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
 
 
 def status_of(agent: AgentDir) -> str:
@@ -249,12 +209,4 @@ RESUME_AGENT = Tool(
     synonyms={**_ID_SYNONYMS, "prompt": "message", "instruction": "message"},
     run=_resume,
     spawns=True,
-)
-
-LIST_AGENTS = Tool(
-    name="list_agents",
-    describe=lambda _situation: "List the agents below you: id, status, parent, question, last message.",
-    properties={"path_prefix": text("Only this agent and those below it: a path as in `path`, `a/b`.")},
-    run=_list,
-    read_only=True,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,13 @@ class Call:
     limit_s: float | None = None
     #: A descriptor that is readable from then on.
     broken: int | None = None
+    #: Is told for whom the call waits, so that the caller can be told what they do.
+    on_wait: Callable[[Place, Sequence[Target]], object] | None = None
+
+    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
+        """Tell for whom the call waits from now on."""
+        if self.on_wait is not None:
+            self.on_wait(place, targets)
 
     def within(self, wanted_s: float | None) -> float | None:
         """Return how long to wait, of what is wanted."""
@@ -108,6 +115,8 @@ class Tool:
     adapt: Callable[[Arguments], Arguments] = dict
     #: Arrays whose items it judges itself: one that cannot be meant must not fail the rest.
     own_items: frozenset[str] = frozenset()
+    #: What it answers where there is no task yet; None: that there is none.
+    without_task: Callable[[Arguments], Any] | None = None
     #: It starts workers: not offered where no deeper ones are allowed.
     spawns: bool = False
     read_only: bool = False

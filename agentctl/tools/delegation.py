@@ -85,10 +85,11 @@ def _task(place: Place, given: Arguments, _call: Call) -> Any:
 def _resumed(place: Place, given: Arguments) -> Any:
     """Continue an ended agent with what it is to do now."""
     agent, name = place.find(given["resume"]), given["resume"]
-    started = resume_worker(agent.task, agent.instance, given["objective"], queue=True)
+    started = resume_worker(agent.task, agent.instance, given["objective"], queue=True, by_tool=True)
+    target = Target(id=name, key=Key(agent.task.id, started.agent_instance))
+    place.note(target)
     if given.get("run_in_background"):
         return {"id": name, "status": started.status, "task_id": name}
-    target = Target(id=name, key=Key(agent.task.id, started.agent_instance))
     return Pending(tool=TASK.name, targets=(target,), given={"rows": [name]})
 
 
@@ -101,6 +102,7 @@ def _delegate(place: Place, tool: str, items: Sequence[Any], given: Arguments) -
         session_id=given.get("session_id", DEFAULT_SESSION),
         timeout_seconds=given.get("timeout_seconds", DEFAULT_TIMEOUT_S),
         cwd=place.folder,
+        by_tool=True,
     )
     hints = partial(hint_of, tools=_AT_HAND)
     meant = [_meant(place, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
@@ -109,6 +111,7 @@ def _delegate(place: Place, tool: str, items: Sequence[Any], given: Arguments) -
     done = [next(fresh) if isinstance(one, dict) else one for one in meant]
     names = [one.instance for one in done if one.instance is not None]
     targets = tuple(Target(id=name, key=Key(place.task.id, name)) for name in names)
+    place.note(*targets)
     rows = [one.instance or one.refusal().to_json() for one in done]
     warnings = sorted({told for item in (given, *items) if isinstance(item, Mapping) for told in unheard(item)})
     pending = Pending(tool=tool, targets=targets, given={"rows": rows, "warnings": warnings})
@@ -209,8 +212,7 @@ TASK_PARALLEL = Tool(
     properties={
         "tasks": {
             "type": "array",
-            "description": f"{_MOST_AT_ONCE} at most; each can also have effort, max_turns, driver, permissions and"
-            " worktree, as task can.",
+            "description": f"The tasks, {_MOST_AT_ONCE} at most; each can have what task has but for the time limit.",
             "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,
@@ -289,6 +291,7 @@ def _subtask_tool(agent: Agent) -> Tool:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
                 artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec.name, given),
+                by_tool=True,
             )  # fmt: skip
             subtask = begin_subtask(place.task, request)
         except WaitStopped:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.limits import Limits
-from agentctl.domain.names import first_of
-from agentctl.errors import Next, NotFound, Refused
+from agentctl.domain.names import check_name, first_of
+from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import Agent, list_agent_specs
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.gathering import Key
 from agentctl.operations.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.listing import read_task
-from agentctl.operations.locating import Caller, find_task
-from agentctl.operations.resuming import newest_run
+from agentctl.operations.locating import TASK_VARIABLE, Caller, find_root, find_task
+from agentctl.operations.ownership import is_own
+from agentctl.operations.resuming import Chains, chains_of, newest_of
 from agentctl.operations.spawning import task_for_spawn
 from agentctl.operations.subtree import subtree
 from agentctl.supervision.kinship import descendants
 from agentctl.tools.definition import Target
+from agentctl.tools.started import Started
 
 
 class Situation(NamedTuple):
@@ -38,6 +41,8 @@ class Situation(NamedTuple):
     agents: Sequence[Agent] = ()
     #: A worker calls, and not a person's own session.
     is_worker: bool = False
+    #: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
+    call_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Place:
     me: Caller | None = None
     #: The only agents that are offered; None leaves the choice to `offered_agents`.
     agents: tuple[str, ...] | None = None
+    #: Whom a person's session has started.
+    started: Started | None = None
 
     def situation(self) -> Situation:
         """Look at how things stand."""
@@ -97,33 +104,23 @@ class Place:
         Raises:
             NotFound: There is none, or it is not below the caller.
         """
-        agent = self._of_subtask(name) or newest_run(self.task, name)
-        if self.me is not None and not self._is_below(agent):
-            raise NotFound(f"no worker {name!r} below {self.me.instance}", hint=Next("look around"))
-        return agent
+        return _Finder(self).find(name)
 
-    def _of_subtask(self, name: str) -> AgentDir | None:
-        """Return a worker of a sub-task; without its name the first one, the one that the task is bound to."""
-        task_id, _, instance = name.partition("/")
-        for subtask in subtree(self.task)[1:]:
-            if subtask.id == task_id:
-                workers = read_task(subtask)[0].workers
-                first = instance or next(iter(workers), "")
-                return newest_run(subtask, first) if first else None
-        return None
-
-    def _is_below(self, agent: AgentDir) -> bool:
-        assert self.me is not None
-        return any(one.path == agent.path for one in descendants(self.me.agent))
+    def targets(self, names: Iterable[str]) -> tuple[list[Target], list[str]]:
+        """Return those that a caller means as what is waited for, and the names of which nothing is known."""
+        finder, targets, unknown = _Finder(self), [], []
+        for name in names:
+            try:
+                agent = finder.find(name)
+            except (NotFound, UsageError):  # What cannot be a name is nobody's.
+                unknown.append(name)
+            else:
+                targets.append(Target(id=name, key=Key(agent.task.id, agent.instance)))
+        return targets, unknown
 
     def name_of(self, agent: AgentDir) -> str:
         """Return the id by which the caller knows a worker."""
         return agent.instance if agent.task.id == self.task.id else f"{agent.task.id}/{agent.instance}"
-
-    def target(self, name: str) -> Target:
-        """Return the worker that a caller means as what is waited for."""
-        agent = self.find(name)
-        return Target(id=name, key=Key(agent.task.id, agent.instance))
 
     def agent_of(self, key: Key) -> AgentDir:
         """Return the folder of a worker."""
@@ -138,11 +135,73 @@ class Place:
             return [one for one in descendants(self.me.agent) if one.task.path.parent == self.task.path.parent]
         return [one.agent(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
 
-    def children(self) -> list[AgentDir]:
-        """Return the workers that the caller itself may wait for without naming them."""
+    def children(self) -> list[Target]:
+        """Return the workers that the caller waits for without naming them: those that it has started itself.
+
+        What a person starts by hand is none of their session's. A session that has started nothing, after a restart of
+        its client, say, gets those that sessions before it have started.
+        """
         if self.me is not None:
-            return [one for one in self.below() if _parent_of(one) == self.me.instance]
-        return [self.task.agent(name) for name, one in read_task(self.task)[0].workers.items() if not one.parent]
+            mine = [one for one in self.below() if _parent_of(one) == self.me.instance]
+            return [Target(id=self.name_of(one), key=Key(one.task.id, one.instance)) for one in mine]
+        return (self.started.known() if self.started is not None else []) or self._of_sessions()
+
+    def _of_sessions(self) -> list[Target]:
+        """Return whom tools of any session have started in the task and its sub-tasks, of each agent its newest run."""
+        found: dict[tuple[str, str], Target] = {}
+        for task in subtree(self.task):
+            first = None
+            for name in read_task(task)[0].workers:
+                agent = task.agent(name)
+                first = first or name
+                spec = read_quietly(agent.spec)
+                if spec.get("byTool") is not True or spec.get("parent"):
+                    continue
+                is_task = task.id != self.task.id and name == first
+                target = Target(id=task.id if is_task else self.name_of(agent), key=Key(task.id, name))
+                found[task.id, str(spec.get("agentId") or name)] = target
+        return list(found.values())
+
+    def note(self, *targets: Target) -> None:
+        """Note whom this session has started."""
+        if self.me is None and self.started is not None:
+            self.started.note(targets)
+
+
+class _Finder:
+    """Finds workers by their names; reads each log once, however many are looked for."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._chains: dict[str, Chains] = {}
+
+    @cached_property
+    def _subtasks(self) -> dict[str, TaskDir]:
+        return {subtask.id: subtask for subtask in subtree(self._place.task)[1:]}
+
+    @cached_property
+    def _below(self) -> set[str]:
+        return {one.path for one in self._place.below()}
+
+    def find(self, name: str) -> AgentDir:
+        task_id, _, instance = name.partition("/")
+        subtask = self._subtasks.get(task_id)
+        first = instance or (_first_in(subtask) if subtask is not None else "")
+        agent = self._newest(subtask, first) if subtask is not None and first else self._newest(self._place.task, name)
+        me = self._place.me
+        if me is not None and agent.path not in self._below:
+            raise NotFound(f"no worker {name!r} below {me.instance}", hint=Next("look around"))
+        return agent
+
+    def _newest(self, task: TaskDir, name: str) -> AgentDir:
+        if task.id not in self._chains:
+            self._chains[task.id] = chains_of(task)
+        return newest_of(task, self._chains[task.id], name)
+
+
+def _first_in(task: TaskDir) -> str:
+    """Return the first worker of a sub-task, the one that it is bound to; nothing where it has none."""
+    return next(iter(read_task(task)[0].workers), "")
 
 
 def _parent_of(agent: AgentDir) -> str | None:
@@ -152,7 +211,7 @@ def _parent_of(agent: AgentDir) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the tools of one server or session find their place: looked up for each call, since it may come to be."""
+    """Where a session finds its place: looked up when it is needed, since it may come to be."""
 
     task: str | None = None
     root: str | None = None
@@ -173,6 +232,24 @@ class Source:
         find = task_for_spawn if create else find_task
         found = find(self.task, root=self.root, force=False)
         return Place(found, me if me is not None and me.task.path == found.path else None, self.agents)
+
+    def at(self, task_id: str) -> Place:
+        """Return the place of a task of the root, whatever is chosen there.
+
+        Raises:
+            NotFound: There is no such task, or it is not this person's own.
+        """
+        me = true_caller()
+        root = me.task.root if me is not None and self.task is None else find_root(self.root)
+        task = root.task(check_name(task_id, "the task"))
+        if not task.exists or not is_own(task):
+            raise NotFound(f"no task {task_id!r} of yours in {root.path}")
+        return Place(task, me if me is not None and me.task.path == task.path else None, self.agents)
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether somebody has said which task it is."""
+        return self.task is not None or bool(os.environ.get(TASK_VARIABLE))
 
     def situation(self) -> Situation:
         """Look at how things stand, also where there is no task yet."""

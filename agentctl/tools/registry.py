@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
-from agentctl.operations.gathering import Sight, gather
+from agentctl.operations.delegating import TIMEOUT
+from agentctl.operations.gathering import BrokenOff, Key, Sight, gather
 from agentctl.tools import agents, delegation, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.hints import told
+from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
+from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
 _CODEX = (
-    agents.SPAWN_AGENT, agents.SEND_INPUT, WAIT, agents.CLOSE_AGENT, agents.RESUME_AGENT, agents.LIST_AGENTS,
+    agents.SPAWN_AGENT, agents.SEND_INPUT, WAIT, agents.CLOSE_AGENT, agents.RESUME_AGENT, LIST_AGENTS,
 )  # fmt: skip
 #: What blocking tools cannot do without: to take up what still runs, to answer it, to stop it.
 _BESIDE = (WAIT, agents.SEND_INPUT, agents.CLOSE_AGENT)
@@ -36,17 +40,27 @@ class Offered(NamedTuple):
 
 
 class Toolbox:
-    """The tools of one dialect, at one place."""
+    """The tools of one dialect, for one session.
 
-    def __init__(self, source: Source, dialect: str = DEFAULT_DIALECT) -> None:
+    Args:
+        call_s: How long a call may take where whoever serves has said so; 0: without a limit.
+    """
+
+    def __init__(self, source: Source, dialect: str = DEFAULT_DIALECT, *, call_s: float | None = None) -> None:
         if dialect not in DIALECTS:
             raise UsageError(f"no dialect {dialect!r}", hint=f"known: {', '.join(DIALECTS)}")
         self.source = source
         self.dialect = dialect
+        self.call_s = call_s
+        self.session = Session(source)
+
+    def renewed(self) -> Toolbox:
+        """Return the same tools for another session."""
+        return Toolbox(self.source, self.dialect, call_s=self.call_s)
 
     def offered(self) -> list[Offered]:
         """Return the tools that may be used now, in an order that stays."""
-        situation = self.source.situation()
+        situation = self.session.situation()._replace(call_s=self.call_s)
         return [Offered(tool, tool.describe(situation)) for tool in self._tools(situation) if _may(tool, situation)]
 
     def _tools(self, situation: Situation) -> Iterator[Tool]:
@@ -68,27 +82,46 @@ class Toolbox:
         try:
             tool = self._named(name)
             arguments = arguments_of(tool, given)
-            return tool.run(self.source.place(create=tool.spawns), arguments, call)
+            place = self._place_for(tool)
+            if place is None:
+                assert tool.without_task is not None
+                return tool.without_task(arguments)
+            begun = tool.run(place, arguments, call)
+            if isinstance(begun, Pending):
+                place.note(*begun.targets)
+            return begun
         except WaitStopped as stop:
             return {**stop.to_json(), "error": stop.message}
+        except BrokenOff:
+            raise
         except (AgentctlError, OSError) as error:
             return self.told(error)
+
+    def _place_for(self, tool: Tool) -> Place | None:
+        if tool.without_task is not None:
+            return self.session.place_or_none()
+        return self.session.place(create=tool.spawns)
 
     def call(self, name: str, given: object, call: Call) -> Any:
         """Call a tool, and wait for what it answers with, as long as the call may take."""
         begun = self.begin(name, given, call)
-        return self.finish(begun, call) if isinstance(begun, Pending) else begun
+        return self.finish(self.session.place(), begun, call) if isinstance(begun, Pending) else begun
 
-    def finish(self, pending: Pending, call: Call) -> Any:
-        """Wait until all that was started has ended, and answer; or, when the call's time is over, say who works."""
-        place = self.source.place()
+    def finish(self, place: Place, pending: Pending, call: Call) -> Any:
+        """Wait until all that was started has ended, and answer; or, when the call's time is over, say who works.
+
+        Args:
+            place: Where it was begun, whatever is chosen by now.
+        """
         try:
-            sight = self.watch(pending, call)
+            sight = self.watch(place, pending, call)
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
                 return self.answer(place, pending)
             return _still(place, pending, sight)
         except WaitStopped as stop:
             return self._stopped(place, pending, stop)
+        except BrokenOff:
+            raise
         except (AgentctlError, OSError) as error:
             return self.told(error)
 
@@ -99,7 +132,9 @@ class Toolbox:
         ids = [target.id for target in pending.targets]
         return answer or {**stop.to_json(), "error": stop.message, "ids": ids}
 
-    def watch(self, pending: Pending, call: Call, *, asked: frozenset[tuple[Any, int]] | None = None) -> Sight:
+    def watch(
+        self, place: Place, pending: Pending, call: Call, *, asked: frozenset[tuple[Key, int]] | None = None
+    ) -> Sight:
         """Wait for the end of all; with `asked` also for a question that is not in it."""
 
         def is_enough(sight: Sight) -> bool:
@@ -108,7 +143,7 @@ class Toolbox:
             news = ((key, seen) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
             return asked is not None and any((key, seen.seq) not in asked for key, seen in news)
 
-        place = self.source.place()
+        call.waits_for(place, pending.targets)
         return gather(place.task, pending.keys, is_enough=is_enough, timeout_s=call.limit_s, broken=call.broken)
 
     def answer(self, place: Place, pending: Pending) -> Any:
@@ -133,7 +168,7 @@ class Toolbox:
             if name == tool.name or name in tool.other_names:
                 return tool
         if name.startswith(delegation.SUBTASK_PREFIX):
-            return delegation.subtask_tool(self.source.situation(), name)
+            return delegation.subtask_tool(self.session.situation(), name)
         known = ", ".join(one.tool.name for one in self.offered())
         raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
 
@@ -149,8 +184,16 @@ def _may(tool: Tool, situation: Situation) -> bool:
 
 
 def is_error(answer: Any) -> bool:
-    """Tell whether an answer is an error as a whole."""
-    return isinstance(answer, Mapping) and "error" in answer and "status" not in answer
+    """Tell whether an answer is an error as a whole: of the call, or of the one agent that it is about.
+
+    A cancelled agent is none, nor is one of several that failed, nor what a `wait` tells.
+    """
+    if not isinstance(answer, Mapping):
+        return False
+    if "error" in answer and "status" not in answer:
+        return True
+    has_failed = answer.get("subTaskStatus") == "Error" or answer.get("status") in (Status.FAILED.value, TIMEOUT)
+    return has_failed and "previous_status" not in answer  # To close one that failed succeeds.
 
 
 def _still(place: Place, pending: Pending, sight: Sight) -> dict[str, Any]:

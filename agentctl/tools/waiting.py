@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.states import Status
-from agentctl.errors import NotFound, UsageError
-from agentctl.operations.gathering import Key, Seen, Sight, gather
-from agentctl.tools.definition import Arguments, Call, Target, Tool, either, number, text
-from agentctl.tools.place import Place
+from agentctl.operations.gathering import TURN, Key, Seen, Sight, gather
+from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
+from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import question_of, result_of, share_of
-from agentctl.tools.words import cut
+from agentctl.tools.words import cut, short
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
+#: Of more than so many that have ended or ask one answer tells a part, and the next one, by its cursor, goes on.
+_MOST_TOLD = 40
+#: So many names of those that still work, or are unknown, stand in an answer.
+_MOST_NAMED = 200
+_MOST_IDS = 1000
 #: So many cursors are known; an older one reads as none, and what it stood for is told again.
 _MOST_CURSORS = 1000
 
@@ -46,15 +50,18 @@ class Cursors:
 
 
 _cursors = Cursors()
+_NOBODY = "there is nobody to wait for: nothing was started"
 
 
 def _wait(place: Place, given: Arguments, call: Call) -> Any:
-    targets, unknown = _targets(place, given.get("ids"))
+    with TURN:
+        targets, unknown = _targets(place, given.get("ids"))
     told = _cursors.given(given.get("cursor"))
     keys = [target.key for target in targets]
     timeout_s = call.within(given.get("timeout_ms", DEFAULT_MS) / 1000)
     seen: Sight = {}
     if keys:
+        call.waits_for(place, targets)
         seen = gather(
             place.task, keys, is_enough=lambda sight: bool(unknown) or has_news(sight, told), timeout_s=timeout_s,
             broken=call.broken,
@@ -65,14 +72,23 @@ def _wait(place: Place, given: Arguments, call: Call) -> Any:
 def _targets(place: Place, ids: list[str] | str | None) -> tuple[list[Target], list[str]]:
     """Return who is waited for, and the ids of which nothing is known."""
     if ids is None:
-        return [Target(id=place.name_of(one), key=Key(one.task.id, one.instance)) for one in place.children()], []
-    targets, unknown = [], []
-    for name in dict.fromkeys([ids] if isinstance(ids, str) else ids):
-        try:
-            targets.append(place.target(name))
-        except (NotFound, UsageError):  # What cannot be a name is nobody's.
-            unknown.append(name)
-    return targets, unknown
+        return place.children(), []
+    return place.targets(_named(ids))
+
+
+def _named(ids: list[str] | str) -> list[str]:
+    return list(dict.fromkeys([ids] if isinstance(ids, str) else ids))
+
+
+def _without_task(given: Arguments) -> Any:
+    """Answer where there is no task yet, and so nobody to wait for."""
+    return _told_of_none(_named(given.get("ids") or []))
+
+
+def _told_of_none(unknown: list[str]) -> dict[str, Any]:
+    status = dict.fromkeys(map(short, unknown[:_MOST_NAMED]), "not_found")
+    answer: dict[str, Any] = {"status": status, "timed_out": False, "still_running": []}
+    return answer if unknown else answer | {"note": _NOBODY}
 
 
 def has_news(sight: Sight, told: Given) -> bool:
@@ -82,22 +98,44 @@ def has_news(sight: Sight, told: Given) -> bool:
 
 
 def _answer(place: Place, targets: Collection[Target], sight: Sight, told: Given, unknown: list[str]) -> dict[str, Any]:
-    seen = {target: sight.get(target.key) for target in targets}
-    news = {target: one for target, one in seen.items() if one is not None and one.is_news}
+    if not targets:
+        return _told_of_none(unknown) | {"cursor": _cursors.after(told)}
+    seen = {target: one for target in targets if (one := sight.get(target.key)) is not None}
+    news = {target: one for target, one in seen.items() if one.is_news}
     fresh = {target: one for target, one in news.items() if (target.key, one.seq) not in told}
-    if not fresh and all(one is None or one.is_terminal for one in seen.values()):
+    if not fresh and all(one.is_terminal for one in seen.values()):
         fresh = news  # Nothing else will come: say once more how it stands.
-    status: dict[str, str] = {target.id: str(one.status) for target, one in fresh.items()}
-    status |= dict.fromkeys(unknown, "not_found")
-    left = [target.id for target, one in seen.items() if one is not None and not one.is_terminal]
-    known = told | {(target.key, one.seq) for target, one in fresh.items()}
+    now = _first_of(fresh)
+    status: dict[str, str] = {target.id: str(one.status) for target, one in now.items()}
+    status |= dict.fromkeys(map(short, unknown[:_MOST_NAMED]), "not_found")
+    left = {target: one for target, one in seen.items() if not one.is_terminal and target not in now}
     answer: dict[str, Any] = {"status": status, "timed_out": not status and bool(left)}
-    if fresh:
-        share = share_of(len(fresh))
-        answer["results"] = {target.id: _result(place, target, one, share) for target, one in fresh.items()}
-    if not targets and not unknown:
-        answer["note"] = "there is nobody to wait for: nothing was started"
-    return answer | {"still_running": [name for name in left if name not in status], "cursor": _cursors.after(known)}
+    if now:
+        share = share_of(len(now))
+        answer["results"] = {target.id: _result(place, target, one, share) for target, one in now.items()}
+    if len(fresh) > len(now):
+        answer |= {"more": len(fresh) - len(now), "hint": "wait with this cursor tells the next of those that ended"}
+    answer["still_running"] = [target.id for target in left][:_MOST_NAMED]
+    if len(left) > _MOST_NAMED:
+        answer["more_running"] = len(left) - _MOST_NAMED
+    questions = _open_questions(place, left)
+    if questions:  # Told before, and still open: whoever has lost it would wait in vain.
+        answer["questions"] = questions
+    known = told | {(target.key, one.seq) for target, one in now.items()}
+    return answer | {"cursor": _cursors.after(known if len(known) > len(told) else told)}
+
+
+def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
+    """Return as much news as one answer tells: who asks comes first, then the latest ends."""
+    ordered = sorted(fresh.items(), key=lambda item: (item[1].is_terminal, -item[1].seq))
+    chosen = {target for target, _ in ordered[:_MOST_TOLD]}
+    return {target: one for target, one in fresh.items() if target in chosen}
+
+
+def _open_questions(place: Place, left: Mapping[Target, Seen]) -> dict[str, Any]:
+    asking = [target for target, one in left.items() if one.status is Status.BLOCKED][:_MOST_TOLD]
+    found = {target.id: question_of(place.agent_of(target.key)) for target in asking}
+    return {name: question for name, question in found.items() if question is not None and not question.get("idle")}
 
 
 def _result(place: Place, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
@@ -109,24 +147,42 @@ def _result(place: Place, target: Target, seen: Seen, max_bytes: int) -> dict[st
     return told | ({"question": question} if question else {})
 
 
+def _about(situation: Situation) -> str:
+    return (
+        "Wait for agents: answers at once with all that have ended or need an answer, else at the first that does."
+        f" A time limit stops nobody: call again. {_longest(situation.call_s)} Hand the `cursor` of the last answer"
+        " back: without it all that was told is told again, at once. An agent that is `blocked` waits with a"
+        f" `question`: answer it with send_input. {cut()}"
+    )
+
+
+def _longest(call_s: float | None) -> str:
+    """Return how long one call takes at most, whatever is asked for."""
+    if call_s == 0:
+        return "One call takes as long as you say."
+    if call_s is not None:
+        return f"One call takes {call_s:g} s at most."
+    return f"One call takes {CAREFUL_S:g} s at most, where your client is not known to wait for longer."
+
+
 WAIT = Tool(
     name="wait",
-    describe=lambda _situation: (
-        "Wait for agents: answers at once with all that have ended or need an answer, else at the first that does."
-        " A time limit stops nobody: call again. Hand the `cursor` of the last answer back, so that nothing is told"
-        f" twice. An agent that is `blocked` waits with a `question`: answer it with send_input. {cut()}"
-    ),
+    describe=_about,
     properties={
         "ids": either(
-            "The agents; without it all that you have started.",
-            {"type": "array", "items": text("An id.")},
-            text("An id."),
+            "The agents: each by its id, its task_id or its taskId. Without it all that this session has started; none"
+            " that a person started by hand.",
+            {"type": "array", "items": text("An id, task_id or taskId."), "maxItems": _MOST_IDS},
+            text("An id, task_id or taskId."),
         ),
-        "timeout_ms": number("How long to wait, in milliseconds.", low=0, high=LONGEST_MS),
+        "timeout_ms": number(
+            f"How long to wait, in milliseconds; {DEFAULT_MS} without it, {LONGEST_MS} at most.", low=0, high=LONGEST_MS
+        ),
         "cursor": text("The cursor of the last answer."),
     },
     synonyms={"targets": "ids", "id": "ids", "timeout": "timeout_ms"},
     other_names=("wait_agent",),
+    without_task=_without_task,
     run=_wait,
     read_only=True,
 )

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.client import Client
-from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from pydantic import ConfigDict, Field
 
 from tests.agent_steps import agent_world, define
+from tests.mcp_steps import TasksOfClient, ask_task, call, talk, until
 from tests.steps import Task, statuses
-from tests.support import POLL_S, PROGRAM, is_alive, start, start_argv, wait_until
+from tests.support import is_alive, start, start_argv, wait_until
 
 #: What a client without any capability says first.
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-
-Talk = Callable[[Client], Awaitable[None]]
 
 
 @pytest.fixture
@@ -36,27 +30,6 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     return made
-
-
-def talk(to: Talk, *options: str, mode: str = "legacy", **client: Any) -> None:
-    """Start a server, and let a client talk to it."""
-
-    async def connected() -> None:
-        command = [*PROGRAM, "mcp", "--tools", "all", *options]
-        server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
-        async with Client(stdio_client(server), mode=mode, **client) as connection:
-            await asyncio.wait_for(to(connection), 45)
-
-    asyncio.run(connected())
-
-
-async def call(client: Client, tool: str, **arguments: Any) -> Any:
-    """Call a tool; return its answer."""
-    result = await client.call_tool(tool, arguments)
-    assert isinstance(result, types.CallToolResult)
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return json.loads(content.text)
 
 
 @pytest.mark.slow
@@ -197,56 +170,6 @@ def test_a_newer_client_gets_the_question_as_an_answer_and_comes_back(task: Task
     talk(to, mode="auto", elicitation_callback=fill)
 
 
-class CreatedTask(types.Result):
-    """The answer of a call that was handed over."""
-
-    model_config = ConfigDict(extra="allow")
-    result_type: Literal["task"] = Field(default="task", alias="resultType")
-
-
-class TaskRequest(types.Request[Any, Literal["tasks/get", "tasks/update", "tasks/cancel"]]):
-    """A request of the extension."""
-
-    method: Literal["tasks/get", "tasks/update", "tasks/cancel"]
-    params: dict[str, Any]
-
-
-class Told(types.Result):
-    """Whatever the server says of a task."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class TasksOfClient(ClientExtension):
-    """The extension as a client has it: it keeps what it was told, and lets the test go on by itself."""
-
-    identifier = "io.modelcontextprotocol/tasks"
-
-    def claims(self) -> list[ResultClaim[CreatedTask]]:
-        """Claim the answer of a call that was handed over."""
-        return [ResultClaim(result_type="task", model=CreatedTask, resolve=self.resolve)]
-
-    async def resolve(self, created: CreatedTask, _context: ClaimContext) -> types.CallToolResult:
-        """Return what was told as if it were the tool's own answer."""
-        text = json.dumps(created.model_dump(by_alias=True))
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-
-
-async def ask_task(client: Client, method: Any, **params: Any) -> dict[str, Any]:
-    """Send a request of the extension."""
-    told = await client.session.send_request(TaskRequest(method=method, params=params), Told)
-    return told.model_dump(by_alias=True)
-
-
-async def until(client: Client, token: str, status: str) -> dict[str, Any]:
-    """Ask for a task until it has this status."""
-    while True:
-        told = await ask_task(client, "tasks/get", taskId=token)
-        if told["status"] == status:
-            return told
-        await asyncio.sleep(POLL_S)
-
-
 @pytest.mark.slow
 def test_a_client_of_the_tasks_extension_comes_back_for_the_result(task: Task) -> None:
     async def fill(_context: Any, _params: Any) -> types.ElicitResult:
@@ -254,7 +177,7 @@ def test_a_client_of_the_tasks_extension_comes_back_for_the_result(task: Task) -
 
     async def to(client: Client) -> None:
         created = await call(client, "task", objective="question")
-        assert (created["status"], len(created["taskId"])) == ("working", 32)
+        assert (created["status"], created["taskId"].partition(".")[0]) == ("working", task.path.name)
         token = created["taskId"]
         asks = await until(client, token, "input_required")
         ((name, request),) = asks["inputRequests"].items()
@@ -267,7 +190,7 @@ def test_a_client_of_the_tasks_extension_comes_back_for_the_result(task: Task) -
         await ask_task(client, "tasks/cancel", taskId=held["taskId"])
         await until(client, held["taskId"], "cancelled")
         with pytest.raises(MCPError, match="no such task"):
-            await ask_task(client, "tasks/get", taskId="0" * 32)
+            await ask_task(client, "tasks/get", taskId=f"{task.path.name}.{'0' * 32}")
 
     talk(to, mode="auto", extensions=[TasksOfClient()], elicitation_callback=fill)
     assert statuses()["held-1"] == "cancelled"

@@ -92,9 +92,10 @@ def test_an_answer_is_bounded_whatever_a_model_sends(task: Task) -> None:
 @pytest.mark.slow
 def test_a_cursor_acknowledges_and_a_limit_stops_nobody(task: Task, root: Path, tmp_path: Path) -> None:
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done")
-    run("spawn", "--agent", "echo", "--name", "e1", "hello")
-    run("wait", "e1")
-    run("spawn", "--agent", "held", "--name", "h1", "x")
+    run("spawn", "--agent", "echo", "--name", "by-hand", "hello")
+    begun = ("spawn_agent", {"agent_type": "held", "message": "x", "id": "h1"})
+    calls(("spawn_agent", {"agent_type": "echo", "message": "hello", "id": "e1"}), ("wait", {"ids": ["e1"]}), begun)
+    # Another session, which has started nothing: it finds what the one before it has.
     answers = calls(("wait", {}), ("wait", {"timeout_ms": 50}), ("wait", {"ids": ["h1"], "timeout_ms": 50}))
     assert answers[0]["status"] == {"e1": "completed"}
     assert answers[0]["still_running"] == ["h1"]
@@ -258,7 +259,8 @@ def test_an_ended_agent_continues_under_its_id(task: Task) -> None:
     assert resumed["instance"] != "r"
     told = answers[2]["results"]["r"]
     assert (told["instance"], "--model=big" in told["output"]) == (resumed["instance"], True)
-    assert {one["id"]: one["status"] for one in answers[3]} == {"r": "completed", resumed["instance"]: "completed"}
+    (row,) = answers[3]
+    assert (row["id"], row["instance"], row["status"]) == ("r", resumed["instance"], "completed")
 
 
 @pytest.mark.slow

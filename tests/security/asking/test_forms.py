@@ -13,9 +13,9 @@ import pytest
 from agentctl.adapters.taskdir import Root
 from agentctl.mcp.forms import Form, form_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
-from tests.integration.test_mcp import call, talk
+from tests.mcp_steps import call, talk
 from tests.steps import Task
-from tests.support import PROGRAM, run, wait_until
+from tests.support import PROGRAM, run
 from tests.terminal import on_a_terminal
 
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
@@ -100,13 +100,11 @@ def test_an_answer_that_the_form_does_not_have_leaves_the_question_to_others(
 
     async def to(client: Any) -> None:
         long = "me.ask('Bash', {'command': 'ls' + ' ' * 3000 + '; rm -rf x'}, 'permission')"
-        waiting = asyncio.create_task(call(client, "task", objective=plays(tmp_path, long)))
-        await asyncio.to_thread(wait_until, lambda: filled, what="the form")
-        if mode == "auto":
-            (handle,) = (task.path / "handles").glob("*.json")
-            await asyncio.to_thread(wait_until, lambda: json.loads(handle.read_bytes())["declined"], what="the answer")
+        asked = await call(client, "task", objective=plays(tmp_path, long))
+        assert asked["questions"]["general-1"]["tool"] == "Bash"
         await asyncio.to_thread(run, "interact", "respond", "general-1", "deny")
-        assert (await waiting)["result"] == "denied"
+        ended = await call(client, "wait", ids=asked["ids"])
+        assert ended["results"]["general-1"]["output"] == "denied"
 
     talk(to, mode=mode, elicitation_callback=fill)
     assert filled == [["deny"]]

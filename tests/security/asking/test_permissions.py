@@ -27,8 +27,8 @@ from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
 from tests.integration.test_identity import can_unshare, from_inside
-from tests.integration.test_mcp import call, talk
 from tests.life import set_config
+from tests.mcp_steps import call, talk
 from tests.steps import Task, held, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, Completed, alike, by_turns, run, wait_for_json, wait_until, worker
 
@@ -478,7 +478,7 @@ def test_a_form_answers_what_it_has_shown(asking: tuple[AgentDir, OpenQuestions]
     assert shown is not None
     names = [forms.key_of(folder, shown)]
     rewritten(folder, arguments={"command": "rm x"})
-    assert forms.answer(Place(folder.task), folder, shown, {"answer": "allow"})
+    assert not forms.answer(Place(folder.task), folder, shown, {"answer": "allow"})
     assert answered(task, "a") == []
     assert forms.answer(Place(folder.task), folder, question_of(folder) or {}, {"answer": "allow"})
     assert answered(task, "a") == [("allow", "user")]

@@ -35,8 +35,8 @@ from agentctl.operations.treeing import WorkerTree
 from agentctl.supervision.recordedtree import tree_from
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
-from tests.integration.test_mcp import call, talk
 from tests.life import forge
+from tests.mcp_steps import call, talk
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, Completed, by_turns, run, start_argv, worker
 

@@ -1,0 +1,67 @@
+"""What is kept of each client between its calls."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import anyio
+
+from agentctl.mcp.wire import Context
+from agentctl.tools.registry import Toolbox
+
+#: So many sessions over HTTP are known; of an older one the task is looked for anew.
+_MOST_CLIENTS = 10_000
+_SESSION_HEADER = "mcp-session-id"
+
+
+class Client:
+    """One client: its tools, which work in one task, and what became of the forms that its user was shown."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox
+        #: Questions whose form the user has before them, and those whose form brought no answer.
+        self.shown: set[str] = set()
+        self.unsettled: set[str] = set()
+        #: Calls that wait, and are to answer once a form brings none.
+        self._waiting: set[anyio.CancelScope] = set()
+
+    def waits(self, scope: anyio.CancelScope, *, is_over: bool = False) -> None:
+        """Note a call that waits within a scope, or that it does no more."""
+        (self._waiting.discard if is_over else self._waiting.add)(scope)
+
+    def unsettle(self, question: str) -> None:
+        """Note that a form brought no answer: whoever waits is told of the question."""
+        self.unsettled.add(question)
+        for scope in list(self._waiting):
+            scope.cancel()
+
+    def knows_unsettled(self, questions: Iterable[str]) -> bool:
+        """Tell whether a form of one of these questions brought no answer."""
+        return not self.unsettled.isdisjoint(questions)
+
+
+class Clients:
+    """The clients of a server: one on standard input, one for each session over HTTP.
+
+    The newer protocol has no sessions: over HTTP all its clients are one.
+    """
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._first = Client(toolbox)
+        self._by_session: OrderedDict[str, Client] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, ctx: Context) -> Client:
+        """Return the client of a request."""
+        session = ctx.request.headers.get(_SESSION_HEADER) if ctx.request is not None else None
+        if session is None:
+            return self._first
+        with self._lock:
+            if session not in self._by_session:
+                self._by_session[session] = Client(self._first.toolbox.renewed())
+                while len(self._by_session) > _MOST_CLIENTS:
+                    self._by_session.popitem(last=False)
+            self._by_session.move_to_end(session)
+            return self._by_session[session]

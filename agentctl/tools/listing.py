@@ -1,0 +1,122 @@
+"""`list_agents`: who is below the caller, a page at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.lean import NamedTuple
+from agentctl.operations.gathering import TURN
+from agentctl.operations.listing import read_task
+from agentctl.tools.definition import Arguments, Call, Tool, number, text
+from agentctl.tools.place import Place
+from agentctl.tools.results import question_of
+
+_LAST_MESSAGE = 300
+#: Rows of one answer: a row is a few hundred characters.
+DEFAULT_ROWS, _MOST_ROWS = 50, 500
+
+
+class _Listed(NamedTuple):
+    """A worker, and what the log says of it."""
+
+    agent: AgentDir
+    view: WorkerView
+
+    @property
+    def rank(self) -> int:
+        """Who needs something comes first, then who works, then who has ended."""
+        return 0 if self.view.status is Status.BLOCKED else 2 if self.view.is_terminal else 1
+
+
+def _list(place: Place, given: Arguments, _call: Call) -> Any:
+    with TURN:
+        found = _newest_runs(place)
+    prefix = given.get("path_prefix", "").strip("/")
+    if prefix:
+        found = [one for one in found if f"{_path(one.agent)}/".startswith(f"{prefix}/")]
+    found.reverse()
+    ordered = sorted(found, key=lambda one: one.rank)
+    first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
+    page = ordered[first : first + most]
+    rows = [_row(place, one) for one in page]
+    left = len(ordered) - first - len(page)
+    if left > 0:
+        rows.append({"more": left, "hint": f"list_agents with offset {first + len(page)} goes on"})
+    return rows
+
+
+def _newest_runs(place: Place) -> list[_Listed]:
+    """Return the workers below the caller in the order of their starts, of an agent that was continued its newest run.
+
+    Each log is read once.
+    """
+    views: dict[str, TaskView] = {}
+    found: dict[tuple[str, str], _Listed] = {}
+    for agent in place.below():
+        if agent.task.id not in views:
+            views[agent.task.id] = read_task(agent.task)[0]
+        view = views[agent.task.id].workers.get(agent.instance)
+        if view is not None:
+            key = (agent.task.id, view.agent_id or agent.instance)
+            found.pop(key, None)  # The newest run also takes the newest place.
+            found[key] = _Listed(agent, view)
+    return list(found.values())
+
+
+def _row(place: Place, one: _Listed) -> dict[str, Any]:
+    agent, worker = one
+    spec = read_quietly(agent.spec)
+    name = place.name_of(agent.task.agent(worker.agent_id or agent.instance))
+    row = {
+        "id": name,
+        "agent_type": spec.get("agent", "command"),
+        "status": str(worker.status),
+        "parent": spec.get("parent"),
+        "path": _path(agent),
+        "last_message": _last_message(agent),
+    }
+    question = None if agent.has_ended else question_of(agent)
+    instance = agent.instance if worker.agent_id and worker.agent_id != agent.instance else None
+    more = {"reason": worker.reason, "question": question, "instance": instance}
+    return row | {key: value for key, value in more.items() if value}
+
+
+def _path(agent: AgentDir) -> str:
+    """Return `a/b/c`: the worker behind those that it descends from."""
+    spec = read_quietly(agent.spec)
+    names, seen, task = [agent.instance], {agent.instance}, agent.task
+    while (parent := spec.get("parent")) and parent not in seen:
+        task = task.sibling(spec["parentTask"]) if spec.get("parentTask") else task
+        names.append(parent)
+        seen.add(parent)
+        spec = read_quietly(task.agent(parent).spec)
+    return "/".join(reversed(names))
+
+
+def _last_message(agent: AgentDir) -> str | None:
+    result = read_quietly(agent.result)
+    told = result.get("finalMessage") or result.get("summary")
+    if not isinstance(told, str) or not told:
+        return None
+    return told if len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
+
+
+LIST_AGENTS = Tool(
+    name="list_agents",
+    describe=lambda _situation: (
+        "List the agents below you, who needs an answer first, then who works, then who ended last: id, status, parent,"
+        f" question, last message. {DEFAULT_ROWS} at once; a last row `more` tells how many are left."
+    ),
+    properties={
+        "path_prefix": text("Only this agent and those below it: a path as in `path`, `a/b`."),
+        "limit": number("How many rows.", low=1, high=_MOST_ROWS, whole=True),
+        "offset": number("How many to leave out.", low=0, high=1_000_000, whole=True),
+    },
+    without_task=lambda _given: [],
+    run=_list,
+    read_only=True,
+)
