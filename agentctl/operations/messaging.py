@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from agentctl.adapters import eventlog
-from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
+from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.adapters.watch import Watch
-from agentctl.domain import events as ev
-from agentctl.errors import Next, Refused, UsageError, WaitTimedOut
+from agentctl.errors import UsageError, WaitTimedOut
 from agentctl.operations.lineage import shown_caller, who
 from agentctl.operations.locating import caller_or_refuse, find_agent
 from agentctl.operations.ownership import check_own
+from agentctl.supervision.inboxes import message_names, put_message
 from agentctl.supervision.kinship import ancestors
 from agentctl.supervision.spec import read_order, read_spec
 
 _READ = "read"
-_MOST_MESSAGES = 10_000
 
 
 def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False) -> dict[str, Any]:
@@ -42,20 +40,8 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     agent = find_agent(task, instance)
     if text.strip():
         _refuse_freer(agent)
-    make_folder(agent.inbox)
-    with locked(agent.lock):
-        if agent.has_ended:
-            raise Refused(f"{instance} has ended; nobody would read the message", hint=Next("read result", instance))
-        number = len(_messages(agent)) + 1
-        if number > _MOST_MESSAGES:
-            raise Refused(f"the inbox of {instance} is full: {_MOST_MESSAGES} messages", hint=f"look at {agent.inbox}")
-        message: dict[str, Any] = {"id": f"m{number}", "from": who(), "at": now_iso(), "text": text}
-        message |= ({"interrupt": True} if interrupt else {}) | ({"close": True} if close else {})
-        write_whole(agent.inbox / f"{number:06d}.json", to_json(message))
-        payload = {"id": message["id"], "size": len(text)}
-        event = ev.make_event(now_iso(), ev.MESSAGE_SENT, task.id, who(), payload, instance)
-        eventlog.append(task.events, [event])
-    return {"agentInstance": instance, "messageId": message["id"], "warning": _why_unread(agent)}
+    message_id = put_message(agent, who(), text, interrupt=interrupt, close=close)
+    return {"agentInstance": instance, "messageId": message_id, "warning": _why_unread(agent)}
 
 
 def _refuse_freer(agent: AgentDir) -> None:
@@ -97,10 +83,6 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
             watch.sleep(left)
 
 
-def _messages(agent: AgentDir) -> list[str]:
-    return sorted(name for name in names_in(agent.inbox, _MOST_MESSAGES + 2) if name.endswith(".json"))
-
-
 def _take(agent: AgentDir) -> dict[str, Any] | None:
     with locked(agent.lock):
         message = next_message(agent)
@@ -113,13 +95,13 @@ def unread(agent: AgentDir) -> list[str]:
     """Return the texts of the messages that a worker has not been passed."""
     if not agent.inbox.exists():
         return []
-    names = _messages(agent)[_read_count(agent) :]
+    names = message_names(agent)[_read_count(agent) :]
     return [text for name in names if (text := str(read_quietly(agent.inbox / name).get("text") or "").strip())]
 
 
 def next_message(agent: AgentDir) -> dict[str, Any] | None:
     """Return a worker's first unread message, which stays unread until `mark_read`; a damaged one is empty."""
-    names, done = _messages(agent), _read_count(agent)
+    names, done = message_names(agent), _read_count(agent)
     return read_quietly(agent.inbox / names[done]) if done < len(names) else None
 
 

@@ -93,10 +93,20 @@ class Offspring:
                 is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
                 if is_cancelled and not self.holds_cancel():
                     break
+                if not is_cancelled:
+                    self._let_go(living)
                 rest(_TICK_S)
                 self._tell_pause(tell)
                 living = self.living()
         return names
+
+    def _let_go(self, living: list[AgentDir]) -> None:
+        """Let those end that were kept and have answered: who would have said more to them has ended."""
+        from agentctl.supervision.inboxes import let_go
+
+        for child in living:
+            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                let_go(child, self.agent.instance)
 
     def _tell_pause(self, tell: Tell) -> None:
         """Nothing of the parent is left to be stopped; those below are stopped by their own shims."""

@@ -19,11 +19,12 @@ from agentctl.operations.messaging import send
 from agentctl.operations.requests import AgentWork, SpawnRequest
 from agentctl.operations.resuming import resume_worker
 from agentctl.operations.spawning import spawn_workers
+from agentctl.supervision.inboxes import is_idle
 from agentctl.supervision.kinship import cancelled_with
 from agentctl.supervision.questions import waiting_askers
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, text
 from agentctl.tools.place import Place, Situation
-from agentctl.tools.results import is_idle, result_of
+from agentctl.tools.results import result_of
 from agentctl.tools.shapes import OTHERS, adapted, unheard
 from agentctl.tools.wishes import MODEL, WISHES, wishes_of
 from agentctl.tools.words import agent_types, bounds

@@ -10,6 +10,7 @@ from agentctl.domain.states import Status
 from agentctl.operations.delegating import error_of
 from agentctl.operations.results import WHOLE, read_result, text_of
 from agentctl.supervision.endings import decision_of
+from agentctl.supervision.inboxes import is_idle
 from agentctl.supervision.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.words import short
@@ -46,12 +47,6 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     if found["files"]:
         told["files"] = found["files"]
     return told
-
-
-def is_idle(agent: AgentDir) -> bool:
-    """Tell whether an agent that was kept has answered, and waits for more input."""
-    bodies = (read_question(agent, name) for name in open_questions(agent))
-    return any(body.get("idle") for body in bodies if body)
 
 
 def question_of(agent: AgentDir) -> dict[str, Any] | None:

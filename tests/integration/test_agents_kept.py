@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,19 @@ def test_idle_agents_hold_up_no_queue(task: Task, tmp_path: Path) -> None:
     run("cancel", "--all")
     assert {status for name, status in statuses().items() if name.startswith("k")} == {"cancelled"}
     run("spawn", "--name", "z", "--wait", "--", "true")
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_kept_agent_does_not_hold_its_parent_up_and_ends_well(task: Task, tmp_path: Path, is_busy: bool) -> None:
+    """Nobody is left who would have said more to it."""
+    prompt = "hang" if is_busy else "say one"
+    line = f"{sys.executable} -m agentctl spawn --queue --agent general --keep --name k '{prompt}'"
+    wait = f"{sys.executable} -m agentctl wait-any k --for blocked"
+    run("spawn", "--name", "p", "--", "sh", "-c", line if is_busy else f"{line} && {wait}")
+    if is_busy:
+        task.has("agent.started", "k")
+        task.has("agent.awaiting_children", "p")
+        run("send", "k", "--interrupt", "say one")
+    assert run("wait", "p", "--timeout-seconds", "20").code == 0
+    assert statuses() == {"p": "completed", "k": "completed"}
+    assert read(task.agent("k") / "result.json")["finalMessage"] == "one"

@@ -108,7 +108,8 @@ def test_nor_by_a_tool(task: Task, tmp_path: Path) -> None:
     ]
     said = said_in(tmp_path, tuple(worker("calls_tools", "all", json.dumps(calls))))
     answers = [json.loads(line) for line in said["out"].splitlines()][1:]
-    assert all("the agent general is not" in str(answer["error"]) for answer in answers[:3])
+    assert all("the agent general is not" in str(answer["error"]) for answer in answers[:2])
+    assert "the agent general is not" in answers[2]["failureReason"]
     assert answers[4]["status"] == {"child": "completed"}
     assert statuses() == {"parent": "completed", "child": "completed"}
 
