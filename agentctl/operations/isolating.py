@@ -67,15 +67,15 @@ def find_origin(cwd: str) -> Origin:
         is_inside = git.text("rev-parse", "--is-inside-work-tree")
     except GitError as error:
         hint = error.hint or "git init makes a repository; without --worktree it runs in the folder itself"
-        raise Refused(f"--worktree: {cwd} is in no git repository: {error.message}", hint=hint) from error
+        raise Refused(f"no worktree: {cwd} is in no git repository: {error.message}", hint=hint) from error
     if is_inside != "true":
-        raise Refused(f"--worktree: {cwd} is in no working tree of its repository", hint=Next("another folder"))
+        raise Refused(f"no worktree: {cwd} is in no working tree of its repository", hint=Next("another folder"))
     common = os.path.join(cwd, git.text("rev-parse", "--git-common-dir"))
     try:
         base = git.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except GitError as error:
         raise Refused(
-            f"--worktree: the repository of {cwd} has no commit yet", hint="git commit, then say it again"
+            f"no worktree: the repository of {cwd} has no commit yet", hint="git commit, then say it again"
         ) from error
     top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
     git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
@@ -138,7 +138,7 @@ def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:
     except BaseException as error:
         take_back(agent)
         if isinstance(error, GitError):
-            raise Refused(f"--worktree: no worktree could be made of {origin.repository}: {error.message}") from error
+            raise Refused(f"no worktree could be made of {origin.repository}: {error.message}") from error
         raise
     return record
 
@@ -172,7 +172,7 @@ def _refuse_taken_prefix(git: Git, origin: Origin) -> None:
     """A branch `agentctl` leaves no room for branches below that name."""
     if _is_branch(git, "agentctl"):
         raise Refused(
-            f"--worktree: {origin.repository} has a branch named agentctl, so there can be none below that name",
+            f"no worktree: {origin.repository} has a branch named agentctl, so there can be none below that name",
             hint="git branch -m agentctl OTHER-NAME",
         )
 
@@ -199,7 +199,7 @@ def _take_place(git: Git, agent: AgentDir) -> tuple[str, str]:
         with storage_errors(above, "make a folder in"), contextlib.suppress(FileExistsError):
             (above / name).mkdir()
             return above / name, branch
-    raise Refused(f"--worktree: {above} holds {_MOST_NAMES} worktrees of {agent.instance}", hint="agentctl worktrees")
+    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {agent.instance}", hint="agentctl worktrees")
 
 
 def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
@@ -220,7 +220,7 @@ def _folder_in(path: str, origin: Origin) -> str:
     folder = os.path.realpath(os.path.join(path, origin.subfolder))
     if not os.path.isdir(folder) or not is_within(folder, path):
         raise Refused(
-            f"--worktree: the folder {origin.subfolder} is not in commit {origin.base[:12]}", hint="commit it first"
+            f"no worktree: the folder {origin.subfolder} is not in commit {origin.base[:12]}", hint="commit it first"
         )
     return folder
 

@@ -59,7 +59,7 @@ def _why_unread(agent: AgentDir) -> str | None:
     if way is None:
         return None
     told = f"{agent.instance} runs by `{way}`, which takes no messages"
-    return f"{told}: whoever continues it reads them (agentctl resume {agent.instance})"
+    return f"{told}: whoever resumes it reads them"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:

@@ -212,7 +212,8 @@ TASK_PARALLEL = Tool(
     properties={
         "tasks": {
             "type": "array",
-            "description": f"The tasks, {_MOST_AT_ONCE} at most; each can have what task has but for the time limit.",
+            "description": f"{_MOST_AT_ONCE} at most; each can also have effort, max_turns, driver, permissions and worktree, as"
+            " of task.",
             "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,

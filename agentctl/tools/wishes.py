@@ -16,10 +16,10 @@ from agentctl.tools.place import Place
 
 _OF_PROGRAMS = ("driver", "model", "effort")
 
-MODEL = {"model": text("Another model; without it its definition's, else yours where the same program runs it.")}
+MODEL = {"model": text("Another model than its definition's, or, of an agent that you as an agent start, than yours.")}
 #: The wishes that one tool call can have, beside the model.
 WISHES: dict[str, Mapping[str, Any]] = {
-    "effort": text("How much it thinks; without it as the model.", enum=list(EFFORTS)),
+    "effort": text("How much it thinks; without it as with the model.", enum=list(EFFORTS)),
     "max_turns": number(
         "After so many tool rounds it is stopped; no limit without it.", low=1, high=100_000, whole=True
     ),

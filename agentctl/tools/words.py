@@ -7,21 +7,23 @@ from agentctl.tools.place import Situation
 
 _LONGEST = 200
 _LONGEST_QUOTE = 1000
-_LATER = "Where an answer is `still_running`, take its `ids` to wait."
 _STARTS = {
     "codex": "Start several with spawn_agent in one message, go on with your own work, then wait.",
-    "claude": f"Give several at once to task_parallel; it and task answer when all have ended. {_LATER}",
-    "subtask": f"Call several create_subtask_* in one message; each answers when its agent has ended. {_LATER}",
+    "claude": "Give several at once to task_parallel; it and task answer when all have ended.",
+    "subtask": "Call several create_subtask_* in one message; each answers when its agent has ended.",
 }
+_LATER = "Where an answer is `still_running`, take its `ids` to wait."
 
 
 def instructions(dialect: str) -> str:
     """Return what a client is told of all tools together."""
     starts = [said for name, said in _STARTS.items() if dialect in (name, "all")]
+    later = [] if dialect == "codex" else [_LATER]
     return (
         "Gives work to sub-agents that run in parallel, each a real process with a history of its own."
-        f" {' '.join(starts)} {cut()} An agent that is `blocked` waits with a `question`: answer it with send_input,"
-        " where you know, else ask the user. An agent's id (`id`, `task_id`, `taskId`) is its own for good."
+        f" {' '.join([*starts, *later])} Those that find no slot wait in a queue. {cut()} An agent that is `blocked`"
+        " waits with a `question`: answer it with send_input, where you know, else ask the user. An agent's id (`id`,"
+        " `task_id`, `taskId`) is its own for good."
     )
 
 

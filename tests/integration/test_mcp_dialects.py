@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -236,3 +237,62 @@ def test_a_subtask_that_outlives_its_cancelled_caller_answers_cancel(task: Task,
     assert statuses()["p"] == "cancelled"
     (tmp_path / "gate").touch()
     child.ended("held-1")
+
+
+# -- what a model is told when something cannot be done ----------------------------------------------------------------
+
+#: A command of ours, or an option of one.
+COMMAND_LINE = re.compile(r"agentctl (?:[a-z-]+ ?)+|(?<![\w-])--[a-z]")
+CANNOT: list[tuple[str, dict[str, Any]]] = [
+    ("spawn_agent", {"instruction": "x", "id": "taken"}),
+    ("spawn_agent", {"instruction": "x", "id": "no name"}),
+    ("spawn_agent", {"instruction": "x", "agent_type": "nobody"}),
+    ("spawn_agent", {"instruction": "x", "agent_type": "stranger"}),
+    ("spawn_agent", {"instruction": "x", "working_dir": "/nowhere"}),
+    ("spawn_agent", {"instruction": "x", "worktree": True}),
+    ("spawn_agent", {"instruction": "x", "driver": "nobody"}),
+    ("spawn_agent", {"instruction": "x", "driver": "codex"}),
+    ("spawn_agent", {"instruction": "x", "driver": "command"}),
+    ("spawn_agent", {"instruction": "x", "agent_type": "echo", "permissions": "deny"}),
+    ("spawn_agent", {"instruction": "x", "colour": "red"}),
+    ("spawn_agent", {}),
+    ("task", {"objective": "x", "resume": "taken"}),
+    ("task", {"objective": "x", "resume": "nobody"}),
+    ("task", {"objective": "x", "worktree": True}),
+    ("task_parallel", {"tasks": [{"objective": "x", "driver": "command"}, {"objective": "x", "driver": "codex"}]}),
+    ("create_subtask_general", {"title": "x" * 5000}),
+    ("create_subtask_general", {"title": "x", "artifactRefs": ["nowhere"]}),
+    ("create_subtask_stranger", {"title": "x"}),
+    ("send_input", {"id": "nobody", "message": "x"}),
+    ("send_input", {"id": "command", "message": "x"}),
+    ("send_input", {"id": "asks", "message": "yes", "question_id": "q9"}),
+    ("send_input", {"id": "asks", "message": "allow"}),
+    ("resume_agent", {"id": "asks"}),
+    ("resume_agent", {"id": "../x"}),
+    ("close_agent", {"id": "nobody"}),
+    ("nothing", {}),
+]
+
+
+@pytest.mark.parametrize("limits", [{}, {"maxWorkers": 3}, {"maxTokens": 5}])
+def test_no_answer_names_a_command_line(
+    task: Task, root: Path, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("spawn", "--agent", "echo", "--name", "taken", "x")
+    run("spawn", "--name", "command", "--", "true")
+    run("spawn", "--agent", "general", "--name", "asks", "permit ls")
+    run("wait", "taken")
+    run("wait-any", "asks", "--for", "blocked")
+    stranger = {"name": "stranger", "permissions": [{"tool": "*", "answer": "allow"}]}
+    (root / "agents" / "stranger.md").write_text(f"---\n{json.dumps(stranger)}\n---\n", encoding="utf-8")
+    set_config(task, maxConcurrentAgents=3, graceSeconds=1, **limits)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH'].split(os.pathsep)[0]}:/usr/bin:/bin")
+    for dialect in ("all", "claude"):
+        made = json.dumps([[*call, 3] for call in CANNOT])
+        done = subprocess.run(worker("calls_tools", dialect, made), capture_output=True, text=True, check=True)
+        answers = done.stdout.splitlines()[1:]
+        for (name, given), answer in zip(CANNOT, answers, strict=True):
+            assert re.search(r'"(error|failureReason)": "', answer), (name, given, answer)
+            found = COMMAND_LINE.search(answer)
+            assert found is None, (name, given, answer)
+    run("cancel", "--all")
