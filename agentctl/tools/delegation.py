@@ -212,8 +212,8 @@ TASK_PARALLEL = Tool(
     properties={
         "tasks": {
             "type": "array",
-            "description": f"{_MOST_AT_ONCE} at most; each can also have effort, max_turns, driver, permissions and worktree, as"
-            " of task.",
+            "description": f"{_MOST_AT_ONCE} at most; each can also have effort, max_turns, driver, permissions and"
+            " worktree, as task can.",
             "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,
