@@ -1,6 +1,7 @@
 """`spawn`: start commands as workers, one or a batch, now or when there is a slot."""
 
 import io
+import shlex
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, TextIO
@@ -29,7 +30,7 @@ class SpawnVerb(Verb):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, _with_prompt_marked(given))
         words = ctx.params.get("command") or []
         if words and given[-len(words) - 1 : -len(words)] != ["--"] and not ctx.resilient_parsing:
             _check_prompt(words, is_agent_named=ctx.params.get("agent") is not None)
@@ -37,9 +38,21 @@ class SpawnVerb(Verb):
         return rest
 
 
+def _with_prompt_marked(args: list[str]) -> list[str]:
+    """Return the arguments, a prompt that begins with a dash (a list) behind a mark: no option's name has a space."""
+    last = args[-1] if args else ""
+    is_prompt = last.startswith("-") and any(map(str.isspace, last.partition("=")[0]))
+    return [*args[:-1], "--", last] if is_prompt and "--" not in args else list(args)
+
+
 def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
     """Refuse what is rather a command: an agent that is started by mistake costs money."""
-    if len(words) > 1 or not (is_agent_named or " " in words[0].strip()):
+    if len(words) == 1 and not (is_agent_named or " " in words[0].strip()):
+        raise UsageError(
+            f"{words[0]!r} is one word: --agent says that it is a prompt, and a command stands behind --",
+            hint=f"agentctl spawn --agent general {shlex.quote(words[0])}; agentctl spawn -- {shlex.quote(words[0])}",
+        )
+    if len(words) > 1:
         raise UsageError(
             f"what is {words[0]!r}? a command stands behind --, and a prompt is one text behind all options",
             hint='agentctl spawn [OPTIONS] -- CMD ARGS...; agentctl spawn --agent explore "WHAT TO DO"',

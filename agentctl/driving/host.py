@@ -16,6 +16,7 @@ from typing import Any
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.adapters.watch import Watch
+from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
     Action,
@@ -60,6 +61,8 @@ class Host:
     """
 
     def __init__(self, agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> None:
+        if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
+            order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
         self.agent, self.order, self.driver, self.changes = agent, order, driver, changes
         self.recorder = Recorder(agent)
         self.questions = OpenQuestions(agent, order.marks)
@@ -175,10 +178,12 @@ class Host:
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
         self.finished = None
         self.messages.append(text)
-        self.recorder.input("told", text=text, interrupt=interrupt)
-        self._do(self.dialogue.told(text, interrupt=interrupt))
+        said = whole(text)
+        self.recorder.input("told", text=said, interrupt=interrupt)
+        self._do(self.dialogue.told(said, interrupt=interrupt))
 
     def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None, reason: str = "") -> None:
+        answer = whole(answer)
         more = {name: value for name, value in (("policy", policy), ("reason", reason)) if value}
         self.recorder.input("answered", key=key, answer=answer, **more)
         if policy:

@@ -22,6 +22,28 @@ def test_text(lab: Lab) -> None:
     assert lab.files_with(KEY) == []
 
 
+@pytest.mark.parametrize("command", ["/help", "/compact"])
+def test_slash(lab: Lab, command: str) -> None:
+    """A prompt that begins as the program's own {command} reaches the model as it is."""
+    env = lab.environ()
+    run("spawn", "--driver", lab.program, "--name", "a1", f"{command} me SCENARIO:text", env=env)
+    assert lab.completed("a1") == "The answer of the stand-in model."
+    lab.standin.requests.clear()
+    run(
+        "spawn",
+        "--driver",
+        lab.program,
+        "--name",
+        "a2",
+        "--agent",
+        "general",
+        "-",
+        env=env,
+        stdin="SCENARIO:text caf\udce9",
+    )
+    assert lab.completed("a2") == "The answer of the stand-in model."
+
+
 def test_model_effort_role(lab: Lab) -> None:
     """Model, effort and role reach the model."""
     agent = lab.spawn("text", "--model", MODELS[lab.program], "--effort", "low")

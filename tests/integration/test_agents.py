@@ -276,3 +276,32 @@ def test_a_stalled_worker_is_told_of_and_goes_on(task: Task, tmp_path: Path) -> 
     assert row("s")["stalled"] is False
     out, _ = waiting.communicate(timeout=20)
     assert "stalled" in out or waiting.returncode == 6
+
+
+@pytest.mark.parametrize("prompt", ["- first\n- say second", "--- say a = b", "-x\tsay it"])
+def test_a_prompt_may_begin_with_a_dash(task: Task, prompt: str) -> None:
+    agent(prompt)
+    end = ends()
+    assert end["status"] == "completed"
+    assert read(task.agent("a") / "spec.json")["order"]["prompt"] == prompt
+
+
+def test_one_word_is_a_prompt_where_an_agent_is_named(task: Task) -> None:
+    refused = run("spawn", "--name", "c", "--wait", "crash", check=False)
+    assert refused.code == 2
+    assert "'crash' is one word: --agent says that it is a prompt" in refused.err
+    assert "agentctl spawn --agent general crash; agentctl spawn -- crash" in refused.err
+    behind = run("spawn", "say it", "--name", "c", check=False)
+    assert "a prompt is one text behind all options" in behind.err
+
+
+def test_bytes_that_are_no_text_are_replaced_for_an_agent(task: Task) -> None:
+    agent("say caf\udce9", "--keep")
+    blocked()
+    assert "caf\ufffd" in run("result", "a", check=False).out
+    run("send", "a", "say th\udce9", "--close")
+    assert ends()["result"]["finalMessage"] == "th\ufffd"
+    agent("question", name="b")
+    blocked("b")
+    run("interact", "respond", "b", "gr\udce9n")
+    assert ends("b")["result"]["finalMessage"] == "gr\ufffdn"

@@ -119,7 +119,9 @@ class ClaudeDialogue:
         self.unread.add(message_id)
         self.sent += 1
         self.result = self.outcome = None
-        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        # What begins with a slash the program takes for one of its own commands, and no model sees it (2.1.330).
+        said = f" {text}" if text.startswith("/") else text
+        message = {"role": "user", "content": [{"type": "text", "text": said}]}
         row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
         return [Note(row), say({"type": "user", "uuid": message_id, "message": message})]
 

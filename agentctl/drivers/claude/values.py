@@ -20,8 +20,9 @@ FIELDS = frozenset(
     model_usage_since_last_result num_turns origin parent_tool_use_id permission_denials queued_turn_count
     refused_message_id request_id request_sent_wall_ms restored_rewind result result_index runner_exit safety_stops
     session_id startup_failure_reason stop_reason structured_output subagent_stats subagent_type subtype
-    task_description terminal_reason time_to_request_ms timestamp tool_result_meta tool_use_meta tool_use_result
-    total_cost_usd ttft_ms ttft_stream_ms type usage user_message_uuid user_message_uuids uuid
+    task_description terminal_reason thinking_display thinking_duration_ms time_to_request_ms timestamp
+    tool_result_meta tool_use_meta tool_use_result total_cost_usd ttft_ms ttft_stream_ms type usage
+    user_message_uuid user_message_uuids uuid
     """.split()  # noqa: SIM905 - one name a line would fill a page
 )
 #: More than that is no amount of money.
