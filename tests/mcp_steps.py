@@ -17,6 +17,9 @@ from pydantic import ConfigDict, Field
 
 from tests.support import POLL_S, PROGRAM
 
+#: What a client without any capability says first.
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+
 Talk = Callable[[Client], Awaitable[None]]
 
 

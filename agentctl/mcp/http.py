@@ -27,21 +27,27 @@ from agentctl.tools.registry import Toolbox
 HOST, PATH = "127.0.0.1", "/mcp"
 
 
+_REFUSAL = {"error": "show the token: Authorization: Bearer TOKEN"}
+#: With it a client wants to go on with a broken stream. That is not offered, and the library fails over it.
+_RESUMPTION = b"last-event-id"
+
+
 class WithToken:
     """Lets in who shows the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._wanted = f"Bearer {token}".encode()
+        self._wanted = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] == "http":
-            shown = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(shown, self._wanted):
-                refusal = JSONResponse({"error": "show the token: Authorization: Bearer TOKEN"}, status_code=401)
+            scheme, _, shown = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(shown.strip(), self._wanted):
+                refusal = JSONResponse(_REFUSAL, status_code=401, headers={"WWW-Authenticate": "Bearer"})
                 await refusal(scope, receive, send)
                 return
+            scope = {**scope, "headers": [one for one in scope["headers"] if one[0] != _RESUMPTION]}
         await self._app(scope, receive, send)
 
 

@@ -16,12 +16,9 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from tests.agent_steps import agent_world, define
-from tests.mcp_steps import TasksOfClient, ask_task, call, talk, until
+from tests.mcp_steps import HELLO, TasksOfClient, ask_task, call, talk, until
 from tests.steps import Task, statuses
 from tests.support import is_alive, start, start_argv, wait_until
-
-#: What a client without any capability says first.
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
 @pytest.fixture
