@@ -26,6 +26,8 @@ class TaskConfig(NamedTuple):
     #: Of a sub-task: the worker that asked for it, and the one agent that works on it.
     parent_instance: str | None = None
     agent: str | None = None
+    #: Who asked for it: a worker, or `user`.
+    author: str | None = None
     created_at: str | None = None
     #: The rules of `config.permissions`, for the task's agents.
     permissions: tuple[dict[str, str], ...] = ()
@@ -90,6 +92,7 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
         root_task_id=named(value.get("rootTaskId")),
         parent_instance=named(value.get("parentInstance")),
         agent=value.get("agent"),
+        author=named(value.get("author")),
         created_at=value.get("createdAt"),
         permissions=tuple(value.get("permissions", ())),
         children_at_end=ChildrenAtEnd(value.get("childrenAtEnd", ChildrenAtEnd.WAIT)),
@@ -106,6 +109,7 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
         "rootTaskId": config.root_task_id,
         "parentInstance": config.parent_instance,
         "agent": config.agent,
+        "author": config.author,
         "createdAt": config.created_at,
         "permissions": list(config.permissions),
         "childrenAtEnd": config.children_at_end,

@@ -26,7 +26,10 @@ agentctl cancel --all --recursive --no-wait
 """,
 )
 def cancel(
-    instances: opt.AnyInstances = None,
+    instances: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INSTANCE]...", help="The workers.", autocompletion=opt.complete_instances),
+    ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All that have not ended.")] = False,
     recursive: opt.Recursive = False,
     grace_seconds: opt.GraceSeconds = None,

@@ -10,6 +10,7 @@ from agentctl.cli.render import (
     is_terminal,
     note,
     note_foreign,
+    note_questions,
     out_fields,
     out_json_rows,
     progress,
@@ -38,8 +39,13 @@ def list_command(
     for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
     """
     place = note_foreign(find_task(task, root=root, force=force))
-    workers, warnings = list_below(place) if recursive else each_worker(place)
-    rows = chain(workers, observed_rows(place))
+    asked = 0
+    if recursive:
+        below, warnings = list_below(place)
+        rows = chain(below, observed_rows(place))
+    else:
+        workers, warnings, asked = each_worker(place)
+        rows = chain(workers, observed_rows(place))
     if json:
         out_json_rows(rows)
     elif is_terminal(sys.stdout):
@@ -47,6 +53,7 @@ def list_command(
     else:
         for row in rows:
             _print(row)
+    note_questions(asked)
     warn(warnings)
 
 

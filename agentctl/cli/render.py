@@ -57,6 +57,18 @@ def note_foreign(task: TaskDir) -> TaskDir:
     return task
 
 
+def note_questions(count: int) -> None:
+    """Say how many questions are open below what was shown."""
+    if count:
+        note(questions_below(count))
+
+
+def questions_below(count: int) -> str:
+    """Return how many questions are open below, and who shows them."""
+    told = "1 question is" if count == 1 else f"{count} questions are"
+    return f"{told} open below: agentctl interact list"
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print warnings beside the data."""
     for line in lines:
@@ -134,18 +146,18 @@ def standing(row: Mapping[str, Any]) -> str | None:
         return str(row["reason"])
     if row.get("awaitsAccount"):
         return waiting_for(row["awaitsAccount"], is_parked=bool(row.get("parked")))
-    if row.get("survivors"):
-        return "survivors"
-    if row.get("paused"):
-        return "paused"
-    if row.get("stalled"):
-        return "stalled"
-    if row.get("awaitsChildren"):
-        return "awaits children"
-    if row.get("uncollected"):
+    unusual = next((told for key, told in _UNUSUAL if row.get(key)), None)
+    if unusual is None and row.get("uncollected"):
         return f"{row['uncollected']} uncollected"
     health = row.get("health")
-    return health if health in ("unsupervised", "elsewhere") else None
+    return unusual or (health if health in ("unsupervised", "elsewhere", "observed") else None)
+
+
+#: The field of a row, and what it says, the most pressing first.
+_UNUSUAL = (
+    ("survivors", "survivors"), ("paused", "paused"), ("stalled", "stalled"), ("askedBelow", "a child asks"),
+    ("awaitsChildren", "awaits children"),
+)  # fmt: skip
 
 
 def waiting_for(account: Mapping[str, Any], *, is_parked: bool) -> str:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctl.adapters.config import root_of_tree
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.errors import AgentctlError, ExitCode
+from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.locating import find_task
 from agentctl.supervision.dispatch import shims_ahead
 
@@ -72,7 +73,7 @@ def subtask(
     """
     wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
-        parent = find_task(task, root=root, force=force)
+        parent = _parent(task, root, force)
         with shims_ahead(root_of_tree(parent), 1):
             # One gets ready while these are loaded.
             from agentctl.operations.subtasks import SubtaskRequest, begin_subtask
@@ -90,6 +91,18 @@ def subtask(
             out_json(refusal(error).to_json())
         raise
     return _tell_begun(begun, json=json) if no_wait else _stay(begun, wait_seconds, json=json)
+
+
+def _parent(task: str | None, root: str | None, force: bool) -> TaskDir:
+    """Return the task above; where none is chosen, one is made."""
+    try:
+        return find_task(task, root=root, force=force)
+    except NotFound:
+        if task is not None:
+            raise
+        from agentctl.operations.spawning import task_for_spawn  # Few sub-tasks make the task above them.
+
+        return task_for_spawn(task, root=root, force=force, tell=note)
 
 
 def _tell_begun(begun: "Subtask", *, json: bool) -> int:
@@ -138,4 +151,5 @@ def _tell(end: "SubtaskEnd") -> None:
     for text in dict.fromkeys(filter(None, told.values())):
         out_now(plain(text, keep="\n\t"))
     if end.whole:
-        note(f"cut: the whole is in {end.whole['path']}")
+        more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.whole['size']}"
+        note(f"cut: the whole is in {end.whole['path']}" if "path" in end.whole else f"cut: the whole: {more}")

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, standing
+from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_below, standing
 
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
@@ -88,7 +88,8 @@ class LiveWorkers:
             shown = [row for row in rows if id(row) in kept]
         drawn = workers(shown)
         ended = sum(row["status"] in _ENDED for row in rows)
-        drawn.caption = f"{ended} of {len(rows)} ended"
+        asked = max((row.get("askedBelow") or 0 for row in rows), default=0)
+        drawn.caption = f"{ended} of {len(rows)} ended{f'; {questions_below(asked)}' if asked else ''}"
         self._live.update(drawn, refresh=True)
 
 

@@ -1,6 +1,7 @@
 """`new`, `use`, `tasks`: make tasks, choose one, list them."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -154,14 +155,28 @@ def _draw(rows: list[dict[str, Any]]) -> None:
     cells = [
         (
             "*" if row["current"] else " ",
-            row["taskId"],
+            "  " * level + row["taskId"],
             row["state"],
             _counts(row, statuses),
             plain(row["title"]),
         )
-        for row in rows
+        for row, level in _nested(rows)
     ]
     draw(("", "task", "state", "workers", "title"), cells, wide="title")
+
+
+def _nested(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield each task and how deep it stands, sub-tasks below the task that asked for them; each once."""
+    left = {row["taskId"]: row for row in rows}
+    below = {name for row in rows for name in row["childTaskIds"]}
+    for first in [*(row for row in rows if row["taskId"] not in below), *rows]:
+        stack = [(first["taskId"], 0)]
+        while stack:
+            name, level = stack.pop()
+            row = left.pop(name, None)
+            if row is not None:
+                yield row, level
+                stack += [(child, level + 1) for child in reversed(row["childTaskIds"])]
 
 
 def _counts(row: dict[str, Any], statuses: tuple[str, ...]) -> str:

@@ -11,7 +11,17 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.activitytext import tree_lines
-from agentctl.cli.render import is_terminal, note_foreign, out, out_json, out_now, plain, warn
+from agentctl.cli.render import (
+    is_terminal,
+    note_foreign,
+    note_questions,
+    out,
+    out_json,
+    out_now,
+    plain,
+    questions_below,
+    warn,
+)
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.locating import find_task
@@ -76,6 +86,8 @@ def tree(
     else:
         for line in _lines(place, found.look()):
             out(line)
+    if not follow:
+        note_questions(found.asked_below)
     warn(found.warnings)
 
 
@@ -107,7 +119,8 @@ def _lines(place: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
 def _follow(place: TaskDir, found: Tree) -> None:
     with _shown() as show:
         for workers in found.follow():
-            show(list(_lines(place, workers)))
+            asked = [questions_below(found.asked_below)] if found.asked_below else []
+            show([*_lines(place, workers), *asked])
 
 
 @contextlib.contextmanager

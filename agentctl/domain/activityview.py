@@ -17,7 +17,6 @@ from agentctl.domain.activityrows import TOKENS
 from agentctl.lean import NamedTuple
 
 RUNNING, INTERRUPTED, COMPLETED = "running", "interrupted", "completed"
-_UNHAPPY = frozenset({"failed", "cancelled", "denied", INTERRUPTED})
 #: What has a status; a message or a note has none.
 _LASTING = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
 
@@ -84,7 +83,7 @@ def view_of(fold: ActivityFold, *, ended: bool) -> list[Node]:
     placed = _walk(_children(items))
     _total(fold, placed)
     _judge(placed, ended=ended)
-    return _shown(placed)
+    return _shown(placed, is_expanded=bool(fold.keep))
 
 
 def _children(items: Mapping[bytes, Item]) -> dict[bytes, list[Item]]:
@@ -209,20 +208,27 @@ def _add(node: Node, used: Mapping[str, int]) -> None:
 
 
 def _judge(placed: list[_Placed], *, ended: bool) -> None:
-    """Call interrupted what an ended worker, or a sub-agent that ended unhappily, left open."""
-    is_over = [ended]
+    """Call interrupted what an ended worker, or a sub-agent that ended, left open: it ended with that at the latest."""
+    over: list[tuple[bool, str | None]] = [(ended, None)]
     for above, _, node in placed[1:]:
-        if node.status == RUNNING and is_over[above]:
-            node.status = INTERRUPTED
-        is_over.append(is_over[above] or (node.type == RowType.AGENT and node.status in _UNHAPPY))
+        is_over, at = over[above]
+        if node.status == RUNNING and is_over:
+            node.status, node.ended_at = INTERRUPTED, at
+        has_ended = node.type == RowType.AGENT and node.status != RUNNING
+        over.append((True, node.ended_at or at) if has_ended else over[above])
 
 
-def _shown(placed: list[_Placed]) -> list[Node]:
-    """Return the nodes without the handles: sub-agents of which nothing is known yet but that they were named."""
+def _shown(placed: list[_Placed], *, is_expanded: bool) -> list[Node]:
+    """Return the nodes without the handles, sub-agents of which nothing is known yet but that they were named; where
+    nothing is expanded also without what was left open and is over.
+    """
     shown = [True] * len(placed)
     for place in range(len(placed) - 1, 0, -1):
         above, _, node = placed[place]
-        shown[place] = node.type != RowType.AGENT or node.is_group or node.ended_at is not None
+        if node.type == RowType.AGENT:
+            shown[place] = node.is_group or node.ended_at is not None or node.agent_type is not None
+        else:
+            shown[place] = is_expanded or node.status != INTERRUPTED
         if shown[place]:
             placed[above].node.is_group = True
     return [node for (_, _, node), is_shown in zip(placed, shown, strict=True) if is_shown]

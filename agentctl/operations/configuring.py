@@ -68,6 +68,7 @@ def _understood(document: Document) -> TaskConfig:
         root_task_id=config.named(text.get("rootTaskId")),
         parent_instance=config.named(text.get("parentInstance")),
         agent=text.get("agent"),
+        author=config.named(text.get("author")),
         created_at=text.get("createdAt"),
         permissions=taskfile.read_permissions(document),
         children_at_end=taskfile.read_children_at_end(document),

@@ -35,7 +35,7 @@ _STDERR_BYTES = 500
 class TaskResult:
     """What came of a delegated task."""
 
-    #: The worker that did it, as `agentctl show` takes it; None where none could be started.
+    #: The worker that did it, as `agentctl show` takes it; None where none could be started: there is nothing to show.
     task_id: str | None
     objective: str
     agent_type: str
@@ -46,6 +46,7 @@ class TaskResult:
     error: str | None = None
     #: Seconds from its start to its end.
     duration: float = 0.0
+    #: As all times that agentctl tells: ISO 8601, in UTC.
     started_at: str | None = None
     completed_at: str | None = None
     #: What it declared beside its answer.
@@ -55,6 +56,10 @@ class TaskResult:
     def is_ended(self) -> bool:
         """Whether this is the end of it."""
         return self.status in _ENDS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it: `to_json` by the name that dataclasses use."""
+        return self.to_json()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as tools answer it."""

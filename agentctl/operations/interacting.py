@@ -154,7 +154,8 @@ def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id:
     agent = _named(root, task, instance) if instance is not None else None
     if agent is not None and question_id is not None:
         return agent, check_name(question_id, "--id")
-    rows = [row for row in list_questions(root, agent.task if agent else task) if _fits(row, instance, question_id)]
+    named = agent.instance if agent is not None else None
+    rows = [row for row in list_questions(root, agent.task if agent else task) if _fits(row, named, question_id)]
     if len(rows) == 1:
         return root.task(rows[0]["taskId"]).agent(rows[0]["agentInstance"]), str(rows[0]["id"])
     if rows:
@@ -186,7 +187,16 @@ def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
     others = [] if task else [one for one in map(root.task, root.task_ids()) if one.id != current and is_own(one)]
     found = [one.agent(instance) for one in (*tasks, *others) if one.agent(instance).path.exists()]
     asking = [agent for agent in found if agent.question_ids()]
+    if not found and (below := _of_subtask(root, instance)) is not None:
+        return below
     if not found:
-        raise NotFound(f"no worker {instance!r}", hint=Next("look at questions"))
+        raise NotFound(f"no worker or sub-task {instance!r}", hint=Next("look at questions"))
     open_ones = [agent for agent in asking if open_questions(agent)]
     return (open_ones or asking or found)[0]
+
+
+def _of_subtask(root: Root, task_id: str) -> AgentDir | None:
+    """Return the worker of a sub-task that asks, else its first one; None where it is none, or has no worker."""
+    task = root.task(task_id)
+    workers = [task.agent(name) for name in task.instances()] if task.exists and is_own(task) else []
+    return next((agent for agent in workers if open_questions(agent)), workers[0] if workers else None)

@@ -13,6 +13,8 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.askers import asked_below
 from agentctl.operations.locating import find_agent
 from agentctl.operations.ownership import may_be_stopped
 from agentctl.supervision import questions
@@ -94,16 +96,30 @@ def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
 
 def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
-    rows, warnings = each_worker(task)
-    return list(rows), warnings
+    found = each_worker(task)
+    return list(found.rows), found.warnings
 
 
-def each_worker(task: TaskDir) -> tuple[Iterator[dict[str, Any]], list[str]]:
-    """Return the same, each row made when it is taken."""
+class Listing(NamedTuple):
+    """The workers of a task."""
+
+    #: Each made when it is taken.
+    rows: Iterator[dict[str, Any]]
+    warnings: list[str]
+    #: How many questions are open below them (`askers.asked_below`).
+    asked_below: int
+
+
+def each_worker(task: TaskDir) -> Listing:
+    """Return the same, and what else there is to be said."""
     view, conditions = read_task(task)
     awaited = Awaited(folder_of_accounts())
-    rows = (row_of(task, worker, conditions.get(worker.instance), awaited) for worker in view.workers.values())
-    return rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage]
+    below = asked_below(task, view)
+    rows = (
+        {**row_of(task, worker, conditions.get(worker.instance), awaited), "askedBelow": below.get(worker.instance, 0)}
+        for worker in view.workers.values()
+    )
+    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below.get("", 0))
 
 
 def row_of(

@@ -180,9 +180,10 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
     for request in requests:
         agent = agent_named(request)
         if agent != config.agent:
+            another = f'agentctl subtask {agent} "TITLE"' if agent != "command" else "agentctl spawn --task TASK"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
-                hint=f'agentctl subtask {agent} "TITLE" makes another one',
+                hint=f"{another}: in a task of its own",
             )
 
 

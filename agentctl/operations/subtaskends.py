@@ -67,12 +67,12 @@ def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     status = Status(decision.get("status", Status.FAILED))
     return SubtaskEnd(
         task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
-        failure_reason=None if status is Status.COMPLETED else _why(decision), final_message=result["text"] or None,
+        failure_reason=None if status is Status.COMPLETED else why(decision), final_message=result["text"] or None,
         whole={key: result[key] for key in WHOLE if result.get(key)} if result["truncated"] else None,
     )  # fmt: skip
 
 
-def _why(decision: Mapping[str, Any]) -> str:
+def why(decision: Mapping[str, Any]) -> str:
     """Return why it did not succeed: the reason, what is known of it, and who cancelled it."""
     if decision.get("status") == Status.CANCELLED:
         return f"cancelled by {decision.get('by', 'user')}"

@@ -10,7 +10,8 @@ from typing import Any
 
 from agentctl.adapters import eventlog, roster
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_durable, make_folder, storage_errors, write_whole
+from agentctl.adapters.config import TaskConfig
+from agentctl.adapters.files import make_durable, make_folder, read_quietly, storage_errors, write_whole
 from agentctl.adapters.opening import OddFile, refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskfile import OTHER_KEYS
@@ -22,14 +23,17 @@ from agentctl.domain.permissions import parse_policy
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.configuring import keep_config, personal_defaults, usable_config
 from agentctl.operations.lineage import who
 from agentctl.operations.locating import caller, current_task
 from agentctl.operations.ownership import check_own, is_own, mark_own, vouch_for_rules
+from agentctl.supervision.endings import decision_of
 
 _ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
-_LIMITS_COMMENT = f"# config takes {', '.join(KEYS.values())}; what is missing takes its default\n".encode()
+_CONFIG_KEYS = ", ".join([*KEYS.values(), *sorted(OTHER_KEYS)])
+_LIMITS_COMMENT = f"# config takes {_CONFIG_KEYS}; what is missing takes its default\n".encode()
 
 
 def create_task(
@@ -126,28 +130,70 @@ def use_task(root: Root, task_id: str) -> TaskDir:
     return task
 
 
+class _Looked(NamedTuple):
+    """What a look at a task has found."""
+
+    task: TaskDir
+    view: TaskView
+    config: TaskConfig
+    #: Its sub-tasks that are there.
+    below: list[str]
+
+
 def list_tasks(root: Root) -> list[dict[str, Any]]:
     """Return a row for each task of a root."""
     current = current_task(root)
-    return [_row(root.task(task_id), current) for task_id in root.task_ids()]
+    looked = {task_id: _look(root.task(task_id)) for task_id in root.task_ids()}
+    return [{**_row(one, current), "state": _state(one, looked, set())} for one in looked.values()]
 
 
-def _row(task: TaskDir, current: str | None) -> dict[str, Any]:
+def _look(task: TaskDir) -> _Looked:
+    from agentctl.operations.subtree import subtasks_of
+
     view = TaskView()
     with contextlib.suppress(OddFile):  # It stands there all the same; whoever looks into it is told.
         view.apply(eventlog.LogReader(task.events).rows())
-    statuses = [worker.status for worker in view.workers.values()]
-    config = usable_config(task)
+    return _Looked(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
+
+
+def _state(one: _Looked, looked: Mapping[str, _Looked], seen: set[str]) -> str:
+    """Return the state of a task: what its own workers make it, unless one of a sub-task works or asks."""
+    seen.add(one.task.id)
+    below = [_state(looked[name], looked, seen) for name in one.below if name in looked and name not in seen]
+    own = task_state(worker.status for worker in one.view.workers.values())
+    if not one.view.workers and below:
+        own = next((state for state in ("failed", "canceled", "completed") if state in below), own)
+    return next((state for state in ("input-required", "working") if state in {own, *below}), own)
+
+
+def _row(one: _Looked, current: str | None) -> dict[str, Any]:
+    task, config = one.task, one.config
+    statuses = [worker.status for worker in one.view.workers.values()]
     counts = {status.value: statuses.count(status) for status in Status}
-    return {
+    row = {
         "taskId": task.id,
         "title": config.title,
-        "state": task_state(statuses),
         "workers": len(statuses),
         **counts,
         "createdAt": config.created_at,
         "parentTaskId": config.parent_task_id,
+        "childTaskIds": one.below,
         "current": task.id == current,
         "own": is_own(task),
         "path": str(task.path),
     }
+    return row | (_of_subtask(one) if config.parent_task_id else {})
+
+
+def _of_subtask(one: _Looked) -> dict[str, Any]:
+    """Return what a sub-task has beside: who asked for it, its one agent, and what that has brought."""
+    from agentctl.operations.results import declared_summary
+    from agentctl.operations.subtaskends import why
+
+    told: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
+    worker = next(iter(one.view.workers.values()), None)
+    if worker is None or not worker.is_terminal or not is_own(one.task):
+        return {**told, "summary": None, "failureReason": None}
+    agent = one.task.agent(worker.instance)
+    failure = None if worker.status is Status.COMPLETED else why(decision_of(agent))
+    return {**told, "summary": declared_summary(read_quietly(agent.result)), "failureReason": failure}

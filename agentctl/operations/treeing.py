@@ -13,7 +13,7 @@ from agentctl.domain.activityview import Node, view_of
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
-from agentctl.operations.listing import list_workers
+from agentctl.operations.listing import each_worker
 from agentctl.operations.locating import find_agent
 from agentctl.operations.observing import observed_rows
 
@@ -72,11 +72,14 @@ class Tree:
         self._expand = expand
         self._activities: dict[str, _Activity] = {}
         self.warnings: list[str] = []
+        #: How many questions are open below the workers.
+        self.asked_below = 0
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each behind the one that started it."""
-        rows, self.warnings = list_workers(self.task)
-        rows += observed_rows(self.task)
+        found = each_worker(self.task)
+        self.warnings, self.asked_below = found.warnings, found.asked_below
+        rows = [*found.rows, *observed_rows(self.task)]
         parents = {row["agentInstance"]: row["parent"] for row in rows}
         by_name = {row["agentInstance"]: row for row in rows}
         return [self._tree(by_name[name], depth) for name, depth in _in_order(parents, self._instance)]

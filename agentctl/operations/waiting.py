@@ -13,6 +13,7 @@ from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
+from agentctl.operations.askers import asked_below
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.cursor import Claim, Cursor
 from agentctl.operations.lending import lending, take_back
@@ -188,7 +189,12 @@ def wait_all(
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_change is not None:
                 awaited = Awaited(folder_of_accounts())
-                on_change([row_of(task, one, vigil.conditions.get(one.instance), awaited) for one in workers])
+                below = asked_below(task, view)
+                on_change([
+                    row_of(task, one, vigil.conditions.get(one.instance), awaited)
+                    | {"askedBelow": below.get(one.instance, 0)}
+                    for one in workers
+                ])  # fmt: skip
             left_alive = [worker.instance for worker in workers if not worker.is_terminal]
             if not left_alive:
                 take_back(vigil, lender)

@@ -528,3 +528,21 @@ def test_ctrl_c_cancels_the_workers_of_a_script(task: Task, tmp_path: Path) -> N
     assert b"KeyboardInterrupt" in err
     run("wait", "a", check=False)
     assert statuses() == {"a": "cancelled"}
+
+
+def test_it_is_made_as_other_executors_are(task: Task, tmp_path: Path) -> None:
+    async def to() -> list[TaskResult]:
+        found = []
+        for executor in (TaskExecutor("m", str(tmp_path)), TaskExecutor(model_id="m", working_dir=str(tmp_path))):
+            async with executor:
+                found.append(await executor.execute_task("where am I", argv=["pwd"]))
+                found.append(await executor.execute_task("nothing", "nobody"))
+        return found
+
+    done, refused, *again = asyncio.run(to())
+    assert [done.result, again[0].result] == [str(tmp_path)] * 2
+    assert done.to_dict() == done.to_json()
+    assert json.loads(json.dumps(done.to_dict()))["status"] == "completed"
+    assert (refused.task_id, refused.status) == (None, "failed")
+    spec = json.loads((task.agent(str(done.task_id)) / "spec.json").read_bytes())
+    assert spec["cwd"] == str(tmp_path)
