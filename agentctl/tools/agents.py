@@ -36,9 +36,13 @@ _ID_SYNONYMS = {"target": "id", "agent_id": "id", "to": "id", "task_id": "id", "
 
 
 def _spawn(place: Place, given: Arguments, _call: Call) -> Any:
-    kind = find_agent_spec(place.task.root, given.get("agent_type", DEFAULT_AGENT)).name
+    spec = find_agent_spec(place.task.root, given.get("agent_type", DEFAULT_AGENT))
     work = AgentWork(
-        prompt=given["instruction"], agent=kind, keep=given.get("keep", False), **wishes_of(place, kind, given)
+        prompt=given["instruction"],
+        agent=spec.name,
+        spec=spec,
+        keep=given.get("keep", False),
+        **wishes_of(place, spec, given),
     )
     request = SpawnRequest(
         work=work, name=given.get("id"), cwd=given.get("working_dir") or place.folder,

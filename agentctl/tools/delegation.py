@@ -126,13 +126,18 @@ def _meant(place: Place, item: Any, where: str) -> Arguments | Delegated:
     kind = str(told.get("subagent_type") or told.get("agent_type") or DEFAULT_AGENT)
     try:
         found = arguments_of(_ITEM_TOOL, item, where)
-        kind = find_agent_spec(place.task.root, found.get("subagent_type", DEFAULT_AGENT)).name
-        wishes = wishes_of(place, kind, found)
+        spec = find_agent_spec(place.task.root, found.get("subagent_type", DEFAULT_AGENT))
+        wishes = wishes_of(place, spec, found)
     except AgentctlError as error:
         hint = hint_of(error, _AT_HAND)
         why = f"{error.message} ({hint})" if hint else error.message
         return Delegated(objective=str(told.get("objective") or ""), agent_type=kind, error=why)
-    line: Arguments = {"objective": found["objective"], "subagent_type": kind, "context": _context(found), **wishes}
+    line: Arguments = {
+        "objective": found["objective"],
+        "subagent_type": spec.name,
+        "context": _context(found),
+        **wishes,
+    }
     more = {"label": found.get("description"), "worktree": found.get("worktree")}
     return line | {key: value for key, value in more.items() if value}
 
@@ -291,7 +296,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         try:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
-                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec.name, given),
+                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec, given),
                 by_tool=True,
             )  # fmt: skip
             subtask = begin_subtask(place.task, request)

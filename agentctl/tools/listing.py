@@ -113,7 +113,7 @@ LIST_AGENTS = Tool(
     ),
     properties={
         "path_prefix": text("Only this agent and those below it: a path as in `path`, `a/b`."),
-        "limit": number("How many rows.", low=1, high=_MOST_ROWS, whole=True),
+        "limit": number(f"How many rows, {_MOST_ROWS} at most.", low=1, high=_MOST_ROWS, whole=True),
         "offset": number("How many to leave out.", low=0, high=1_000_000, whole=True),
     },
     without_task=lambda _given: [],

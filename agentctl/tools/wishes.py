@@ -8,7 +8,6 @@ from typing import Any
 
 from agentctl.domain.agentspec import EFFORTS, AgentSpec
 from agentctl.errors import AgentctlError
-from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.policies import asking
 from agentctl.supervision.spec import read_order
 from agentctl.tools.definition import flag, number, text
@@ -16,12 +15,19 @@ from agentctl.tools.place import Place
 
 _OF_PROGRAMS = ("driver", "model", "effort")
 
-MODEL = {"model": text("Another model than its definition's, or, of an agent that you as an agent start, than yours.")}
+MODEL = {
+    "model": text(
+        "Another model. Without it its definition's, else that of a worker that starts it, else the program's own."
+    )
+}
 #: The wishes that one tool call can have, beside the model.
 WISHES: dict[str, Mapping[str, Any]] = {
-    "effort": text("How much it thinks; without it as with the model.", enum=list(EFFORTS)),
+    "effort": text("How much it thinks; without it chosen as the model is.", enum=list(EFFORTS)),
     "max_turns": number(
-        "After so many tool rounds it is stopped; no limit without it.", low=1, high=100_000, whole=True
+        "After so many tool rounds it is stopped; its definition's limit, if it has one, holds too.",
+        low=1,
+        high=100_000,
+        whole=True,
     ),
     "driver": text("The program that runs it, claude or codex: for a second opinion by another vendor."),
     "permissions": text(
@@ -32,12 +38,11 @@ WISHES: dict[str, Mapping[str, Any]] = {
 }
 
 
-def wishes_of(place: Place, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `AgentWork` for an agent of this kind, without those that its definition says.
+def wishes_of(place: Place, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `AgentWork` for an agent, without those that its definition says.
 
     Rules can be tightened here, and not loosened: who calls is a model.
     """
-    spec = find_agent_spec(place.task.root, kind)
     found = {name: given[name] for name in (*_OF_PROGRAMS, "max_turns") if name in given}
     found |= _inherited(place, spec, found)
     wished = given.get("permissions")
