@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from tests.agents.lab import PATIENCE_S, Lab
+from tests.agents.lab import MODELS, PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
 from tests.agents.surroundings import KEY
 from tests.support import environment, run, wait_until
@@ -36,6 +39,38 @@ def test_question_by_our_tool(lab: Lab) -> None:
     assert [one["id"] for one in lab.question(agent)["options"]] == list(COLOURS)
     lab.respond(agent, "blue")
     assert lab.completed(agent) == "The answer was: blue."
+
+
+#: As each program's own tools for sub-agents are called, by the tools of ours that it is offered.
+OWN_SHAPES: dict[str, list[list[list[Any]]]] = {
+    "claude": [
+        [["ours:task", {"description": "Find cookie", "prompt": "SCENARIO:text", "subagent_type": "general-purpose",
+                        "run_in_background": True}]],
+        [["ours:wait", {"ids": ["find-cookie-1"], "timeout_ms": 60_000}]],
+        [["ours:task", {"description": "More", "prompt": "SCENARIO:text", "resume": "find-cookie-1"}]],
+    ],
+    "codex": [
+        [["ours:spawn_agent", {"message": "SCENARIO:text", "agent_type": "default", "fork_context": True,
+                               "name": "find-cookie-1"}]],
+        [["ours:wait", {"targets": ["find-cookie-1"], "timeout_ms": 60_000}]],
+        [["ours:send_input", {"target": "find-cookie-1", "message": "SCENARIO:text"}]],
+        [["ours:wait", {"ids": ["find-cookie-1"], "timeout_ms": 60_000}]],
+    ],
+}  # fmt: skip
+
+
+def test_own_shape(lab: Lab) -> None:
+    """Our tools called as the program's own are, and a follow-up to an agent that has ended."""
+    steps = OWN_SHAPES[lab.program]
+    Path("steps.json").write_text(json.dumps(steps), encoding="utf-8")
+    model = MODELS[lab.program]
+    agent = lab.spawn("steps", "--model", model)
+    assert lab.completed(agent) == f"Done: steps after {len(steps)} tool results."
+    first, second = children_of(lab, agent)
+    assert (first, second) == ("find-cookie-1", "find-cookie-1-1")
+    assert {row["status"] for row in run("list", "--json").json} == {"completed"}
+    for child in (first, second):
+        assert run("show", child, "--json").json["spec"]["order"]["model"] == model
 
 
 #: A run by hand: it may use what `install` has allowed it, and whatever else it wants is refused.
