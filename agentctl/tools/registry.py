@@ -10,7 +10,7 @@ from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegating import TIMEOUT
 from agentctl.operations.gathering import BrokenOff, Key, Sight, gather
-from agentctl.tools import agents, delegation, worker
+from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.hints import told
@@ -67,9 +67,9 @@ class Toolbox:
         named: dict[str, tuple[Tool, ...]] = {
             "codex": _CODEX,
             "claude": (*_CLAUDE, *_BESIDE),
-            "subtask": (*delegation.subtask_tools(situation), *_BESIDE) if self.dialect == "subtask" else (),
+            "subtask": (*subtasks.subtask_tools(situation), *_BESIDE) if self.dialect == "subtask" else (),
         }
-        every = (*_CODEX, *_CLAUDE, *delegation.subtask_tools(situation)) if self.dialect == "all" else ()
+        every = (*_CODEX, *_CLAUDE, *subtasks.subtask_tools(situation)) if self.dialect == "all" else ()
         yield from every or named[self.dialect]
         if situation.is_worker:
             yield from _OF_WORKERS
@@ -158,8 +158,8 @@ class Toolbox:
 
     def _ends_of(self, pending: Pending) -> Ends:
         """Return how a tool answers for what it has begun; all sub-tasks alike, whatever became of their agents."""
-        if pending.tool.startswith(delegation.SUBTASK_PREFIX):
-            return delegation.SUBTASK_ENDS
+        if pending.tool.startswith(subtasks.SUBTASK_PREFIX):
+            return subtasks.SUBTASK_ENDS
         return self._named(pending.tool).ends
 
     def _named(self, name: str) -> Tool:
@@ -167,8 +167,8 @@ class Toolbox:
         for tool in (*_CODEX, *_CLAUDE, *_OF_WORKERS):
             if name == tool.name or name in tool.other_names:
                 return tool
-        if name.startswith(delegation.SUBTASK_PREFIX):
-            return delegation.subtask_tool(self.session.situation(), name)
+        if name.startswith(subtasks.SUBTASK_PREFIX):
+            return subtasks.subtask_tool(self.session.situation(), name)
         known = ", ".join(one.tool.name for one in self.offered())
         raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
 

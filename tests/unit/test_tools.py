@@ -24,11 +24,12 @@ from agentctl.operations.gathering import Key
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
-from agentctl.tools.delegation import _ITEM_TOOL, TASK, subtask_tool, subtask_tools
+from agentctl.tools.delegation import _ITEM_TOOL, TASK
 from agentctl.tools.hints import _WORDS, told
 from agentctl.tools.place import Situation, Source
 from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS, DIALECTS, Toolbox
 from agentctl.tools.shapes import unheard
+from agentctl.tools.subtasks import subtask_tool, subtask_tools
 from agentctl.tools.waiting import WAIT, has_news
 from agentctl.tools.words import instructions
 

@@ -1,0 +1,140 @@
+"""`create_subtask_<agent>`: a task of its own for an agent, and its answer once it has ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.names import first_of
+from agentctl.errors import AgentctlError, NotFound, WaitStopped
+from agentctl.operations.agents import Agent
+from agentctl.operations.gathering import Key
+from agentctl.operations.subtaskends import ERROR, SubtaskEnd, refusal
+from agentctl.operations.subtasks import Subtask, SubtaskRequest, begin_subtask, end_of, end_with_caller, find_subtask
+from agentctl.supervision.tickets import HIGHEST, LOWEST
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, text
+from agentctl.tools.delegation import AT_HAND
+from agentctl.tools.hints import hint_of
+from agentctl.tools.place import Place, Situation
+from agentctl.tools.wishes import MODEL, WISHES, wishes_of
+from agentctl.tools.words import short
+
+#: The longest name of a tool that models' providers take, with what a client puts before it.
+_LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
+
+SUBTASK_PREFIX = "create_subtask_"
+_ROOM = _LONGEST_NAME - len(_BEFORE + SUBTASK_PREFIX)
+_DIGITS = 6
+
+
+def subtask_tools(situation: Situation) -> list[Tool]:
+    """Return a tool for each agent."""
+    return [_subtask_tool(agent) for agent in situation.agents]
+
+
+def subtask_tool(situation: Situation, name: str) -> Tool:
+    """Return the tool of an agent, by the name that it is offered under or by the agent's whole one.
+
+    Raises:
+        NotFound: There is no such agent; the hint names those that are.
+    """
+    wanted = name.removeprefix(SUBTASK_PREFIX)
+    for agent in situation.agents:
+        if wanted in (agent.spec.name, tool_name(agent.spec.name).removeprefix(SUBTASK_PREFIX)):
+            return _subtask_tool(agent)
+    known = first_of(sorted(agent.spec.name for agent in situation.agents), 30)
+    raise NotFound(f"Unknown agent type: {wanted}", hint=f"known: {known}")
+
+
+def tool_name(agent: str) -> str:
+    """Return the name of an agent's tool; of a long one it has the beginning, and digits that tell it from others.
+
+    >>> tool_name("explore"), len(tool_name("x" * 64))
+    ('create_subtask_explore', 49)
+    """
+    if len(agent) > _ROOM:
+        agent = f"{agent[: _ROOM - _DIGITS - 1]}_{hashlib.sha256(agent.encode()).hexdigest()[:_DIGITS]}"
+    return f"{SUBTASK_PREFIX}{agent}"
+
+
+_OF_SUBTASKS: dict[str, Mapping[str, Any]] = {
+    "title": text("What it is about, in a few words.", minLength=1),
+    "intent": text("What the agent is to do. It sees nothing of this conversation."),
+    "artifactRefs": {
+        "type": "array",
+        "items": text("A path, or TASKID/NAME/FILE of what an agent has left."),
+        "description": "Files that it is to work with.",
+    },
+    "priority": number(
+        f"Of those in the queue the highest starts first, {LOWEST} to {HIGHEST}; 0 without it.",
+        low=LOWEST,
+        high=HIGHEST,
+        whole=True,
+    ),
+}
+
+
+def _subtask_tool(agent: Agent) -> Tool:
+    spec = agent.spec
+
+    def run(place: Place, given: Arguments, _call: Call) -> Any:
+        try:
+            request = SubtaskRequest(
+                agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
+                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec, given),
+                by_tool=True,
+            )  # fmt: skip
+            subtask = begin_subtask(place.task, request)
+        except WaitStopped:
+            raise
+        except AgentctlError as error:
+            return _told(refusal(error)) | _hinted(error)
+        key = Key(subtask.task.id, subtask.spawned.agent_instance)
+        return Pending(tool=tool_name(spec.name), targets=(Target(id=subtask.task.id, key=key),))
+
+    return Tool(
+        name=tool_name(spec.name),
+        describe=lambda _situation: (
+            f"Give a task of its own to the agent {spec.name} and wait, through its questions, for the end."
+            f" {' '.join(spec.description.split())}"
+        ),
+        properties=_OF_SUBTASKS,
+        required=("title",),
+        also={**MODEL, **{name: schema for name, schema in WISHES.items() if name != "worktree"}},
+        synonyms={"description": "title", "prompt": "intent", "objective": "intent", "instruction": "intent"},
+        run=run,
+        ends=SUBTASK_ENDS,
+        spawns=True,
+    )  # fmt: skip
+
+
+def _hinted(error: AgentctlError) -> dict[str, str]:
+    hint = hint_of(error, AT_HAND)
+    return {"hint": short(hint)} if hint else {}
+
+
+def _told(end: SubtaskEnd) -> dict[str, Any]:
+    """Return the answer of a sub-task. Its agent is known below the task's id alone: each has a general-1."""
+    told = end.to_json()
+    if told["taskId"] is not None and told["agentId"] is not None:
+        told["agentId"] = f"{told['taskId']}/{told['agentId']}"
+    if told.get("subTaskStatus") == ERROR:
+        told["failureReason"] = short(str(told["failureReason"]))
+    return told
+
+
+def _subtask_end(place: Place, pending: Pending) -> Any:
+    return _told(end_of(_subtask_of(place, pending)))
+
+
+def _subtask_cancelled(place: Place, pending: Pending) -> Any:
+    end = end_with_caller(_subtask_of(place, pending))
+    return None if end is None else _told(end)
+
+
+def _subtask_of(place: Place, pending: Pending) -> Subtask:
+    return find_subtask(place.task.sibling(pending.targets[0].key.task_id))
+
+
+SUBTASK_ENDS = Ends(_subtask_end, _subtask_cancelled)
