@@ -32,7 +32,7 @@ test: $(VENV)/.dev ## the tests, without the long ones
 soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents"
 
-test-agents: $(VENV)/.dev ## the real Claude Code and Codex, and the MCP inspector, fetched from npm, against a stand-in model
+test-agents: $(VENV)/.dev ## the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 2 -m agents tests/agents

@@ -43,6 +43,7 @@ class Waiting(NamedTuple):
 
     place: Place
     pending: Pending
+    tell: Teller
     #: The digest of the call.
     call: str
     #: Where it has asked by an answer.
@@ -72,7 +73,7 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
     client = server.clients.of(ctx)
     try:
         if true_caller() is not None:
-            return as_result(await server.wait(ctx, waiting.place, waiting.pending, server.limit_s(ctx)))
+            return as_result(await server.wait(ctx, waiting, server.limit_s(ctx)))
         if is_modern(ctx) and can_ask(ctx):
             return await _by_answers(server, ctx, waiting)
         return await _by_forms(server, ctx, client, waiting)
@@ -96,7 +97,7 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waitin
                     _put(client, ctx, place, agent, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
         if (sight is not None and not fresh) or (open_ones and not is_settled):
-            return as_result(await server.wait(ctx, place, pending, 0))
+            return as_result(await server.wait(ctx, waiting, 0))
         asked |= fresh
         mine &= set(open_ones)
 
@@ -132,7 +133,7 @@ async def _news(
             if forms_of[0].knows_unsettled(forms_of[1]):
                 return None
         try:
-            sight = await server.threads.run(watch, limit_s=limit_s, tell=Teller(ctx))
+            sight = await server.threads.run(watch, limit_s=limit_s, tell=waiting.tell)
         finally:
             if forms_of is not None:
                 forms_of[0].waits(scope, is_over=True)
@@ -228,7 +229,7 @@ async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequ
         if handle.call != digest_of(params):
             raise MCPError(types.INVALID_PARAMS, "this requestState is of another call")
         handle = take_answers(place, handle, params.input_responses or {})
-        return Waiting(place, handle.pending, handle.call, handle)
+        return Waiting(place, handle.pending, Teller(ctx), handle.call, handle)
 
     try:
         waiting = await anyio.to_thread.run_sync(taken_up)
@@ -266,7 +267,7 @@ async def _by_answers(server: AgentctlServer, ctx: Context, waiting: Waiting) ->
                 handle = await anyio.to_thread.run_sync(_kept, waiting)
             return types.InputRequiredResult(input_requests=requests, request_state=handle.token)
         if not fresh or open_ones:
-            answer = as_result(await server.wait(ctx, place, pending, 0))
+            answer = as_result(await server.wait(ctx, waiting, 0))
             if waiting.handle is not None:
                 await anyio.to_thread.run_sync(handles.remove, place.task, waiting.handle)
             return answer

@@ -23,7 +23,6 @@ from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import Begun, Context, Teller, as_result, as_tool
 from agentctl.supervision.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
-from agentctl.tools.place import Place
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 from agentctl.tools.words import instructions
@@ -62,16 +61,16 @@ class AgentctlServer:
         """Call a tool. What takes long is handed to a client that can come back for it, and else waited for."""
         if params.request_state is not None:
             return await elicitation.go_on(self, ctx, params)
-        toolbox = self.clients.of(ctx).toolbox
+        toolbox, tell = self.clients.of(ctx).toolbox, Teller(ctx)
         begun = await self.threads.run(
-            lambda call: self._begin(toolbox, params, call), limit_s=self.limit_s(ctx), tell=Teller(ctx)
+            lambda call: self._begin(toolbox, params, call), limit_s=self.limit_s(ctx), tell=tell
         )
         if not isinstance(begun, Begun):
             is_wait = params.name in (WAIT.name, *WAIT.other_names)
             return as_result(await elicitation.with_forms(self, ctx, begun) if is_wait else begun)
         if tasks.is_spoken_by(ctx):
             return await tasks.hand_over(self, begun)
-        waiting = elicitation.Waiting(begun.place, begun.pending, elicitation.digest_of(params))
+        waiting = elicitation.Waiting(begun.place, begun.pending, tell, elicitation.digest_of(params))
         return await elicitation.finish(self, ctx, waiting)
 
     def _begin(self, toolbox: Toolbox, params: types.CallToolRequestParams, call: Call) -> Any:
@@ -91,11 +90,11 @@ class AgentctlServer:
         name = client.client_info.name if client is not None else ""
         return None if name in _PATIENT else CAREFUL_S
 
-    async def wait(self, ctx: Context, place: Place, pending: Pending, limit_s: float | None) -> Any:
+    async def wait(self, ctx: Context, waiting: elicitation.Waiting, limit_s: float | None) -> Any:
         """Wait until a call's workers have all ended, or its time is over; return its answer."""
-        toolbox = self.clients.of(ctx).toolbox
+        toolbox, place, pending = self.clients.of(ctx).toolbox, waiting.place, waiting.pending
         return await self.threads.run(
-            lambda call: toolbox.finish(place, pending, call), limit_s=limit_s, tell=Teller(ctx)
+            lambda call: toolbox.finish(place, pending, call), limit_s=limit_s, tell=waiting.tell
         )
 
     @asynccontextmanager

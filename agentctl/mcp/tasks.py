@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from agentctl.adapters.files import read_quietly
 from agentctl.errors import AgentctlError
@@ -42,7 +42,7 @@ class TaskParams(types.RequestParams):
 class UpdateParams(TaskParams):
     """What the user has filled in."""
 
-    input_responses: dict[str, types.ElicitResult] = Field(default_factory=dict)
+    input_responses: dict[str, Any] = Field(default_factory=dict)
 
 
 def is_spoken_by(ctx: Context) -> bool:
@@ -179,7 +179,14 @@ def _changed_at(place: Place, keys: list[Key]) -> str:
 
 
 def _update(kept: _Kept, params: UpdateParams) -> dict[str, Any]:
-    elicitation.take_answers(kept.place, kept.handle, params.input_responses)
+    open_ones = forms.open_forms(kept.place, kept.handle.pending)
+    # What is no question of this call, any more or at all, is passed over, whatever is said to it.
+    told = {key: reply for key, reply in params.input_responses.items() if key in open_ones}
+    try:
+        replies = {key: types.ElicitResult.model_validate(reply, by_name=False) for key, reply in told.items()}
+    except ValidationError as error:
+        raise MCPError(types.INVALID_PARAMS, "Invalid params: an answer is {action, content?}") from error
+    elicitation.take_answers(kept.place, kept.handle, replies)
     return {}
 
 

@@ -24,8 +24,8 @@ class Tells(Protocol):
     def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
         """Note for whom it waits."""
 
-    async def tell(self, passed: float) -> None:
-        """Tell it, after so many seconds."""
+    async def tell(self) -> None:
+        """Tell it now."""
 
 
 class Threads:
@@ -70,8 +70,6 @@ class Threads:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 
     async def _tell(self, tell: Tells) -> None:
-        passed = 0.0
         while True:
             await anyio.sleep(self._progress_s)
-            passed += self._progress_s
-            await tell.tell(passed)
+            await tell.tell()

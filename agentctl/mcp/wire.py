@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from agentctl.adapters.clock import monotonic
 from agentctl.domain.plaintext import whole_json
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -42,18 +43,21 @@ class Teller:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+        # One for each call, however often it waits: what is told of a call must grow.
+        self._begun = monotonic()
         self._waited: tuple[Place, Sequence[Target]] | None = None
 
     def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
         """Note for whom the call waits."""
         self._waited = (place, targets)
 
-    async def tell(self, passed: float) -> None:
-        """Tell it, after so many seconds."""
+    async def tell(self) -> None:
+        """Tell it now."""
         if not (self._ctx.meta or {}).get("progress_token"):
             return
         what = await anyio.to_thread.run_sync(self._doing)
-        message = f"waiting, {passed:g} s" + (f": {what}" if what else "")
+        passed = round(monotonic() - self._begun, 3)
+        message = f"waiting, {passed:.0f} s" + (f": {what}" if what else "")
         await self._ctx.session.report_progress(passed, message=message)
 
     def _doing(self) -> str:

@@ -54,6 +54,12 @@ INSPECTOR = Package(
     "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
 )  # fmt: skip
 
+#: The scenarios by which the authors of the protocol try whether somebody keeps to it; a program for Node.
+CONFORMANCE = Package(
+    "conformance", "@modelcontextprotocol/conformance", "0.2.0-alpha.12",
+    "node_modules/@modelcontextprotocol/conformance/dist/index.js",
+)  # fmt: skip
+
 
 def cache() -> Path:
     """Return the folder that holds the programs."""
@@ -86,12 +92,25 @@ def install_inspector() -> list[str]:
     Raises:
         Unavailable: npm or the network is missing.
     """
+    return [*_install_for_node(INSPECTOR), "--cli"]
+
+
+def install_conformance() -> list[str]:
+    """Return the command line of the conformance suite, and install what is missing of it.
+
+    Raises:
+        Unavailable: npm or the network is missing.
+    """
+    return _install_for_node(CONFORMANCE)
+
+
+def _install_for_node(package: Package) -> list[str]:
     with _alone() as folder:
         environ = _environ_with_node(folder)
-        script = _installed(folder, INSPECTOR, environ)
+        script = _installed(folder, package, environ)
     node = shutil.which("node", path=environ["PATH"])
     assert node is not None
-    return [node, str(script), "--cli"]
+    return [node, str(script)]
 
 
 @contextmanager
@@ -166,14 +185,15 @@ def main() -> int:
     """Install, and say where: `python -m tests.agents.install`."""
     try:
         found = install()
-        inspector = install_inspector()
+        inspector, conformance = install_inspector(), install_conformance()
     except Unavailable as error:
-        names = " and ".join(f"{package.program} {package.version}" for package in (*AGENTS, INSPECTOR))
+        names = " and ".join(f"{package.program} {package.version}" for package in (*AGENTS, INSPECTOR, CONFORMANCE))
         print(f"skipped: everything about {names}: {error}")
         return os.EX_UNAVAILABLE
     for package in AGENTS:
         print(f"{package.program} {package.version}: {found[package.program]}")
     print(f"{INSPECTOR.program} {INSPECTOR.version}: {' '.join(inspector)}")
+    print(f"{CONFORMANCE.program} {CONFORMANCE.version}: {' '.join(conformance)}")
     return 0
 
 
