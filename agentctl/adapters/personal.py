@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+
+from agentctl.adapters.paths import FilePath
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of a person's config.yaml, agents, templates, trust and key (XDG Base Directory)."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    from pathlib import Path  # 6 ms, and no shim has any need of it.
+
     return Path(base) / "agentctl"
 
 
-def state_folder(environ: Mapping[str, str]) -> Path:
+def state_folder(environ: Mapping[str, str]) -> FilePath:
     """Return the folder of what is worth keeping, and no setting (XDG Base Directory)."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
-    return Path(base) / "agentctl"
+    return FilePath(base) / "agentctl"
 
 
 def is_ones_own(found: os.stat_result) -> bool:

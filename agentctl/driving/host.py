@@ -285,7 +285,7 @@ class Host:
             return
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
-        self.recorder.result(outcome)
+        self.recorder.result(outcome, self.purse.spent)
         # Kept for more, it could only be refused again: it goes on from its session when its account may be used.
         is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
         if self.is_interrupted or is_stopped or not self.order.keep:
@@ -328,7 +328,7 @@ class Host:
         if outcome.is_unbegun and self.driver.fallback is not None and not self.is_interrupted:
             self.unbegun = outcome
             return UNHAPPY
-        self.recorder.result(self._complete(outcome))
+        self.recorder.result(self._complete(outcome), self.purse.spent)
         self.recorder.outcome(outcome)
         return exit_code(outcome, code, is_interrupted=self.is_interrupted)
 

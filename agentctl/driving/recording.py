@@ -16,6 +16,7 @@ from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
+from agentctl.domain.budget import Spent
 from agentctl.domain.plaintext import whole_json
 from agentctl.drivers.dialogue import Outcome, SessionIs
 from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
@@ -75,8 +76,8 @@ class Recorder:
         value |= {} if session.used is None else {"used": dict(session.used)}
         when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
 
-    def result(self, outcome: Outcome) -> None:
-        """Keep what the agent brought; what it declared itself (`report result`) stays."""
+    def result(self, outcome: Outcome, spent: Spent) -> None:
+        """Keep what the agent brought, with what it has used up; what it declared itself (`report result`) stays."""
         known = read_quietly(self.agent.result)
         is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
         final = outcome.final_message
@@ -88,8 +89,8 @@ class Recorder:
             "finalMessage": final,
             "success": outcome.reason is None,
             "turnsUsed": outcome.turns_used,
-            "usage": outcome.usage,
-            "costUsd": outcome.cost_usd,
+            "usage": {"input": spent.input, "output": spent.output, "cached": spent.cached},
+            "costUsd": spent.cost_usd,
             "model": outcome.model,
             "sessionId": outcome.session,
             "touchedFiles": outcome.touched_files,

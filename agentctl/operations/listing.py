@@ -21,6 +21,7 @@ from agentctl.supervision import questions
 from agentctl.supervision.accounts import Awaited, folder_of_accounts
 from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
+from agentctl.supervision.ledger import read_spent
 
 
 def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
@@ -141,6 +142,7 @@ def row_of(
         "parked": worker.park_seq is not None,
         "awaitsAccount": awaited.by(task.agent(worker.instance)) if awaited and waits else None,
         "driver": worker.driver,
+        "usage": read_spent(task.agent(worker.instance)).to_json() if worker.driver is not None else None,
         "agentId": worker.agent_id,
         "health": condition.value if is_live and condition else None,
         "parent": worker.parent,

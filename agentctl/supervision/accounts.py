@@ -84,7 +84,7 @@ class Hold(NamedTuple):
 
 def folder_of_accounts(environ: Mapping[str, str] = os.environ) -> FilePath:
     """Return where a person's accounts are kept."""
-    return FilePath(state_folder(environ)) / "accounts"
+    return state_folder(environ) / "accounts"
 
 
 def account_of(agent: AgentDir) -> Account | None:

@@ -72,7 +72,7 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
     """
     from agentctl.adapters.personal import state_folder
 
-    kept = FilePath(state_folder(environ)) / _KEPT_NAME
+    kept = state_folder(environ) / _KEPT_NAME
     try:
         make_folder(kept.parent)
         for _ in range(_TRIES):

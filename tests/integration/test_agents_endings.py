@@ -142,3 +142,31 @@ def test_who_kills_the_driver_after_the_answer_changes_nothing_about_it(task: Ta
     os.kill(read(task.agent("a") / "worker.json")["pid"], signal.SIGKILL)
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "done")
+
+
+STREAMING = """
+import os, select, signal
+usage = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 40, "output_tokens": 1}
+content = [{"type": "text", "text": "so far"}]
+message = {"id": "m1", "role": "assistant", "model": "none", "usage": usage, "content": content}
+say(type="assistant", uuid="u1", message=message)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_figures_are_one_truth_in_every_ending(task: Task, tmp_path: Path) -> None:
+    set_config(task, cooldownSeconds=0)
+    for name, prompt in (("ended", "say all"), ("killed", plays(tmp_path, STREAMING)), ("crashed", "crash")):
+        agent(prompt, name=name)
+        ends(name)
+    agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "0.05", name="retried")
+    ends("retried")
+    told = {one["agentInstance"]: one for one in run("usage", "--json").json["workers"]}
+    trees = {one["agentInstance"]: one["tokens"] for one in run("tree", "--json").json["workers"]}
+    for one in run("list", "--json").json:
+        name = one["agentInstance"]
+        result = run("show", name, "--json").json["result"]
+        assert {**result["usage"], "costUsd": result["costUsd"]} == one["usage"], name
+        assert one["usage"] == {key: told[name][key] for key in ("input", "output", "cached", "costUsd")}
+        assert trees[name] == result["usage"]
+    assert told["killed"]["input"] == 100
