@@ -47,7 +47,7 @@ COMMANDS = {
     "another folder": "--cwd names another",
     "another driver": "its definition needs argv; or choose another --driver ({})",
     "look around": "agentctl list shows them",
-    "look at questions": "agentctl interact list",
+    "look at questions": "agentctl interact list shows what is open",
     "read result": "agentctl result {}",
     "send": "agentctl send {} TEXT",
     "trust": "look at the file, then: agentctl trust {}",
