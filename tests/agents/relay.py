@@ -10,7 +10,7 @@ import base64
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
@@ -36,8 +36,14 @@ class Relay:
 
     def __init__(self, port: int, server: int, token: str, calls: Mapping[str, Call]) -> None:
         self.url = f"http://127.0.0.1:{port}/mcp"
+        self._client: httpx2.AsyncClient
         self._port, self._server, self._token, self._calls = port, server, token, calls
-        self._client = httpx2.AsyncClient(timeout=None)
+
+    @asynccontextmanager
+    async def lives(self, _app: Starlette) -> AsyncIterator[None]:
+        """Keep connections to the server as long as the relay serves."""
+        async with httpx2.AsyncClient(timeout=None) as self._client:
+            yield
 
     async def serve(self, request: Request) -> StreamingResponse:
         """Pass a request on, and its answer back."""
@@ -106,7 +112,9 @@ def _name_the_field(reply: Any) -> None:
 def relayed(port: int, server: int, token: str, calls: Mapping[str, Call]) -> Iterator[str]:
     """Run a relay; return where it is."""
     relay = Relay(port, server, token, calls)
-    app = Starlette(routes=[Route("/mcp", relay.serve, methods=["GET", "POST", "DELETE", "OPTIONS"])])
+    app = Starlette(
+        routes=[Route("/mcp", relay.serve, methods=["GET", "POST", "DELETE", "OPTIONS"])], lifespan=relay.lives
+    )
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
     served = uvicorn.Server(config)
     thread = threading.Thread(target=served.run)
