@@ -184,8 +184,8 @@ class Driver(NamedTuple):
     reports: frozenset[str] = frozenset()
     #: Its agents can ask the user by a tool of the program's own.
     asks: bool = False
-    #: The variables of the environment that decide which account it uses.
-    account: Sequence[str] = ()
+    #: What decides which account it uses: (environment, what reads a file) -> texts; None: it has none.
+    account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
     #: Another way to run the program, for when the conversation cannot even be opened.
     fallback: Fallback | None = None
 

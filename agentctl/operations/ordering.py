@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
 from agentctl.drivers.registry import COMMAND, choose, load, program_of
-from agentctl.errors import Next, Refused, UsageError
+from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import driver_order, usable_config
@@ -34,6 +35,8 @@ _RESTRICTIONS = {
     "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
 _PREFERENCES = {"model": "model", "effort": "effort"}
+#: Of a configuration of an agent program; what is longer tells nothing of the account.
+_MOST_BYTES = 16 << 20
 _PROGRAM = Path(__file__).resolve().parent.parent / "driving" / "__main__.py"
 
 
@@ -75,7 +78,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     """
     denied = denied_above()
     if work.order is not None:
-        return _again(task, order_from(work.order), denied)
+        return _again(task, order_from(work.order), denied, environ)
     if not work.prompt.strip():
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
     spec = work.spec or find_agent_spec(task.root, work.agent)
@@ -99,11 +102,12 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
 
 
-def _again(task: TaskDir, order: Order, denied: list[Rules]) -> Ordered:
+def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, under the rules of who wants it again too."""
     check_policy_again(task, order.agent, order.permissions)
     more = [rules for rules in denied if rules not in order.denied_above]
-    order = order._replace(denied_above=[*order.denied_above, *more])
+    account = _account(load(order.driver), environ)
+    order = order._replace(denied_above=[*order.denied_above, *more], account=account, accounts=folder_of_accounts())
     return Ordered(order, warnings=_check_honoured(load(order.driver), order) if more else ())
 
 
@@ -128,10 +132,19 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
     """
     import hashlib
 
-    if not driver.account:
+    if driver.account is None:
         return ""
-    values = (environ.get(name.encode(), b"") for name in driver.account)
-    return f"{driver.name}-{hashlib.blake2b(bytes(1).join(values), digest_size=5).hexdigest()}"
+    texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
+    told = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    return f"{driver.name}-{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+
+
+def _content(path: str) -> bytes:
+    """Return what stands in a file; nothing where it cannot be read."""
+    try:
+        return read_bytes(path, _MOST_BYTES)
+    except (AgentctlError, OSError, ValueError):
+        return b""
 
 
 _Number = TypeVar("_Number", int, float)

@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = parse(api, json.loads(body))
         self.window = self.server.windows.get(self._login())
         self.api = api
-        if self.window is not None and not self.window.take():
+        if self.window is not None and not self.window.take(is_first=not request.results):
             self._answer(429, self.window.refusal(api))
             return
         self.server.arrivals_ns.append(now)

@@ -7,50 +7,63 @@ import time
 from typing import Any
 
 LENGTH_MINUTES = 300
+_PATIENCE_S = 60
 
 
 class UsageWindow:
-    """So many requests are served, then none until the window is reset; then as many again.
+    """So many turns are begun, and none goes on until the window is reset; then there is no end of it.
 
     Args:
-        most: How many requests it holds.
+        turns: How many turns it lets begin.
         seconds: So long after it was used up it is reset.
-        told: What it says of the time of its reset, where that is another one.
+        tells: So much too early it says that it is reset, the first time.
     """
 
-    def __init__(self, most: int, seconds: float, told: float | None = None) -> None:
-        self.most, self.seconds, self.told = most, seconds, told
-        self.served = self.refused = 0
-        #: When it was used up first.
+    def __init__(self, turns: int, seconds: float, tells: float = 0) -> None:
+        self.turns, self.seconds, self.tells = turns, seconds, tells
+        self.begun = self.served = self.refused = 0
+        #: When it is reset, once it is used up.
         self.resets_at: float | None = None
-        self._used = 0
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
-    def take(self) -> bool:
-        """Use some of it; False where nothing is left."""
-        with self._lock:
-            if self.resets_at is not None and time.time() >= self.resets_at:
-                self.resets_at, self._used, self.most = None, 0, 1_000_000
-            if self._used >= self.most:
+    def take(self, *, is_first: bool) -> bool:
+        """Use some of it for a request, the first of a turn or a later one; False where nothing is left.
+
+        The later ones wait until all turns have begun: each of them is stopped in the middle.
+        """
+        with self._changed:
+            if is_first and self.begun < self.turns and self.resets_at is None:
+                self.begun += 1
+                self._changed.notify_all()
+            else:
+                self._changed.wait_for(lambda: self.begun >= self.turns, timeout=_PATIENCE_S)
                 self.resets_at = self.resets_at or time.time() + self.seconds
-                self.refused += 1
-                return False
-            self._used += 1
+                if time.time() < self.resets_at:
+                    self.refused += 1
+                    return False
             self.served += 1
             return True
 
     @property
+    def is_reset(self) -> bool:
+        """Whether it was used up, and has begun anew."""
+        return self.resets_at is not None and time.time() >= self.resets_at
+
+    @property
     def told_reset(self) -> int:
         """The time that is told, in whole seconds as both vendors do."""
-        return int(self.told or self.resets_at or time.time() + self.seconds) + 1
+        if self.resets_at is None or self.is_reset:
+            return int(time.time() + LENGTH_MINUTES * 60)
+        told = self.resets_at + 1 - (self.tells if time.time() < self.resets_at - self.tells else 0)
+        return int(told)
 
     def used(self) -> float:
         """How much of it is used up, from 0 to 1."""
-        return min(1.0, self._used / self.most)
+        return 0.01 if self.is_reset else min(1.0, self.begun / self.turns)
 
     def headers(self, api: str) -> dict[str, str]:
         """Return what goes with each answer."""
-        is_open, at = self.resets_at is None, str(self.told_reset)
+        is_open, at = self.resets_at is None or self.is_reset, str(self.told_reset)
         if api == "responses":
             return {
                 "x-codex-primary-used-percent": f"{self.used() * 100:.1f}",

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from agentctl.domain.activity import Row, RowType
 from agentctl.domain.states import Reason
+from agentctl.drivers.claude.account import account_of
 from agentctl.drivers.claude.asks import Asks
 from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude.rows import SYNTHETIC, Transcript
@@ -309,14 +310,5 @@ DRIVER = Driver(
     dialogue=ClaudeDialogue,
     reports=frozenset({"tokens", "cost"}),
     asks=True,
-    account=(
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_BASE_URL",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_VERTEX",
-        "CLAUDE_CONFIG_DIR",
-        "HOME",
-    ),
+    account=account_of,
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentctl.drivers.codex.account import account_of
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.exec import CONFINED, fallback
 from agentctl.drivers.dialogue import Driver
@@ -66,7 +67,7 @@ _APP_SERVER = Driver(
     dialogue=CodexDialogue,
     reports=frozenset({"tokens"}),
     asks=True,
-    account=("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    account=account_of,
 )
 #: For a Codex whose app-server does not begin, there is another way.
 DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -1,0 +1,132 @@
+"""At stake: what programs tell of usage windows comes from strangers: nothing in it holds anybody who need not wait."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.adapters.paths import FilePath
+from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
+from agentctl.drivers.claude.account import account_of as claude_account
+from agentctl.drivers.claude.windows import windows_in as claude_windows
+from agentctl.drivers.codex.account import account_of as codex_account
+from agentctl.drivers.codex.windows import rejected
+from agentctl.drivers.codex.windows import windows_in as codex_windows
+from agentctl.supervision import accounts
+from agentctl.supervision.accounts import Account
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=10,
+)
+KEYS = (
+    "status", "resetsAt", "rateLimitType", "unifiedWindows", "utilization", "five_hour", "rateLimits", "limitId",
+    "primary", "secondary", "usedPercent", "windowDurationMins",
+)  # fmt: skip
+LIKE_IT = st.recursive(ANYTHING, lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=6), max_leaves=10)
+NOW = 1_800_000_000.0
+
+
+def hold_after(folder: Path, windows: list[Window]) -> float:
+    account = Account("claude-1", FilePath(str(folder)))
+    accounts.tell(account, windows)
+    hold = accounts.held_now(account)
+    return hold.left_s if hold is not None else 0.0
+
+
+@given(LIKE_IT)
+def test_whatever_is_told_no_driver_breaks_and_no_hold_is_longer_than_a_week_and_a_bit(told: Any) -> None:
+    windows = [*claude_windows({"rate_limit_info": told}), *rejected(codex_windows({"rateLimits": told}))]
+    for window in plausible(windows, NOW):
+        assert window.used_percent is None or 0 <= window.used_percent <= 100
+        assert window.resets_at is None or abs(window.resets_at - NOW) <= LONGEST_S
+    json.dumps([window.to_json() for window in windows], allow_nan=False)
+
+
+@given(ANYTHING)
+def test_whatever_stands_in_the_file_of_an_account_nobody_waits_long(tmp_path_factory: Any, told: Any) -> None:
+    folder = tmp_path_factory.mktemp("accounts")
+    for value in (told, {"windows": told}, {"windows": [told]}, {"backOff": told}):
+        (folder / "claude-1.json").write_text(json.dumps(value), encoding="utf-8")
+        (account,) = accounts.all_accounts(FilePath(str(folder)))
+        hold = accounts.held_now(account, any_model=True)
+        assert hold is None or hold.left_s <= LONGEST_S
+        accounts.windows_of(account)
+
+
+@pytest.mark.parametrize("at", [253402300800, -5, 0, float("nan"), float("inf"), "soon", None, True, 10**400])
+def test_a_reset_that_cannot_be_holds_nobody(tmp_path: Path, at: Any) -> None:
+    window = window_from("five_hour", 100, at, is_rejected=True)
+    assert window is not None
+    assert hold_after(tmp_path, [window]) == 0
+
+
+def test_a_window_is_kept_until_it_is_reset_or_told_anew(tmp_path: Path) -> None:
+    soon = time.time() + 900
+    assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) == pytest.approx(900, abs=5)
+    # A request that was under way says that it is open.
+    assert hold_after(tmp_path, [Window("five_hour", 100, soon)]) == pytest.approx(900, abs=5)
+    # It was reset before its time; it has moved.
+    assert hold_after(tmp_path, [Window("five_hour", 3, soon)]) == 0
+    assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) > 0
+    later = soon + 600
+    assert hold_after(tmp_path, [Window("five_hour", 100, later, is_rejected=True)]) == pytest.approx(1500, abs=5)
+    assert hold_after(tmp_path, [Window("seven_day", 20, later + 9000)]) == pytest.approx(1500, abs=5)
+
+
+def test_many_windows_are_not_kept() -> None:
+    known = merged([], [Window(f"{number}_minutes", 1) for number in range(1, 100)])
+    assert len(known) <= 16
+
+
+def test_the_window_of_a_model_holds_those_that_use_it(tmp_path: Path) -> None:
+    folder = FilePath(str(tmp_path))
+    accounts.tell(Account("claude-1", folder), [Window("seven_day_opus", 100, time.time() + 900, is_rejected=True)])
+    held = {model: accounts.held_now(Account("claude-1", folder, model)) for model in ("claude-opus-5", "sonnet", None)}
+    assert [model for model, hold in held.items() if hold is not None] == ["claude-opus-5"]
+
+
+def test_windows_that_money_opens_stop_nobody() -> None:
+    used_up = {"utilization": 1, "resetsAt": NOW, "status": "rejected"}
+    info = {"status": "allowed", "isUsingOverage": True, "unifiedWindows": {"five_hour": used_up}}
+    assert [window.is_rejected for window in claude_windows({"rate_limit_info": info})] == [False]
+
+
+# -- whose account it is -----------------------------------------------------------------------------------------------
+
+
+def reads(**files: str) -> Any:
+    return lambda path: files.get(path.rsplit("/", 1)[-1].replace(".", "_").strip("_"), "").encode()
+
+
+OWN = 'model_provider = "own"\n[model_providers.own]\nbase_url = "http://x"\nenv_key = "MY_KEY"\n'
+
+
+def test_another_key_of_the_providers_own_is_another_account_of_codex() -> None:
+    read = reads(config_toml=OWN)
+    one, other = ({"MY_KEY": key, "HOME": "/h"} for key in "12")
+    assert codex_account(one, read) != codex_account(other, read)
+    assert codex_account(one, read) == codex_account({**one, "OPENAI_API_KEY": "of something else"}, read)
+    profile = 'profile = "p"\n[profiles.p]\nmodel_provider = "own"\n[model_providers.own]\nenv_key = "MY_KEY"\n'
+    assert codex_account(one, reads(config_toml=profile))[-1] == "1"
+
+
+@pytest.mark.parametrize("config", ["", "not toml [", "model_provider = 5", "[model_providers]\nown = 3"])
+def test_without_a_key_of_its_own_the_login_decides(config: str) -> None:
+    one, other = (reads(config_toml=config, auth_json=f'{{"tokens": {{"account_id": "{name}"}}}}') for name in "ab")
+    assert codex_account({"HOME": "/h"}, one) != codex_account({"HOME": "/h"}, other)
+    assert codex_account({"HOME": "/h"}, one) != codex_account({"HOME": "/h", "OPENAI_API_KEY": "k"}, one)
+
+
+def test_who_logs_in_anew_is_another_account_of_claude_but_for_a_key() -> None:
+    one, other = (reads(claude_json=f'{{"oauthAccount":{{"accountUuid": "{name}"}}}}') for name in "ab")
+    assert claude_account({"HOME": "/h"}, one) != claude_account({"HOME": "/h"}, other)
+    key = {"HOME": "/h", "ANTHROPIC_API_KEY": "k"}
+    assert claude_account(key, one) == claude_account(key, other)
