@@ -31,6 +31,8 @@ class StandIn(ThreadingHTTPServer):
         self.requests: list[Request] = []
         #: When each of them began to arrive, on the monotonic clock.
         self.arrivals_ns: list[int] = []
+        #: How many events of answers were sent.
+        self.words = 0
         #: Requests for something that it does not have.
         self.strays: list[str] = []
         #: How much each login has left, by its key or token; whoever is not here has no end.
@@ -118,6 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         for event in events(request, reply):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
+            self.server.words += 1
             if self._is_cut(event, reply) or ("delta" in event and self._pause(reply.pace_s)):
                 return
 
