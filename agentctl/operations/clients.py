@@ -78,7 +78,9 @@ class _Places:
 
 def _claude(places: _Places) -> list[Edit]:
     command = places.command("codex", 0)
-    server = {"type": "stdio", "command": command[0], "args": command[1:], "timeout": _CALL_S * 1000}
+    server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": command[1:], "timeout": _CALL_S * 1000}
+    # Else its model is shown the tools' names alone, and finds what they are for by a search, a round later (2.1.330).
+    server["alwaysLoad"] = True
     allowed = [f"mcp__{SERVER}", *(f"Bash(agentctl {verb}:*)" for verb in _HARMLESS)]
     settings = _claude_settings(places)
     skill = places.at(".claude/skills/agentctl/SKILL.md", ".claude/skills/agentctl/SKILL.md", "CLAUDE_CONFIG_DIR")

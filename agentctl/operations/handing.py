@@ -42,6 +42,8 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
         "tool_timeout_sec": _CALL_S,
         "startup_timeout_sec": _START_S,
         "supports_parallel_tool_calls": True,
+        # Claude Code shows its model the tools at once, and not their names alone, to be searched for (2.1.330).
+        "alwaysLoad": True,
         # Codex waits for it before it asks the model, which else would begin without these tools.
         "required": True,
     }

@@ -23,6 +23,19 @@ def test_child(lab: Lab) -> None:
     assert lab.files_with(KEY) == []
 
 
+def test_offered_at_once(lab: Lab) -> None:
+    """Our tools are in the first request of the model, with their descriptions."""
+    lab.completed(lab.spawn("text"))
+    assert offers_ours(lab, "text")
+
+
+def offers_ours(lab: Lab, scenario: str) -> bool:
+    """Whether the first request of a conversation holds our tools, and not their names alone."""
+    first = next(one for one in lab.standin.requests if one.scenario[0] == scenario)
+    ours = [name for name in first.tools if "agentctl" in name]
+    return any(name.endswith(("task", "spawn_agent")) for name in ours)
+
+
 def test_child_that_asks(lab: Lab) -> None:
     """A child's question, answered by a person."""
     agent = lab.spawn("delegate=ask")
@@ -83,6 +96,7 @@ def test_by_hand(lab: Lab) -> None:
     run("install", lab.program, "--yes", env=environ)
     told = by_hand([*BY_HAND[lab.program], "SCENARIO:handmade=text"], environ)
     assert "The answer of the stand-in model." in told
+    assert offers_ours(lab, "handmade")
     (child,) = run("list", "--json").json
     assert (child["status"], child["parent"], child["driver"]) == ("completed", None, lab.program)
 

@@ -17,7 +17,7 @@ HONOURS = frozenset(
 #: skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
 _SPECIAL = re.compile(r"[\\*?\[\]{}()!# ]")
-_SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout"})
+_SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout", "alwaysLoad"})
 #: A Claude Code that was started from another one must not take itself for a part of it.
 _INHERITED = frozenset(
     {
