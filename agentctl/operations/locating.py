@@ -151,9 +151,22 @@ def find_agent(task: TaskDir, instance: str) -> AgentDir:
     if os.path.islink(agent.path):
         raise Refused(f"{agent.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
     if not agent.path.is_dir() and not _is_told_of(agent):
+        if task.observed.exists():
+            _refuse_observed(task, instance)
         known = ", ".join(task.instances()[:10]) or "none"
         raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
     return agent
+
+
+def _refuse_observed(task: TaskDir, instance: str) -> None:
+    """Say of a sub-agent of a program that somebody runs by hand that it is nobody's to wait for or to stop here."""
+    from agentctl.operations.observing import observed_rows  # Few tasks have any.
+
+    if any(row["agentInstance"] == instance for row in observed_rows(task)):
+        raise Refused(
+            f"{instance} is a sub-agent of a program that is run by hand: it is observed, and no worker",
+            hint="agentctl list shows what is known of it; only its own program can stop it or wait for it",
+        )
 
 
 def _is_told_of(agent: AgentDir) -> bool:

@@ -35,7 +35,12 @@ def test_a_session_by_hand_is_observed_in_the_task(root: Path) -> None:
     shown = run("tree").out
     assert "explore-34567890" in shown
     assert "explore-her-9999" in shown
-    assert run("list").out.startswith("explore-34567890\tcompleted")
+    assert run("list").out.startswith("explore-34567890\tcompleted\tobserved")
+    assert "explore-her-9999  [Explore]  running  observed" in shown
+    for command in ("show", "cancel", "wait", "result"):
+        refused = run(command, "explore-her-9999", check=False)
+        assert (refused.code, "it is observed, and no worker" in refused.err) == (1, True)
+    assert run("show", "nobody", check=False).code == 3
     assert run("wait-any", check=False).code == 6, "nobody waits for what is only observed"
 
 
