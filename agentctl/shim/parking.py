@@ -92,7 +92,8 @@ class Parking:
             hold = held_now(self.account)
             if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:
                 back_off(self.account, self._pause_s * 2**self.back_offs)
-                hold = held_now(self.account)
+                # A short pause may be over by now; the worker is begun again all the same.
+                hold = held_now(self.account) or Hold(self.account.name, 0.0, 0.0)
         except (AgentctlError, OSError):
             return None  # The place for it cannot be written: nothing can be shared.
         if hold is None:

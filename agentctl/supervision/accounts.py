@@ -32,6 +32,8 @@ from agentctl.lean import Any, NamedTuple
 LONGEST_BACK_OFF_S = 3600.0
 #: Those that wait for one account start over so much time, or a tenth of what they waited for.
 _MOST_SPREAD_S, _SPREAD = 15.0, 0.1
+#: Two clocks are read one after the other, and one of them is slewed.
+_CLOCKS_DIFFER_S = 5.0
 _SUFFIX, _MOST_ACCOUNTS = ".json", 1000
 
 
@@ -60,6 +62,8 @@ class Hold(NamedTuple):
     spread_s: float
     #: The window that was used up; None for a back-off.
     window: str | None = None
+    #: When it was told, or chosen, to end: seconds since 1970.
+    ends_at: float | None = None
 
     def left_for(self, agent: AgentDir) -> float:
         """Return how long a worker has to wait: each another time, and the same at each look."""
@@ -67,8 +71,10 @@ class Hold(NamedTuple):
 
     @property
     def until(self) -> str:
-        """When it ends, as a time stamp of whole seconds."""
-        return iso_of(round(time.time() + self.left_s))
+        """When it ends, as a time stamp of whole seconds: the same at each look, unless the clock was set."""
+        measured = time.time() + self.left_s
+        is_as_told = self.ends_at is not None and abs(self.ends_at - measured) < _CLOCKS_DIFFER_S
+        return iso_of(round(self.ends_at if is_as_told and self.ends_at is not None else measured))
 
     def to_json(self) -> dict[str, Any]:
         """Return what views and events tell of it."""
@@ -134,6 +140,7 @@ def back_off(account: Account, seconds: float) -> None:
         before = _back_off_in(account.name, known)
         if before is None or before.left_s < seconds:
             until = {"boot": processes.boot_id(), "until": since_boot() + seconds, "seconds": seconds}
+            until["endsAt"] = time.time() + seconds
             _write(account, {**known, "backOff": until})
 
 
@@ -193,7 +200,7 @@ def _window_holds(account: Account, known: Mapping[str, Any], any_model: bool) -
     for window in _windows_in(known, now):
         if window.is_rejected and window.resets_at is not None and (any_model or concerns(window, account.model)):
             length = max(0.0, window.resets_at - (told_at or now))
-            yield Hold(account.name, _left(known, window, now), _spread(length), window.name)
+            yield Hold(account.name, _left(known, window, now), _spread(length), window.name, window.resets_at)
 
 
 def _windows_in(known: Mapping[str, Any], now: float) -> list[Window]:
@@ -219,7 +226,7 @@ def _back_off_in(name: str, known: Mapping[str, Any]) -> Hold | None:
     until, seconds = finite(told.get("until")), finite(told.get("seconds"))
     if until is None or seconds is None or not 0 <= seconds <= LONGEST_BACK_OFF_S:
         return None
-    hold = Hold(name, until - since_boot(), _spread(seconds))
+    hold = Hold(name, until - since_boot(), _spread(seconds), ends_at=finite(told.get("endsAt")))
     return hold if -hold.spread_s < hold.left_s <= LONGEST_BACK_OFF_S else None
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctl.adapters.clock import iso_of
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
 from agentctl.drivers.claude.account import account_of as claude_account
@@ -19,7 +20,7 @@ from agentctl.drivers.codex.account import account_of as codex_account
 from agentctl.drivers.codex.windows import rejected
 from agentctl.drivers.codex.windows import windows_in as codex_windows
 from agentctl.supervision import accounts
-from agentctl.supervision.accounts import Account
+from agentctl.supervision.accounts import Account, Hold
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -130,3 +131,12 @@ def test_who_logs_in_anew_is_another_account_of_claude_but_for_a_key() -> None:
     assert claude_account({"HOME": "/h"}, one) != claude_account({"HOME": "/h"}, other)
     key = {"HOME": "/h", "ANTHROPIC_API_KEY": "k"}
     assert claude_account(key, one) == claude_account(key, other)
+
+
+@pytest.mark.parametrize("drift", [-0.6, 0.0, 0.6])
+def test_the_time_that_is_shown_is_the_same_at_each_look(drift: float) -> None:
+    """Two clocks are read one after the other, and one of them may be slewed; one that was set is believed."""
+    ends_at = time.time() + 600
+    hold = Hold("claude-1", ends_at + drift - time.time(), 0, "five_hour", ends_at)
+    assert hold.until == iso_of(round(ends_at))
+    assert hold._replace(left_s=60).until == iso_of(round(time.time() + 60))
