@@ -13,14 +13,20 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.paths import FilePath
+from agentctl.domain.states import Reason
 from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
 from agentctl.drivers.claude.account import account_of as claude_account
 from agentctl.drivers.claude.windows import windows_in as claude_windows
 from agentctl.drivers.codex.account import account_of as codex_account
+from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.windows import rejected
 from agentctl.drivers.codex.windows import windows_in as codex_windows
+from agentctl.drivers.dialogue import Finished, Told
+from agentctl.drivers.order import Order
 from agentctl.supervision import accounts
 from agentctl.supervision.accounts import Account, Hold
+from tests.claude_lines import feed, outcomes, recorded, started
+from tests.support import REPOSITORY
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -92,6 +98,30 @@ def test_the_window_of_a_model_holds_those_that_use_it(tmp_path: Path) -> None:
     accounts.tell(Account("claude-1", folder), [Window("seven_day_opus", 100, time.time() + 900, is_rejected=True)])
     held = {model: accounts.held_now(Account("claude-1", folder, model)) for model in ("claude-opus-5", "sonnet", None)}
     assert [model for model, hold in held.items() if hold is not None] == ["claude-opus-5"]
+
+
+def test_a_recorded_claude_tells_the_window_that_stops_it_before_its_end() -> None:
+    actions = feed(started(), recorded("window"))
+    told = [action.windows for action in actions if isinstance(action, Told)]
+    assert [[window.is_rejected for window in windows] for windows in told] == [[False, False], [True, False]]
+    assert [window.name for window in told[-1]] == ["five_hour", "seven_day"]
+    (outcome,) = outcomes(actions)
+    assert outcome.reason is Reason.RATE_LIMITED
+    assert actions.index(Told(told[-1])) < actions.index(Finished(outcome))
+
+
+def test_a_recorded_codex_tells_the_window_that_stops_it_before_its_end() -> None:
+    file = REPOSITORY / "tests/recordings/codex/app-server-window.jsonl"
+    lines = [json.loads(line)["msg"] for line in file.read_text(encoding="utf-8").splitlines()]
+    dialogue = CodexDialogue(Order(driver="codex", program="codex", agent="general", prompt="SCENARIO:tool"))
+    dialogue.begin()
+    actions = [action for line in lines for action in dialogue.received(json.dumps(line).encode())]
+    told = [action.windows for action in actions if isinstance(action, Told)]
+    assert [window.name for window in told[0]] == ["five_hour", "seven_day"]
+    assert [(window.name, window.is_rejected) for window in told[-1]] == [("five_hour", True)]
+    assert not any(window.is_rejected for windows in told[:-1] for window in windows)
+    (end,) = [action.outcome for action in actions if isinstance(action, Finished)]
+    assert end.reason is Reason.RATE_LIMITED
 
 
 def test_windows_that_money_opens_stop_nobody() -> None:
