@@ -49,9 +49,11 @@ def test_many(lab: Lab) -> None:
     names = [f"a{number}" for number in range(MANY)]
     queue(lab, *names)
     assert run("wait-all", timeout=120, check=False).code == 0, statuses()
-    assert (window.served, window.refused) == (2 * MANY, AT_ONCE)
+    assert window.served == 2 * MANY
+    # On a slow machine one that was under way, or whose clock was a little early, is refused once more.
+    assert AT_ONCE <= window.refused <= 2 * AT_ONCE
     parked = {event["agentInstance"] for event in lab.task.events("agent.parked")}
-    assert len(parked) == AT_ONCE
+    assert AT_ONCE <= len(parked) <= window.refused
     for name in names:
         commands = [row for row in lab.activity(name, "tool") if row["phase"] == "start"]
         assert len(commands) == 1, name
