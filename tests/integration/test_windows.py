@@ -114,6 +114,7 @@ def test_who_asks_next_for_the_account_waits_and_another_account_does_not(task: 
     assert [ends(name)["status"] for name in "ac"] == ["completed"] * 2
 
 
+@pytest.mark.slow
 def test_a_person_can_say_that_an_account_may_be_used_again(task: Task) -> None:
     parked(task)
     account = row()["awaitsAccount"]["account"]
@@ -122,6 +123,7 @@ def test_a_person_can_say_that_an_account_may_be_used_again(task: Task) -> None:
     assert ends()["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_two_accounts_do_not_hold_each_other(task: Task) -> None:
     parked(task)
     parked(task, name="b", options=("--env", "ANTHROPIC_API_KEY=other"))
@@ -145,6 +147,7 @@ def test_a_reset_that_moves_is_followed(task: Task) -> None:
     assert [ends(name)["status"] for name in "ab"] == ["completed"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["shim", "waker"])
 def test_whoever_is_killed_meanwhile_it_goes_on(task: Task, killed: str) -> None:
     parked(task)
@@ -163,6 +166,7 @@ def test_whoever_is_killed_meanwhile_it_goes_on(task: Task, killed: str) -> None
     assert len((task.path / "tries-a").read_text()) == 1, "nothing was done twice"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["park.after-ticket", "park.after-event"])
 def test_a_shim_that_is_killed_while_it_parks_leaves_a_parked_worker_or_a_failed_one(task: Task, point: str) -> None:
     run("spawn", "--agent", "general", "--name", "a", f"stopped 1 {task.path / 'tries'}",
@@ -253,6 +257,7 @@ def test_a_pause_of_the_account_is_seen_too(task: Task, tmp_path: Path) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_kept_agent_that_is_stopped_in_a_later_turn_is_parked(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
