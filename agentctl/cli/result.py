@@ -56,14 +56,14 @@ def _print(told: dict[str, Any]) -> None:
     for part in dict.fromkeys(parts):
         shown = plain(part, keep="\n\t") if is_terminal(sys.stdout) else part
         sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
-    if told.get("truncated"):
-        shown_bytes = len((told.get("text") or "").encode())
-        whole = (
-            plain(told["path"])
-            if told.get("path")
-            else f"agentctl result {told['agentInstance']} --max-bytes {told['size']}"
-        )
-        note(f"[cut: {shown_bytes} of {told['size']} bytes; whole: {whole}]")
+    for what, text, cut in (
+        ("summary cut", "summary", told.get("summaryCut") if told["source"] != "declared" else None),
+        ("cut", "text", told if told.get("truncated") else None),
+    ):
+        if cut:
+            command = f"agentctl result {told['agentInstance']} --max-bytes {cut['size']}"
+            whole = plain(cut["path"]) if cut.get("path") else command
+            note(f"[{what}: {len((told[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]")
     for file in told.get("files") or []:
         note(f"file: {plain(file['path'])} ({file.get('size')} bytes)")
     if (told.get("worktree") or {}).get("next"):

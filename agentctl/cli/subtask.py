@@ -150,6 +150,8 @@ def _tell(end: "SubtaskEnd") -> None:
     told: dict[str, Any] = {"summary": end.summary, "answer": end.final_message}
     for text in dict.fromkeys(filter(None, told.values())):
         out_now(plain(text, keep="\n\t"))
+    if end.summary_cut and end.summary_cut.get("path"):
+        note(f"the summary is cut: the whole is in {plain(end.summary_cut['path'])}")
     if end.whole:
         more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.whole['size']}"
         note(f"cut: the whole is in {end.whole['path']}" if "path" in end.whole else f"cut: the whole: {more}")

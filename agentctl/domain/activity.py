@@ -15,6 +15,8 @@ from agentctl.lean import NamedTuple
 
 #: How the ids of rows begin that a worker's own `report` writes: no driver's output has them.
 REPORTED = "report-"
+#: An agent's own message stands in its row up to so many characters; a model says no more at once.
+LONGEST_MESSAGE = 500_000
 
 
 class RowType(StrEnum):
@@ -75,6 +77,11 @@ class Row(NamedTuple):
             "detail": self.detail,
         }
         return {key: item for key, item in value.items() if item is not None}
+
+
+def message_text(text: str) -> str:
+    """Return what an agent said as its row has it: the whole, but for what no model says."""
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [cut: {len(text)} characters]"
 
 
 def encode_row(row: Row, at: str) -> bytes:

@@ -6,6 +6,8 @@ dialogue, each with the offset in that output and the time: from the two, the ac
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import time
 from typing import Any
@@ -13,17 +15,20 @@ from typing import Any
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import Row, encode_row
 from agentctl.domain.budget import Spent
-from agentctl.domain.plaintext import whole_json
+from agentctl.domain.plaintext import whole, whole_json
 from agentctl.drivers.dialogue import Outcome, SessionIs
 from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
+from agentctl.supervision.toldends import bounded
 
 #: Rows that are seen within this time have one and the same.
 TIME_GRAIN_S = 0.1
 _SUMMARY = 2000
+#: Characters. In JSON it takes less than the 16 MiB, and holds fewer marks, than readers of such files bear.
+_LONGEST_FINAL = 1_000_000
 
 
 class Recorder:
@@ -86,7 +91,7 @@ class Recorder:
             "artifacts": known.get("artifacts") or [],
             "at": now_iso(),
             "isDeclared": is_declared,
-            "finalMessage": final,
+            **self._final(final),
             "success": outcome.reason is None,
             "turnsUsed": outcome.turns_used,
             "usage": {"input": spent.input, "output": spent.output, "cached": spent.cached},
@@ -97,13 +102,28 @@ class Recorder:
         }
         when_there_is_room(lambda: write_whole(self.agent.result, to_json(whole_json(value))))
 
+    def _final(self, text: str | None) -> dict[str, Any]:
+        """Return what result.json tells of the final message. Of one that its readers would refuse for its size it has
+        the beginning, and size and hash of the whole, which is put into a file of its own.
+        """
+        if text is None or len(text) <= _LONGEST_FINAL:
+            return {"finalMessage": text}
+        from agentctl.operations.texts import put_text  # Hardly ever.
+
+        text = whole(text)
+        data = text.encode()
+        with contextlib.suppress(OddFile):  # The whole is still in stdout.log.
+            when_there_is_room(lambda: put_text(self.agent, text))
+        cut = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        return {"finalMessage": text[:_LONGEST_FINAL], "finalMessageCut": cut}
+
     def outcome(self, outcome: Outcome) -> None:
         """Tell the shim how it ended; `pid` says of which attempt."""
         value = {
             "pid": os.getpid(),
             "status": "completed" if outcome.reason is None else "failed",
             "reason": outcome.reason,
-            "message": outcome.message,
+            "message": outcome.message and bounded(outcome.message),
         }
         when_there_is_room(lambda: write_whole(self.agent.outcome, to_json(value)))
 

@@ -249,7 +249,7 @@ def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: st
         **known,
         status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
         result=_answer(found),
-        summary=found["summary"] if found["source"] != "declared" else None,
+        summary=_summary(found) if found["source"] != "declared" else None,
         error=None if ended == Status.COMPLETED else error_of(agent, decision),
         duration=decision.get("durationSeconds") or 0.0,
         started_at=decision.get("startedAt"),
@@ -263,9 +263,18 @@ def _answer(found: Mapping[str, Any]) -> str | None:
         text = text.rstrip("\n")
     if not found["truncated"]:
         return text or None
-    where = f", the whole is in {found['path']}" if found["path"] else ""
-    mark = f"[cut: {found['size']} bytes, sha256 {found['sha256']}{where}]"
-    return f"{mark}\n{text}" if found["source"] == "stdout" else f"{text}\n{mark}"
+    return f"{_mark(found)}\n{text}" if found["source"] == "stdout" else f"{text}\n{_mark(found)}"
+
+
+def _summary(found: Mapping[str, Any]) -> str | None:
+    cut = found.get("summaryCut")
+    return f"{found['summary']}\n{_mark(cut)}" if cut else found["summary"]
+
+
+def _mark(cut: Mapping[str, Any]) -> str:
+    where = f", the whole is in {cut['path']}" if cut["path"] else ""
+    more = f", in shorter lines in {cut['wrapped']}" if cut.get("wrapped") else ""
+    return f"[cut: {cut['size']} bytes, sha256 {cut['sha256']}{where}{more}]"
 
 
 def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ from agentctl.supervision.questions import read_question
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
 _TOLD = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
          "durationSeconds")  # fmt: skip
-_OF_RESULTS = ("source", "summary", "text", "truncated", "size", "sha256", "path", "wrapped", "turnsUsed", "usage",
-               "costUsd", "model")  # fmt: skip
+_OF_RESULTS = ("source", "summary", "summaryCut", "text", "truncated", "size", "sha256", "path", "wrapped",
+               "turnsUsed", "usage", "costUsd", "model")  # fmt: skip
 
 
 class Joined(NamedTuple):
@@ -114,12 +114,11 @@ def _part_lines(part: dict[str, Any]) -> Iterator[str]:
     yield f"{_standing(part)}{f', {seconds:.1f} s' if seconds is not None else ''}"
     if part["error"]:
         yield from ["", *_quoted(part["error"])]
-    texts = dict.fromkeys(str(part[key]) for key in ("summary", "text") if part.get(key))
-    for text in texts:
-        yield from ["", *_quoted(text)]
-    if part["truncated"]:
-        where = f", in {plain(part['path'])}" if part["path"] else ""
-        yield from ["", f"Cut: the whole has {part['size']} bytes, sha256 {part['sha256']}{where}"]
+    if part["summary"] and part["summary"] != part["text"]:
+        yield from ["", *_quoted(part["summary"]), *_cut_lines(part.get("summaryCut"))]
+    if part["text"]:
+        yield from ["", *_quoted(part["text"])]
+    yield from _cut_lines(part if part["truncated"] else None)
     for question in part["questions"]:
         yield from ["", f"Asked ({plain(question['id'])}):", "", *_quoted(question["question"])]
         answer = question["answer"]
@@ -131,6 +130,12 @@ def _part_lines(part: dict[str, Any]) -> Iterator[str]:
         yield from (f"- {plain(file['path'])} ({file.get('size')} bytes)" for file in part["files"])
     if part["leftOut"]:
         yield from ["", f"{part['leftOut']} more are in {plain(part['folder'])}"]
+
+
+def _cut_lines(cut: dict[str, Any] | None) -> Iterator[str]:
+    if cut is not None:
+        where = f", in {plain(cut['path'])}" if cut["path"] else ""
+        yield from ["", f"Cut: the whole has {cut['size']} bytes, sha256 {cut['sha256']}{where}"]
 
 
 def _quoted(text: object) -> Iterator[str]:

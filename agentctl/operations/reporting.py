@@ -21,6 +21,8 @@ from agentctl.operations.locating import caller_or_refuse
 from agentctl.operations.ownership import check_own
 
 _TEXT_SHOWN = 2000
+#: Characters of one word: what holds it is read whole, by everybody who asks.
+_LONGEST = 1_000_000
 
 
 def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
@@ -52,6 +54,8 @@ def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
 
 def _say(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
     """Keep a word of the calling worker; where a sandbox does not let it, have its driver keep it."""
+    if len(word.get("summary") or word.get("text") or "") > _LONGEST:
+        raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
     try:
         return keep(agent, word)
     except (StorageError, OSError) as error:

@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.opening import OddFile, open_plain
+from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes
 from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.activity import REPORTED, Phase, RowType
 from agentctl.domain.activityrows import read_line
 from agentctl.domain.agentspec import COMMAND
 from agentctl.domain.plaintext import whole
+from agentctl.domain.states import Status
 from agentctl.operations.listing import show_worker
 from agentctl.operations.locating import find_agent
-from agentctl.operations.texts import keep_text
+from agentctl.operations.texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.worktrees import patch_of
 
 DEFAULT_MAX_BYTES = 4000
 #: As much as a worker may put out, unless its task says more.
 _MOST_HASHED = 1 << 30
-#: An agent that has said nothing within so much of its activity has said nothing.
-_LOOKED_BACK = 1 << 20
+#: Of an agent's activity first so much is looked through for what it said, and then so many times more: there may be a
+#: long message, and what tools have brought behind it.
+_LOOKED_BACK, _FURTHER = 1 << 20, 4
 #: What tells of the whole of a text that was cut.
 WHOLE = ("size", "sha256", "path", "wrapped")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _OF_AGENTS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
 
@@ -48,7 +52,20 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
     found = text_of(agent, max_bytes)
     found["files"] = [*found["files"], *patch_of(row["worktree"])]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
-    return {**head, **found, "worktree": row["worktree"]}
+    return {**head, **found, **_standing(row, found), "worktree": row["worktree"]}
+
+
+def _standing(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent has used up by now, and whether that was a success: the result that it wrote last may be of
+    an answer before its end.
+    """
+    told: dict[str, Any] = {}
+    if row["usage"] and any(row["usage"].values()):
+        told = {"usage": {**row["usage"]}, "costUsd": row["usage"]["costUsd"]}
+        del told["usage"]["costUsd"]
+    if "success" in found and row["status"] in (Status.FAILED, Status.CANCELLED):
+        told["success"] = False
+    return told
 
 
 def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
@@ -57,7 +74,9 @@ def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, An
     summary = declared_summary(known)
     source, text = _last_words(agent, known)
     if text or is_agent(agent):
-        found = {"source": source, **_bounded(agent, text, max_bytes)}
+        before = _cut_before(known) if source == "agent" else None
+        bounded = _beginning(agent, text, before, max_bytes) if before else _bounded(agent, text, max_bytes)
+        found = {"source": source, **bounded}
     elif known:
         found = {"source": "declared", **_bounded(agent, summary or "", max_bytes)}
     else:
@@ -96,13 +115,54 @@ def _last_words(agent: AgentDir, known: Mapping[str, Any], looked_back: int = _L
     """Return (source, text). Without a final message an agent's activity has it: stdout is the protocol of its program,
     with all that its tools have read.
     """
-    final = known.get("finalMessage")
-    if isinstance(final, str) and final:
-        return "agent", whole(final)
-    if not is_agent(agent):
-        return "none", ""
-    text = next(filter(None, map(_said, last_lines(agent.activity, looked_back))), "")
-    return ("activity", text) if text else ("none", "")
+    final, at = known.get("finalMessage"), known.get("at")
+    answer = whole(final) if isinstance(final, str) else ""
+    if is_agent(agent) and (not answer or _went_on(agent)):
+        text, said_at = _said_last(agent, looked_back)
+        if text and (not answer or said_at > str(at)):
+            return "activity", text
+    return ("agent", answer) if answer else ("none", "")
+
+
+def _went_on(agent: AgentDir) -> bool:
+    """Tell whether there is activity behind a result: of a later turn or attempt, whose own result is still missing."""
+    try:
+        return os.stat(agent.activity).st_mtime_ns > os.stat(agent.result).st_mtime_ns
+    except OSError:
+        return False
+
+
+def _said_last(agent: AgentDir, looked_back: int) -> tuple[str, str]:
+    """Return what an agent said last as far as its activity tells, and when; empty where it said nothing."""
+    for most in (looked_back, _FURTHER * looked_back):
+        found = next(filter(None, map(_said, last_lines(agent.activity, most))), None)
+        if found:
+            return found
+    return "", ""
+
+
+def _cut_before(known: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Return size and hash of a final message of which result.json has only the beginning."""
+    cut = known.get("finalMessageCut")
+    size, digest = (cut.get("size"), cut.get("sha256")) if isinstance(cut, dict) else (None, None)
+    is_told = isinstance(size, int) and isinstance(digest, str) and _DIGEST.fullmatch(digest)
+    return (size, digest) if is_told else None  # type: ignore[return-value]
+
+
+def _beginning(agent: AgentDir, text: str, before: tuple[int, str], max_bytes: int) -> dict[str, Any]:
+    """Return a text of which the driver has put the whole into a file; what lies there now may be something else."""
+    size, digest = before
+    path, wrapped = place_of(agent, digest)
+    is_there = _read_tail(path, 0)[:2] == before
+    has_wrapped = is_there and wrapped is not None and os.path.exists(wrapped) and kind_of(wrapped) is None
+    return {
+        "text": text.encode()[:max_bytes].decode(errors="ignore"),
+        "truncated": True,
+        "size": size,
+        "sha256": digest,
+        "path": path if is_there else None,
+        **({"wrapped": wrapped} if has_wrapped else {}),
+    }
 
 
 def _bounded(agent: AgentDir, text: str, max_bytes: int) -> dict[str, Any]:
@@ -135,13 +195,16 @@ def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
 
 
-def _said(line: bytes) -> str:
-    """Return what the agent itself says in a row of its activity: no sub-agent, nobody who wrote to it, no report."""
-    row = read_line(line, 0)
+def _said(line: bytes) -> tuple[str, str] | None:
+    """Return what the agent itself says in a row of its activity, and when: no sub-agent, nobody who wrote to it, no
+    report.
+    """
+    row = read_line(line, 0) if b'"message"' in line else None
     if row is None or row.kind != RowType.MESSAGE or row.phase != Phase.END or row.parent:
-        return ""
+        return None
     is_anothers = row.id.startswith(REPORTED.encode()) or row.fields.get("name") == "user"
-    return "" if is_anothers else whole(str(row.fields.get("text") or ""))
+    text = "" if is_anothers else whole(str(row.fields.get("text") or ""))
+    return (text, row.at.decode(errors="replace")) if text else None
 
 
 def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
@@ -149,14 +212,26 @@ def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     size, digest, tail = _read_tail(path, max_bytes)
     whole = tail.decode(errors="replace").encode()  # What is no UTF-8 takes three bytes as text.
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
+    is_cut = size > len(tail) or len(whole) > max_bytes
+    wrapped = _wrapped_output(agent, digest) if is_cut and digest and size <= MOST_BYTES and agent.has_ended else None
     return {
         "source": "stdout" if size else "none",
         "text": shown,
-        "truncated": size > len(tail) or len(whole) > max_bytes,
+        "truncated": is_cut,
         "size": size,
         "sha256": digest,
         "path": str(path) if size else None,
+        **({"wrapped": wrapped} if wrapped else {}),
     }
+
+
+def _wrapped_output(agent: AgentDir, digest: str) -> str | None:
+    """Put an output with very long lines into shorter ones; None where it has none, or is no text."""
+    try:
+        data = read_bytes(agent.stdout)
+    except OSError:
+        return None
+    return None if b"\0" in data else keep_wrapped(agent, data.decode(errors="replace"), digest)
 
 
 def _read_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:

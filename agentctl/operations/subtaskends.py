@@ -29,6 +29,8 @@ class SubtaskEnd:
     status: str | None
     #: What the worker declared beside its last words.
     summary: str | None = None
+    #: Where the summary was cut: as `whole`.
+    summary_cut: Mapping[str, Any] | None = None
     failure_reason: str | None = None
     final_message: str | None = None
     #: Where the final message was cut: {size, sha256, path, wrapped} of the whole.
@@ -43,6 +45,7 @@ class SubtaskEnd:
             return {**head, "status": STILL_RUNNING, "stopped": self.stopped}
         value = {
             "summary": self.summary,
+            "summaryCut": self.summary_cut,
             "failureReason": self.failure_reason,
             "finalAssistantMessage": self.final_message,
         }
@@ -67,6 +70,7 @@ def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
     status = Status(decision.get("status", Status.FAILED))
     return SubtaskEnd(
         task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
+        summary_cut=result.get("summaryCut"),
         failure_reason=None if status is Status.COMPLETED else why(decision), final_message=result["text"] or None,
         whole={key: result[key] for key in WHOLE if result.get(key)} if result["truncated"] else None,
     )  # fmt: skip

@@ -7,6 +7,9 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
 
+#: Everybody who asks for an end is told its message.
+_LONGEST = 4000
+
 
 class ToldEnd(NamedTuple):
     """What a driver told."""
@@ -21,10 +24,15 @@ def told_end(agent: AgentDir) -> ToldEnd | None:
     told = read_quietly(agent.outcome)
     if not told or told.get("pid") != read_quietly(agent.worker).get("pid"):
         return None
-    message = told.get("message") if isinstance(told.get("message"), str) else None
+    message = bounded(told["message"]) if isinstance(told.get("message"), str) else None
     if told.get("status") == Status.COMPLETED:
         return ToldEnd(Status.COMPLETED, None, message)
     return ToldEnd(Status.FAILED, _reason(told.get("reason")), message)
+
+
+def bounded(message: str) -> str:
+    """Return a message as an end tells it."""
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
 
 
 def _reason(name: object) -> Reason:

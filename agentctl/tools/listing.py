@@ -11,11 +11,14 @@ from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.gathering import TURN
 from agentctl.operations.listing import read_task
+from agentctl.operations.results import declared_summary, last_words
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
 
 _LAST_MESSAGE = 300
+#: Of each one's activity, so many bytes: an answer has many rows.
+_LOOKED_BACK = 1 << 16
 #: Rows of one answer: a row is a few hundred characters.
 DEFAULT_ROWS, _MOST_ROWS = 50, 500
 
@@ -77,7 +80,7 @@ def _row(place: Place, one: _Listed) -> dict[str, Any]:
         "status": str(worker.status),
         "parent": spec.get("parent"),
         "path": _path(agent),
-        "last_message": _last_message(agent),
+        "last_message": last_message(agent),
     }
     question = None if agent.has_ended else question_of(agent)
     instance = agent.instance if worker.agent_id and worker.agent_id != agent.instance else None
@@ -97,12 +100,10 @@ def _path(agent: AgentDir) -> str:
     return "/".join(reversed(names))
 
 
-def _last_message(agent: AgentDir) -> str | None:
-    result = read_quietly(agent.result)
-    told = result.get("finalMessage") or result.get("summary")
-    if not isinstance(told, str) or not told:
-        return None
-    return told if len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
+def last_message(agent: AgentDir) -> str | None:
+    """Return the beginning of what a worker said last, else of what it declared."""
+    told = last_words(agent, _LOOKED_BACK) or declared_summary(read_quietly(agent.result))
+    return told if not told or len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
 
 
 LIST_AGENTS = Tool(

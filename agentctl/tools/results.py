@@ -43,7 +43,7 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     if found["truncated"]:
         told |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
     if found["summary"]:
-        told["summary"] = found["summary"]
+        told |= {key: found[key] for key in ("summary", "summaryCut") if key in found}
     if found["files"]:
         told["files"] = found["files"]
     return told

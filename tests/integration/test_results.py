@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.delegating import result_of as task_result_of
 from agentctl.operations.subtaskends import answer_of
+from agentctl.tools.listing import last_message
 from agentctl.tools.results import result_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.steps import Task, held, new_task, spawn, spawn_batch
@@ -169,3 +171,96 @@ def test_why_it_failed_is_told_in_the_words_of_the_program(agents: Task) -> None
     assert run("wait", "a", "--json", check=False).json["message"] == message
     assert json.loads(run("wait-any", "--json").out)["message"] == message
     assert message in run("result", "a", check=False).err
+
+
+# -- what is long, and what came after an answer -----------------------------------------------------------------------
+
+
+def test_a_summary_that_is_cut_is_told_as_that_everywhere(agents: Task, tmp_path: Path) -> None:
+    report = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'agentctl', 'report', 'result',"
+    agent(plays(tmp_path, f"{report} '--summary', 's' * 5000], check=True)\nme.answer('my last words')"))
+    ends()
+    folder = TaskDir(str(agents.path)).agent("a")
+    cut = result_of(folder, "completed")["summaryCut"]
+    assert Path(cut["path"]).read_text(encoding="ascii") == "s" * 5000
+    assert answer_of(folder, "general").to_json()["summaryCut"] == cut
+    mark = f"\n[cut: 5000 bytes, sha256 {cut['sha256']}, the whole is in {cut['path']}, in shorter lines in"
+    assert mark in task_result_of(folder).to_json()["summary"]
+    assert f"[summary cut: 4000 of 5000 bytes; whole: {cut['path']}]" in run("result", "a").err
+    joined = run("join", "--json").json
+    assert joined["workers"][0]["summaryCut"]["path"] == cut["path"]
+    assert f"sha256 {cut['sha256']}, in {cut['path']}" in Path(joined["report"]).read_text(encoding="utf-8")
+
+
+def test_a_final_message_that_no_json_should_hold_is_whole_in_its_file(agents: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, r"me.answer('\x1b[31mw\u00f6rd \ud83d ' * 110_000)"))
+    ends()
+    whole = ("\x1b[31mw\u00f6rd \ufffd " * 110_000).encode()
+    assert len(run("show", "a", "--json").json["result"]["finalMessage"]) == 1_000_000
+    told = run("result", "a", "--json").json
+    assert (told["source"], told["truncated"]) == ("agent", True)
+    assert (told["size"], told["sha256"]) == (len(whole), hashlib.sha256(whole).hexdigest())
+    assert Path(told["path"]).read_bytes() == whole
+    assert max(map(len, Path(told["wrapped"]).read_text(encoding="utf-8").split("\n"))) <= 1000
+    Path(told["path"]).write_text("no longer so", encoding="ascii")
+    assert run("result", "a", "--json").json["path"] is None
+
+
+def test_a_summary_that_no_json_should_hold_is_refused(agents: Task, tmp_path: Path) -> None:
+    imports = "from agentctl.operations.reporting import report_result"
+    declares = f"{imports}\ntry:\n    report_result('s' * 1_000_001, None)"
+    agent(plays(tmp_path, f"{declares}\nexcept Exception as error:\n    me.answer(str(error))"))
+    assert "a report is at most 1000000 characters long" in ends()["result"]["finalMessage"]
+
+
+def test_long_last_words_are_whole_also_where_nobody_wrote_a_result(agents: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, "me.assistant({'type': 'text', 'text': 'word ' * 20000})\nimport time; time.sleep(600)"))
+    wait_until(lambda: run("result", "a", "--json", check=False).json["truncated"])
+    os.kill(run("show", "a", "--json").json["worker"]["pid"], signal.SIGKILL)
+    ends()
+    told = run("result", "a", "--json", check=False).json
+    assert (told["source"], told["size"]) == ("activity", 100_000)
+    assert Path(told["path"]).read_text(encoding="ascii") == "word " * 20000
+
+
+LATER = """
+if me.turns == 1:
+    me.answer('the first answer')
+else:
+    me.assistant({'type': 'text', 'text': 'later words'})
+    import time; time.sleep(600)
+"""
+
+
+def test_what_was_said_after_an_answer_is_the_last_word(agents: Task, tmp_path: Path) -> None:
+    play = plays(tmp_path, LATER)
+    agent(play, "--keep")
+    wait_until(lambda: run("list", "--json").json[0]["status"] == "blocked")
+    assert everywhere(agents, status="blocked") == ["the first answer"] * 4
+    run("send", "a", play)
+    wait_until(lambda: everywhere(agents, status="running") == ["later words"] * 4)
+    os.kill(run("show", "a", "--json").json["worker"]["pid"], signal.SIGKILL)
+    assert ends()["status"] == "failed"
+    assert everywhere(agents, status="failed") == ["later words"] * 4
+    told, used = (run(*verb, "--json", check=False).json for verb in (("result", "a"), ("usage",)))
+    assert told["success"] is False
+    assert told["usage"]["input"] == used["workers"][0]["input"] > 10
+
+
+def test_the_last_message_in_a_list_is_the_last_word(agents: Task) -> None:
+    agent("hang")
+    folder = TaskDir(str(agents.path)).agent("a")
+    wait_until(lambda: last_message(folder) == "working")
+    os.kill(run("show", "a", "--json").json["worker"]["pid"], signal.SIGKILL)
+    ends()
+    assert last_message(folder) == "working"
+
+
+def test_the_long_lines_of_a_command_can_be_paged_too(root: Path) -> None:
+    new_task()
+    spawn(["sh", "-c", r"printf '%09000d\nend' 7"], name="a")
+    run("wait", "a")
+    told = run("result", "a", "--json").json
+    assert (told["source"], told["truncated"]) == ("stdout", True)
+    lines = Path(told["wrapped"]).read_text(encoding="utf-8").split("\n")
+    assert (max(map(len, lines)), "".join(lines)) == (1000, f"{'0' * 8999}7end")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType
+from agentctl.domain.activity import Phase, Row, RowType, message_text
 from agentctl.drivers.claude.values import Tokens, bounded, bounded_values, list_in, object_in, text_in, tokens_of
 from agentctl.lean import NamedTuple
 
@@ -104,9 +104,12 @@ class Transcript:
         kind, text = text_in(block.get("type")), text_in(block.get("text"))
         is_synthetic = message.get("model") == SYNTHETIC
         if kind == "text":
-            if parent is None and not is_synthetic:
+            is_own = parent is None and not is_synthetic
+            if is_own:
                 self._answer.append(text)
-            yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=bounded(text))
+            # Where the end is not seen, this row is all that is known of the last words.
+            told = message_text(text) if is_own else bounded(text)
+            yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=told)
         elif kind == "thinking":
             yield Row(RowType.THOUGHT, row_id, parent=parent, text=bounded(text_in(block.get("thinking"))))
         elif kind.endswith("tool_use"):

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType
+from agentctl.domain.activity import Phase, Row, RowType, message_text
 
 #: The tool that runs commands, and the one that changes files, as the model knows them.
 SHELL, PATCH = "shell", "apply_patch"
@@ -78,7 +78,7 @@ def row_of(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row
         case "userMessage":
             return Row(RowType.MESSAGE, item_id, parent=parent, name="user", text=_joined(item.get("content")))
         case "agentMessage":
-            return Row(RowType.MESSAGE, item_id, parent=parent, text=as_text(item.get("text")))
+            return Row(RowType.MESSAGE, item_id, parent=parent, text=message_text(as_text(item.get("text"))))
         case "reasoning":
             text = _joined(item.get("summary")) or _joined(item.get("content"))
             return Row(RowType.THOUGHT, item_id, parent=parent, text=text) if text else None

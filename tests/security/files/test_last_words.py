@@ -69,7 +69,7 @@ def test_only_its_own_words_count(told: Task) -> None:
 
 def test_no_more_is_read_than_the_end(told: Task) -> None:
     file = told.agent("a") / "activity.jsonl"
-    file.write_text(row("long ago") + row("x" * 1000, type="thought") * 2000)
+    file.write_text(row("long ago") + row("x" * 1000, type="thought") * 5000)
     assert words(told) == ("none", "")
     with file.open("a") as end:
         end.write(row("now"))
