@@ -43,7 +43,7 @@ T = TypeVar("T")
 class TaskExecutor:
     """Delegates tasks to sub-agents, each a worker of a task directory, and brings their results.
 
-        async with TaskExecutor() as executor:  # or TaskExecutor(MODEL, FOLDER)
+        async with TaskExecutor() as executor:  # or TaskExecutor(MODEL, FOLDER), TaskExecutor(TASK)
             results = await executor.execute_parallel([
                 {"objective": "Where is the configuration read?", "subagent_type": "explore"},
                 {"objective": "What do the tests not cover?", "subagent_type": "plan"},
@@ -53,11 +53,10 @@ class TaskExecutor:
     Within a worker, that worker's own slot is lent to its descendants as long as a result is outstanding.
 
     Args:
-        task: The task directory, or its id, also as the only argument without a name; else the chosen one; where none
-            is chosen, one is made.
-        root: Where the tasks are, as `--root`.
-        model: For all that do not name one; `model_id` is the same.
+        model: For all that do not name one; `model_id` is the same. A `Task` in its place is the task.
         working_dir: Where the workers run; else the working folder.
+        task: The task directory, or its id; else the chosen one; where none is chosen, one is made.
+        root: Where the tasks are, as `--root`.
         session_id: Groups what was delegated (`get_session_tasks`).
         on_cancel: Whether a coroutine that is cancelled cancels its workers, or leaves them at work.
         on_question: Called with each question of a worker. Without it, questions wait for an answer from elsewhere; so
@@ -69,24 +68,18 @@ class TaskExecutor:
 
     def __init__(  # noqa: PLR0913 - by name alone, but for the first two
         self,
-        first: Task | str | None = None,
-        folder: str | None = None,
-        /,
+        model: str | Task | None = None,
+        working_dir: str | None = None,
         *,
         task: Task | str | None = None,
         root: str | None = None,
-        model: str | None = None,
         model_id: str | None = None,
-        working_dir: str | None = None,
         session_id: str = DEFAULT_SESSION,
         on_cancel: OnCancel = "cancel",
         on_question: OnQuestion | None = None,
     ) -> None:
-        if folder is None:
-            task = first if task is None else task
-        else:  # `TaskExecutor(MODEL, FOLDER)`, as other executors of sub-agents are made.
-            model_id = first if isinstance(first, str) else None
-            working_dir = working_dir or folder
+        if isinstance(model, Task):
+            model, task = None, model if task is None else task
         self.task = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
         self._terms = Terms(session_id=session_id, model=model or model_id, cwd=working_dir)
         self._on_cancel: OnCancel = on_cancel

@@ -17,9 +17,10 @@ agentctl install claude --hooks
 """,
 )
 def hook() -> None:
-    """Show the own sub-agents of Claude Code and Codex.
+    """Note the sub-agents that Claude Code and Codex start by themselves.
 
     Takes the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex on standard input. `tree` and
-    `list` show such a sub-agent: below the worker that it runs in, else in the task as observed. Exits with 0 always.
+    `list` show such a sub-agent: below the worker that it runs in, else in the task as observed. Whatever it
+    reads, it exits with 0.
     """
     take_hook(sys.stdin.buffer)

@@ -54,10 +54,11 @@ def ask(
     option: Annotated[
         list[str] | None, typer.Option(metavar="ID=LABEL", help="One to select from; repeatable.")
     ] = None,
-    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="Taken when that time is over.")] = None,
+    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="Taken when the time is over.")] = None,
     timeout_seconds: Annotated[
         float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long to wait for the answer.")
     ] = None,
+    deadline_seconds: Annotated[float | None, typer.Option(parser=opt.seconds, hidden=True)] = None,
     question_id: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="Name the question; a known one is taken up again."),
@@ -76,7 +77,7 @@ def ask(
         kind=chosen.value,
         options=options,
         default=default,
-        deadline_s=timeout_seconds,
+        deadline_s=deadline_seconds if timeout_seconds is None else timeout_seconds,
         question_id=question_id,
     )
     if json:
@@ -170,7 +171,9 @@ agentctl interact respond fix deny --reason "not on a Friday: only prepare it"
 def respond(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[INSTANCE] ANSWER", help="Whose question, where several are open; the answer."),
+        typer.Argument(
+            metavar="[INSTANCE] ANSWER", help="Whose question, or which sub-task's, where several are open; the answer."
+        ),
     ],
     question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
     reason: Annotated[

@@ -54,7 +54,7 @@ VERBS: dict[str, Listed] = {
     "events": Listed("logs", "Print the events of a task."),
     "mcp": Listed("mcp", "Serve the tools for agents over MCP."),
     "install": Listed("install", "Teach an agent program to delegate to agentctl."),
-    "hook": Listed("hook", "Show the own sub-agents of Claude Code and Codex."),
+    "hook": Listed("hook", "Note the sub-agents that Claude Code and Codex start by themselves."),
     "doctor": Listed("doctor", "Look for damage and leftovers, and repair what is safe."),
     "demo": Listed("demo", "See it all at work in under a minute: five workers survey a source tree."),
 }

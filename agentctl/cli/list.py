@@ -2,7 +2,7 @@
 
 import sys
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.cli import options as opt
 from agentctl.cli.render import (
@@ -22,6 +22,9 @@ from agentctl.operations.listing import each_worker, list_below
 from agentctl.operations.locating import find_task
 from agentctl.operations.observing import observed_rows
 
+if TYPE_CHECKING:
+    from agentctl.operations.askers import Asked
+
 app = module()
 
 
@@ -39,7 +42,7 @@ def list_command(
     for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
     """
     place = note_foreign(find_task(task, root=root, force=force))
-    asked = 0
+    asked: list[Asked] = []
     if recursive:
         below, warnings = list_below(place)
         rows = chain(below, observed_rows(place))

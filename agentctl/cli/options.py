@@ -23,7 +23,13 @@ def seconds(text: str) -> float:
 
 Task: TypeAlias = Annotated[
     str | None,
-    typer.Option("--task", "-t", metavar="TASK", help="The task to look at.", autocompletion=complete_tasks),
+    typer.Option(
+        "--task",
+        "-t",
+        metavar="TASK",
+        help="The task; else the chosen one (agentctl use).",
+        autocompletion=complete_tasks,
+    ),
 ]
 Root: TypeAlias = Annotated[
     str | None,

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
 from agentctl.domain.windows import label_of
+
+if TYPE_CHECKING:
+    from agentctl.operations.askers import Asked
 
 #: Where a column has nothing to say.
 NOTHING = "-"
@@ -57,16 +61,29 @@ def note_foreign(task: TaskDir) -> TaskDir:
     return task
 
 
-def note_questions(count: int) -> None:
-    """Say how many questions are open below what was shown."""
-    if count:
-        note(questions_below(count))
+def note_questions(asked: Sequence[Asked]) -> None:
+    """Say which questions are open below what was shown."""
+    if asked:
+        note(questions_open(asked))
 
 
-def questions_below(count: int) -> str:
-    """Return how many questions are open below, and who shows them."""
-    told = "1 question is" if count == 1 else f"{count} questions are"
-    return f"{told} open below: agentctl interact list"
+def questions_open(asked: Sequence[Asked]) -> str:
+    """Return how many questions are open, who asks, and what shows them."""
+    told = "1 question is" if len(asked) == 1 else f"{len(asked)} questions are"
+    who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
+    return plain(f"{told} open, of {who}: agentctl interact list")
+
+
+class QuestionsTold:
+    """Says beside a wait which questions are open, each once."""
+
+    def __init__(self) -> None:
+        self._told: set[Asked] = set()
+
+    def __call__(self, asked: Sequence[Asked]) -> None:
+        if not self._told.issuperset(asked):
+            note(questions_open(asked))
+        self._told.update(asked)
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import how_it_ended, note, out_json, out_now, plain
+from agentctl.cli.render import QuestionsTold, how_it_ended, note, out_json, out_now, plain
 from agentctl.cli.verb import FINDS, Verb, module, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.locating import find_task
@@ -30,12 +30,28 @@ class SpawnVerb(Verb):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
-        rest = super().parse_args(ctx, _with_prompt_marked(given))
+        args = _with_prompt_marked(given)
+        rest = super().parse_args(ctx, args if ctx.resilient_parsing else self._with_prompt_last(ctx, args))
         words = ctx.params.get("command") or []
         if words and given[-len(words) - 1 : -len(words)] != ["--"] and not ctx.resilient_parsing:
             _check_prompt(words, is_agent_named=ctx.params.get("agent") is not None)
             ctx.params["prompt"], ctx.params["command"] = words[0], None
         return rest
+
+    def _with_prompt_last(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments, the options that stand behind a prompt in front of it."""
+        if "--" in args:
+            return args
+        words: list[str] = list(self.make_parser(ctx).parse_args(list(args))[0].get("command") or ())
+        is_prompt = bool(words) and (" " in words[0].strip() or _names_agent(args))
+        if not is_prompt or not words[1:] or not words[1].startswith("-"):
+            return args
+        self.make_parser(ctx).parse_args(words[1:])  # An option without its value must not take the mark for one.
+        return [*args[: -len(words)], *words[1:], "--", words[0]]
+
+
+def _names_agent(args: list[str]) -> bool:
+    return any(arg == "--agent" or arg.startswith("--agent=") for arg in args)
 
 
 def _with_prompt_marked(args: list[str]) -> list[str]:
@@ -54,7 +70,7 @@ def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
         )
     if len(words) > 1:
         raise UsageError(
-            f"what is {words[0]!r}? a command stands behind --, and a prompt is one text behind all options",
+            f"what is {words[0]!r}? a command stands behind --, and a prompt is one text, in quotes",
             hint='agentctl spawn [OPTIONS] -- CMD ARGS...; agentctl spawn --agent explore "WHAT TO DO"',
         )
 
@@ -302,7 +318,7 @@ def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> 
         if not json:
             _tell(spawned)
         with in_foreground(None) as limit_s:
-            ends = wait_all(place, names, timeout_s=limit_s)
+            ends = wait_all(place, names, timeout_s=limit_s, on_asked=QuestionsTold())
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:
         _tell_left(place, names)

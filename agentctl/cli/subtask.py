@@ -9,7 +9,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import note, out, out_json, out_now, plain, warn
+from agentctl.cli.render import QuestionsTold, note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.locating import find_task
@@ -69,7 +69,7 @@ def subtask(
     """Give an agent a task of its own below this one, and wait for its answer.
 
     It waits for a slot in the queue of the whole tree, and through questions to the end. Exits with 0 for Success,
-    7 for Error and Cancel; 4 where it runs on. Ctrl-C leaves the sub-task running.
+    7 for Error and Cancel; 4 where it runs on. Ctrl-C leaves the sub-task running. Without a task above, one is made.
     """
     wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
@@ -119,7 +119,7 @@ def _stay(begun: "Subtask", wait_s: float | None, *, json: bool) -> int:
 
     try:
         with in_foreground(wait_s) as limit_s:
-            return _answer(await_subtask(begun, wait_s=limit_s), json=json)
+            return _answer(await_subtask(begun, wait_s=limit_s, on_asked=QuestionsTold()), json=json)
     except KeyboardInterrupt:
         # The cancel of the worker that this runs in ends with SIGINT: its program is told what became of the sub-task.
         end = end_with_caller(begun)

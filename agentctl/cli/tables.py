@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -12,7 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_below, standing
+from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_open, standing
+
+if TYPE_CHECKING:
+    from agentctl.operations.askers import Asked
 
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
@@ -69,6 +72,7 @@ class LiveWorkers:
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._asked: Sequence[Asked] = ()
 
     def __enter__(self) -> LiveWorkers:
         self._live.start()
@@ -79,6 +83,10 @@ class LiveWorkers:
     ) -> None:
         self._live.stop()
 
+    def note_asked(self, asked: Sequence[Asked]) -> None:
+        """Take which questions are open below the workers, for the next `show`."""
+        self._asked = asked
+
     def show(self, rows: list[dict[str, Any]]) -> None:
         """Draw the rows that fit; those that have ended go first when they do not."""
         room = max(self._console.height - 4, 3)
@@ -88,8 +96,7 @@ class LiveWorkers:
             shown = [row for row in rows if id(row) in kept]
         drawn = workers(shown)
         ended = sum(row["status"] in _ENDED for row in rows)
-        asked = max((row.get("askedBelow") or 0 for row in rows), default=0)
-        drawn.caption = f"{ended} of {len(rows)} ended{f'; {questions_below(asked)}' if asked else ''}"
+        drawn.caption = f"{ended} of {len(rows)} ended" + (f"; {questions_open(self._asked)}" if self._asked else "")
         self._live.update(drawn, refresh=True)
 
 

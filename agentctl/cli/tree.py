@@ -19,7 +19,7 @@ from agentctl.cli.render import (
     out_json,
     out_now,
     plain,
-    questions_below,
+    questions_open,
     warn,
 )
 from agentctl.cli.verb import module, verb
@@ -119,7 +119,7 @@ def _lines(place: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
 def _follow(place: TaskDir, found: Tree) -> None:
     with _shown() as show:
         for workers in found.follow():
-            asked = [questions_below(found.asked_below)] if found.asked_below else []
+            asked = [questions_open(found.asked_below)] if found.asked_below else []
             show([*_lines(place, workers), *asked])
 
 

@@ -28,6 +28,9 @@ _ALWAYS = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED
 #: What every command can give that looks for a task or a worker.
 FINDS = (ExitCode.NOT_FOUND,)
 
+#: No first sentence of a command is as long.
+_LONGEST = 1000
+
 _CONTEXT = {"help_option_names": ["--help", "-h"]}
 
 
@@ -41,12 +44,22 @@ def write_epilog(command: Any, formatter: Any) -> None:
 class Verb(TyperCommand):
     """A command."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, without the braces that typer puts around what must be given."""
+        return [piece.removeprefix("{").removesuffix("}") for piece in super().collect_usage_pieces(ctx)]
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         write_epilog(self, formatter)
 
 
 class Family(TyperGroup):
     """Commands under one name."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with the whole of its first sentence."""
+        with formatter.section("Commands"):
+            named = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+            formatter.write_dl([(name, command.get_short_help_str(_LONGEST)) for name, command in named if command])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         write_epilog(self, formatter)

@@ -9,12 +9,12 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.ends import ended_line, stop_told
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import is_terminal, out, out_json
+from agentctl.cli.render import QuestionsTold, is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.errors import ExitCode
 from agentctl.operations.locating import find_task
-from agentctl.operations.waiting import WaitedEnd, wait_all
+from agentctl.operations.waiting import OnAsked, WaitedEnd, wait_all
 
 app = module()
 
@@ -41,7 +41,7 @@ def wait(
 ) -> int:
     """Wait until the named workers have ended.
 
-    Questions do not end the wait. Exits with 0 only if all of them completed.
+    Questions do not end the wait; stderr tells that there are some. Exits with 0 only if all of them completed.
     """
     with stop_told(json):
         ends = _wait(find_task(task, root=root, force=force), instances, timeout_seconds)
@@ -74,20 +74,20 @@ def wait_all_command(
 
 
 def _wait(place: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
-    with _shown() as on_change, in_foreground(timeout_s) as limit_s:
-        return wait_all(place, instances, timeout_s=limit_s, on_change=on_change)
+    with _shown() as (on_change, on_asked), in_foreground(timeout_s) as limit_s:
+        return wait_all(place, instances, timeout_s=limit_s, on_change=on_change, on_asked=on_asked)
 
 
 @contextlib.contextmanager
-def _shown() -> Iterator[Callable[[list[dict[str, Any]]], None] | None]:
-    """Give what draws the workers while they are waited for; nothing where nobody looks."""
+def _shown() -> Iterator[tuple[Callable[[list[dict[str, Any]]], None] | None, OnAsked]]:
+    """Give what draws the workers while they are waited for (None where nobody looks), and what tells of questions."""
     if not is_terminal(sys.stderr):
-        yield None
+        yield None, QuestionsTold()
         return
     from agentctl.cli.tables import LiveWorkers
 
     with LiveWorkers() as live:
-        yield live.show
+        yield live.show, live.note_asked
 
 
 def _answer(ends: list[WaitedEnd], *, json: bool, one: bool) -> int:

@@ -7,7 +7,7 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.ends import ended_line, stop_told
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import out_json, out_now
+from agentctl.cli.render import QuestionsTold, out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
@@ -70,6 +70,7 @@ def wait_any_command(
             kinds=_statuses(kinds),
             deliver=_delivery(json),
             recursive=recursive,
+            on_asked=QuestionsTold(),
         )
 
 

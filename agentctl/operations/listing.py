@@ -14,8 +14,9 @@ from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.askers import asked_below
+from agentctl.operations.askers import Asked, asked_below, below_any
 from agentctl.operations.locating import find_agent
+from agentctl.operations.observing import observed_row
 from agentctl.operations.ownership import may_be_stopped
 from agentctl.supervision import questions
 from agentctl.supervision.accounts import Awaited, folder_of_accounts
@@ -107,8 +108,8 @@ class Listing(NamedTuple):
     #: Each made when it is taken.
     rows: Iterator[dict[str, Any]]
     warnings: list[str]
-    #: How many questions are open below them (`askers.asked_below`).
-    asked_below: int
+    #: The questions that are open below them (`askers.asked_below`).
+    asked_below: list[Asked]
 
 
 def each_worker(task: TaskDir) -> Listing:
@@ -117,10 +118,13 @@ def each_worker(task: TaskDir) -> Listing:
     awaited = Awaited(folder_of_accounts())
     below = asked_below(task, view)
     rows = (
-        {**row_of(task, worker, conditions.get(worker.instance), awaited), "askedBelow": below.get(worker.instance, 0)}
+        {
+            **row_of(task, worker, conditions.get(worker.instance), awaited),
+            "askedBelow": len(below.get(worker.instance, ())),
+        }
         for worker in view.workers.values()
     )
-    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below.get("", 0))
+    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below_any(below, None))
 
 
 def row_of(
@@ -162,12 +166,19 @@ def row_of(
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
-    """Return everything that is known of one worker."""
-    agent = find_agent(task, instance)
+    """Return everything that is known of one worker, or of a sub-agent that is only observed."""
+    try:
+        agent = find_agent(task, instance)
+    except AgentctlError:
+        observed = observed_row(task, instance)
+        if observed is None:
+            raise
+        return {**observed, "taskId": task.id}
     view, conditions = read_task(task)
     worker = view.workers.get(instance) or WorkerView(instance)
     return {
         **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts())),
+        "askedBelow": len(asked_below(task, view).get(instance, ())),
         "taskId": task.id,
         "spec": read_quietly(agent.spec),
         "worker": read_quietly(agent.worker) or None,

@@ -160,12 +160,12 @@ def find_agent(task: TaskDir, instance: str) -> AgentDir:
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:
     """Say of a sub-agent of a program that somebody runs by hand that it is nobody's to wait for or to stop here."""
-    from agentctl.operations.observing import observed_rows  # Few tasks have any.
+    from agentctl.operations.observing import observed_row  # Few tasks have any.
 
-    if any(row["agentInstance"] == instance for row in observed_rows(task)):
+    if observed_row(task, instance) is not None:
         raise Refused(
             f"{instance} is a sub-agent of a program that is run by hand: it is observed, and no worker",
-            hint="agentctl list shows what is known of it; only its own program can stop it or wait for it",
+            hint="agentctl show tells what is known of it; only its own program can stop it or wait for it",
         )
 
 

@@ -36,14 +36,20 @@ def observed_rows(task: TaskDir) -> list[dict[str, Any]]:
     return list(found.values())[-_MOST:]
 
 
+def observed_row(task: TaskDir, name: str) -> dict[str, Any] | None:
+    """Return the row of one by its name; None where there is none."""
+    return next((row for row in observed_rows(task) if row["agentInstance"] == name), None)
+
+
 def _take(found: dict[bytes, dict[str, Any]], key: bytes, at: str, ended: bool, fields: dict[str, Any]) -> None:
     row = found.get(key)
     if row is None:
-        name = f"{slug(str(fields.get('agentType') or 'agent'))}-{key.decode(errors='replace')[-8:]}"
+        name = f"{slug(str(fields.get('agentType') or 'agent'))}-{slug(key.decode(errors='replace')[-8:], '0')}"
         row = found[key] = {
             "agentInstance": name, "agent": str(fields.get("agentType") or "agent"), "status": Status.RUNNING,
             "observed": True, "attempt": 1, "paused": False, "stalled": False, "health": "observed", "depth": 0,
-            "startedAt": at, "endedAt": None, "survivors": [], "command": "", **dict.fromkeys(_UNKNOWN),
+            "startedAt": at, "endedAt": None, "survivors": [], "askedBelow": 0, "command": "",
+            **dict.fromkeys(_UNKNOWN),
         }  # fmt: skip
     if ended:
         row["status"] = _ENDS.get(str(fields.get("status")), Status.COMPLETED)

@@ -180,10 +180,13 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
     for request in requests:
         agent = agent_named(request)
         if agent != config.agent:
-            another = f'agentctl subtask {agent} "TITLE"' if agent != "command" else "agentctl spawn --task TASK"
+            top = root_of_tree(task).id
+            hint = f'agentctl subtask {agent} "TITLE" makes another one'
+            if agent == "command":
+                hint = f"agentctl spawn --task {top}: the task on top of the tree takes any worker"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
-                hint=f"{another}: in a task of its own",
+                hint=hint,
             )
 
 

@@ -32,6 +32,7 @@ from agentctl.supervision.spec import read_spec
 
 if TYPE_CHECKING:
     from agentctl.operations.subtaskends import SubtaskEnd
+    from agentctl.operations.waiting import OnAsked
 
 USER = "user"
 #: Limits of each worker: a sub-task takes them over. Those of the whole tree are its root's alone.
@@ -216,7 +217,7 @@ def _begun_at(agent: AgentDir) -> float:
         return float("inf")
 
 
-def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEnd:
+def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
     """Wait through questions to the end of a sub-task; within a worker, its slot is lent meanwhile.
 
     Where the calling worker is cancelled, the child is too, unless its task leaves children: of a child that succeeded
@@ -224,6 +225,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEn
 
     Args:
         wait_s: After so long the answer is that it still runs.
+        on_asked: Is told of open questions, of the child and of all below it.
     """
     # The child is at work while these are loaded.
     from agentctl.operations.subtaskends import still_running
@@ -231,7 +233,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None) -> SubtaskEn
 
     instance = subtask.spawned.agent_instance
     try:
-        wait_all(subtask.task, [instance], timeout_s=wait_s)
+        wait_all(subtask.task, [instance], timeout_s=wait_s, on_asked=on_asked)
     except WaitTimedOut:
         return still_running(subtask.task.id, subtask.agent_id, "timeout")
     except WaitStopped as stop:

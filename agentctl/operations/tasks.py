@@ -32,8 +32,11 @@ from agentctl.supervision.endings import decision_of
 
 _ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
-_CONFIG_KEYS = ", ".join([*KEYS.values(), *sorted(OTHER_KEYS)])
-_LIMITS_COMMENT = f"# config takes {_CONFIG_KEYS}; what is missing takes its default\n".encode()
+_CONFIG_KEYS = [*KEYS.values(), *sorted(OTHER_KEYS)]
+_COMMENT = [
+    "# config takes these; what is missing takes its default:",
+    *(f"#   {', '.join(_CONFIG_KEYS[at : at + 5])}" for at in range(0, len(_CONFIG_KEYS), 5)),
+]
 
 
 def create_task(
@@ -80,7 +83,7 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
     for folder in task.folders():
         make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
-    text = head_of(head) + _LIMITS_COMMENT
+    text = head_of(head) + "".join(f"{line}\n" for line in _COMMENT).encode()
     write_whole(task.task_file, roster.initial(text), durable=False)
     mark_own(task)
     vouch_for_rules(task, parse_policy(config.get("permissions")))

@@ -13,9 +13,10 @@ from agentctl.domain.activityview import Node, view_of
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
+from agentctl.operations.askers import Asked
 from agentctl.operations.listing import each_worker
 from agentctl.operations.locating import find_agent
-from agentctl.operations.observing import observed_rows
+from agentctl.operations.observing import observed_row, observed_rows
 
 #: Of an expanded group, so many of what has ended; `earlier` tells of the rest.
 KEPT = 200
@@ -63,25 +64,26 @@ class Tree:
     """
 
     def __init__(self, task: TaskDir, *, instance: str | None = None, expand: Collection[str] | None = ()) -> None:
-        if instance is not None:
-            find_agent(task, instance)
-        for name in expand or ():
-            find_agent(task, name)
+        for name in (*(expand or ()), *([] if instance is None else [instance])):
+            if observed_row(task, name) is None:
+                find_agent(task, name)
         self.task = task
         self._instance = instance
         self._expand = expand
         self._activities: dict[str, _Activity] = {}
         self.warnings: list[str] = []
-        #: How many questions are open below the workers.
-        self.asked_below = 0
+        #: The questions that are open below the workers.
+        self.asked_below: list[Asked] = []
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each behind the one that started it."""
         found = each_worker(self.task)
         self.warnings, self.asked_below = found.warnings, found.asked_below
-        rows = [*found.rows, *observed_rows(self.task)]
-        parents = {row["agentInstance"]: row["parent"] for row in rows}
-        by_name = {row["agentInstance"]: row for row in rows}
+        by_name = {row["agentInstance"]: row for row in found.rows}
+        by_name |= {
+            row["agentInstance"]: row for row in observed_rows(self.task) if row["agentInstance"] not in by_name
+        }
+        parents = {name: row["parent"] for name, row in by_name.items()}
         return [self._tree(by_name[name], depth) for name, depth in _in_order(parents, self._instance)]
 
     def _tree(self, row: dict[str, Any], depth: int) -> WorkerTree:

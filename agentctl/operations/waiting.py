@@ -13,7 +13,7 @@ from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
-from agentctl.operations.askers import asked_below
+from agentctl.operations.askers import Asked, Askers, below_any
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.cursor import Claim, Cursor
 from agentctl.operations.lending import lending, take_back
@@ -29,6 +29,9 @@ from agentctl.supervision.kinship import descendants
 DEFAULT_CONSUMER = "default"
 _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
+
+#: Is told, now and then, which questions are open that end no wait.
+OnAsked = Callable[[list[Asked]], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +75,7 @@ class WaitedEnd:
         return value | {key: item for key, item in more.items() if item}
 
 
-def wait_any(
+def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
     task: TaskDir,
     instances: Sequence[str],
     *,
@@ -81,6 +84,7 @@ def wait_any(
     kinds: frozenset[str] | None,
     deliver: Callable[[WaitedEnd], None],
     recursive: bool = False,
+    on_asked: OnAsked | None = None,
 ) -> None:
     """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
 
@@ -101,7 +105,7 @@ def wait_any(
     consumer = consumer or _own_consumer(recursive)
     names = _check_targets(task, instances, recursive=recursive)
     with Vigils(task, recursive=recursive) as vigils, lending(vigils.top) as lender:
-        stop = Stop(vigils.watch)
+        stop, askers = Stop(vigils.watch), Askers()
         while True:
             has_pending = has_live = False
             for vigil, view in vigils.update():
@@ -119,6 +123,9 @@ def wait_any(
             if not has_pending and not has_live:
                 raise NothingLeft(_nothing_left(vigils, names), hint="agentctl list shows what there is")
             stop.check()
+            if on_asked is not None and not recursive:
+                view = vigils.top.view
+                on_asked(below_any(askers.below(task, view), None if names is None else names(task, view)))
             vigils.run_queue(lender)
             left = deadline - monotonic()
             if left <= 0:
@@ -164,6 +171,7 @@ def wait_all(
     *,
     timeout_s: float | None,
     on_change: Callable[[list[dict[str, Any]]], None] | None = None,
+    on_asked: OnAsked | None = None,
 ) -> list[WaitedEnd]:
     """Wait, through questions, until all of `instances` have ended (none: all of the task, or of the calling worker).
 
@@ -179,7 +187,7 @@ def wait_all(
     deadline = None if timeout_s is None else monotonic() + timeout_s
     names = _check_targets(task, instances)
     with Vigil(task) as vigil, lending(vigil) as lender:
-        stop = Stop(vigil.watch)
+        stop, askers = Stop(vigil.watch), Askers()
         while True:
             view = vigil.update()
             chosen = None if names is None else names(task, view)
@@ -187,12 +195,13 @@ def wait_all(
             if not workers:
                 vigil.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
+            if on_asked is not None:
+                on_asked(askers.asked(task, view, chosen))
             if on_change is not None:
-                awaited = Awaited(folder_of_accounts())
-                below = asked_below(task, view)
+                awaited, below = Awaited(folder_of_accounts()), askers.below(task, view)
                 on_change([
                     row_of(task, one, vigil.conditions.get(one.instance), awaited)
-                    | {"askedBelow": below.get(one.instance, 0)}
+                    | {"askedBelow": len(below.get(one.instance, ()))}
                     for one in workers
                 ])  # fmt: skip
             left_alive = [worker.instance for worker in workers if not worker.is_terminal]

@@ -291,8 +291,19 @@ def test_one_word_is_a_prompt_where_an_agent_is_named(task: Task) -> None:
     assert refused.code == 2
     assert "'crash' is one word: --agent says that it is a prompt" in refused.err
     assert "agentctl spawn --agent general crash; agentctl spawn -- crash" in refused.err
-    behind = run("spawn", "say it", "--name", "c", check=False)
-    assert "a prompt is one text behind all options" in behind.err
+    refused = run("spawn", "make", "--name", "c", check=False)
+    assert (refused.code, "a command stands behind --, and a prompt is one text, in quotes" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["say it", "--name=a"], ["argv", "--agent", "general", "--name", "a", "--model=m"]])
+def test_options_may_stand_behind_a_prompt(task: Task, words: list[str]) -> None:
+    run("spawn", *words)
+    assert ends()["status"] == "completed"
+    assert read(task.agent("a") / "spec.json")["order"]["prompt"] == words[0]
+    wanting = run("spawn", "say it", "--name", check=False)
+    assert (wanting.code, "requires an argument" in wanting.err) == (2, True)
+    more = run("spawn", "say it", "--name", "b", "twice", check=False)
+    assert (more.code, "a prompt is one text, in quotes" in more.err) == (2, True)
 
 
 def test_bytes_that_are_no_text_are_replaced_for_an_agent(task: Task) -> None:

@@ -20,6 +20,7 @@ from agentctl import Question, TaskExecutor, TaskResult
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.operations.cancelling import cancel_workers
+from tests.agent_steps import agent_world
 from tests.life import kill_shims, leader_of
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -530,19 +531,25 @@ def test_ctrl_c_cancels_the_workers_of_a_script(task: Task, tmp_path: Path) -> N
     assert statuses() == {"a": "cancelled"}
 
 
-def test_it_is_made_as_other_executors_are(task: Task, tmp_path: Path) -> None:
+def test_it_is_made_as_other_executors_are(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent_world(tmp_path, monkeypatch)
+    (tmp_path / "src").mkdir()
+
     async def to() -> list[TaskResult]:
         found = []
-        for executor in (TaskExecutor("m", str(tmp_path)), TaskExecutor(model_id="m", working_dir=str(tmp_path))):
+        folder = str(tmp_path / "src")
+        for executor in (TaskExecutor("m", folder), TaskExecutor(model_id="m", working_dir=folder)):
             async with executor:
-                found.append(await executor.execute_task("where am I", argv=["pwd"]))
+                found.append(await executor.execute_task("argv"))
                 found.append(await executor.execute_task("nothing", "nobody"))
+        async with TaskExecutor(agentctl.Task.find("t1")) as executor:
+            found.append(await executor.execute_task("where", argv=["pwd"]))
         return found
 
-    done, refused, *again = asyncio.run(to())
-    assert [done.result, again[0].result] == [str(tmp_path)] * 2
-    assert done.to_dict() == done.to_json()
-    assert json.loads(json.dumps(done.to_dict()))["status"] == "completed"
+    done, refused, again, _, last = asyncio.run(to())
+    for one in (done, again):
+        assert "--model=m" in str(one.result)
+        assert run("show", str(one.task_id), "--json").json["spec"]["cwd"] == str(tmp_path / "src")
+    assert done.to_dict() == done.to_json() == json.loads(json.dumps(done.to_dict()))
     assert (refused.task_id, refused.status) == (None, "failed")
-    spec = json.loads((task.agent(str(done.task_id)) / "spec.json").read_bytes())
-    assert spec["cwd"] == str(tmp_path)
+    assert last.result == str(Path.cwd())

@@ -37,7 +37,9 @@ def test_a_session_by_hand_is_observed_in_the_task(root: Path) -> None:
     assert "explore-her-9999" in shown
     assert run("list").out.startswith("explore-34567890\tcompleted\tobserved")
     assert "explore-her-9999  [Explore]  running  observed" in shown
-    for command in ("show", "cancel", "wait", "result"):
+    assert run("show", "explore-34567890", "--json").json == {**rows[0], "taskId": "t1"}
+    assert run("tree", "explore-34567890").out.splitlines()[1].startswith("  explore-34567890  [Explore]  completed")
+    for command in ("cancel", "wait", "result", "logs", "pause"):
         refused = run(command, "explore-her-9999", check=False)
         assert (refused.code, "it is observed, and no worker" in refused.err) == (1, True)
     assert run("show", "nobody", check=False).code == 3

@@ -14,8 +14,7 @@ import pytest
 from tests.life import leader_of, set_config
 from tests.shells import AGENTCTL, below, define_shells, nested, subtask_line
 from tests.steps import Task, kill, new_task, row, spawn, statuses
-from tests.support import PROGRAM, run, start, wait_until, worker
-from tests.terminal import on_a_terminal
+from tests.support import run, start, wait_until, worker
 
 #: The short way through it is tested beside it; all of this takes long.
 pytestmark = pytest.mark.slow
@@ -354,36 +353,3 @@ def test_a_waits_answer_to_a_cancel_is_structured(root: Path, tmp_path: Path) ->
     run("cancel", "top")
     told = json.loads(answer.read_text())
     assert told in ({"agentInstance": "top", "stopped": "cancelled"}, {**told, "agentInstance": "child"})
-
-
-def test_the_views_of_a_parent_tell_that_a_child_asks(shells: None) -> None:
-    new_task(cap=3)
-    spawn(["sh", "-c", subtask_line("asks", f"exec {AGENTCTL} interact ask 'Which colour?'")], name="boss")
-    wait_until(lambda: run("interact", "list", "--json").json)
-    (found,) = run("list", "--json").json
-    assert (found["agentInstance"], found["status"], found["askedBelow"]) == ("boss", "running", 1)
-    for command in ("list", "tree"):
-        shown = run(command)
-        assert "a child asks" in shown.out
-        assert shown.err == "1 question is open below: agentctl interact list\n"
-    found = {one["taskId"]: one for one in run("tasks", "--json").json}
-    (child,) = found["t1"]["childTaskIds"]
-    assert (found["t1"]["state"], found[child]["parentTaskId"]) == ("input-required", "t1")
-    assert (found[child]["author"], found[child]["agent"]) == ("boss", "shell")
-    unknown = run("interact", "respond", "nobody", "blue", check=False)
-    assert (unknown.code, "no worker or sub-task 'nobody'" in unknown.err) == (3, True)
-    run("interact", "respond", child, "blue")
-    assert run("wait", "boss").out == "boss completed\n"
-    assert run("list").err == ""
-    found = {one["taskId"]: one for one in run("tasks", "--json").json}
-    assert (found["t1"]["state"], found[child]["failureReason"]) == ("completed", None)
-    code, sent = on_a_terminal([*PROGRAM, "tasks"])
-    assert (code, f"  {child}" in sent.decode()) == (0, True)
-
-
-def test_a_sub_task_makes_the_task_above_it_where_none_is_chosen(shells: None, root: Path) -> None:
-    told = run("subtask", "shell", ": first", "--intent", "echo done", "--json").json
-    assert told["finalAssistantMessage"] == "done"
-    assert {one["parentTaskId"] for one in run("tasks", "--json").json} == {None, "task"}
-    refused = run("spawn", "--task", told["taskId"], "--", "true", check=False)
-    assert "agentctl spawn --task TASK: in a task of its own" in refused.err

@@ -191,7 +191,7 @@ def test_a_responder_killed_behind_the_answer_has_answered(root: Path) -> None:
 def test_the_deadline_takes_the_default_and_without_one_gives_up(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--kind", "confirm", "--default", "no", "--timeout-seconds", "0.1", "Go?"), name="a")
-    spawn(worker("asks", "--kind", "confirm", "--timeout-seconds", "0.1", "Go?"), name="b")
+    spawn(worker("asks", "--kind", "confirm", "--deadline-seconds", "0.1", "Go?"), name="b")
     assert answer_of(task) == "answer: no\n"
     assert answer_of(task, "b") == ""
     assert (task.exit("b") or {})["exitCode"] == 4

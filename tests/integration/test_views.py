@@ -1,0 +1,81 @@
+"""At stake: whoever looks at a parent learns what those below it ask, work on and have brought."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.shells import AGENTCTL, define_shells, subtask_line
+from tests.steps import new_task, spawn
+from tests.support import PROGRAM, run, start, wait_until
+from tests.terminal import on_a_terminal
+
+ASKS = f"exec {AGENTCTL} interact ask 'Which colour?'"
+
+
+@pytest.fixture
+def boss(root: Path) -> str:
+    """A worker that waits for its sub-task, which asks; return what the sub-task is called."""
+    define_shells()
+    new_task(cap=3)
+    spawn(["sh", "-c", subtask_line("asks", ASKS)], name="boss")
+    wait_until(lambda: run("interact", "list", "--json").json)
+    return str(run("interact", "list", "--json").json[0]["taskId"])
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    """Return the next line that a program says beside its output."""
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_the_views_of_a_parent_tell_that_a_child_asks(boss: str) -> None:
+    asked = f"1 question is open, of {boss}/shell-1: agentctl interact list\n"
+    (found,) = run("list", "--json").json
+    assert (found["agentInstance"], found["status"], found["askedBelow"]) == ("boss", "running", 1)
+    assert run("show", "boss", "--json").json["askedBelow"] == 1
+    for command in ("list", "tree"):
+        shown = run(command)
+        assert "a child asks" in shown.out
+        assert shown.err == asked
+    waits = [start("wait", "boss"), start("wait-all", "--json"), start("wait-any", "boss")]
+    assert [told(one) for one in waits] == [asked] * 3
+    found = {one["taskId"]: one for one in run("tasks", "--json").json}
+    assert (found["t1"]["childTaskIds"], found["t1"]["state"]) == ([boss], "input-required")
+    assert [found[boss][key] for key in ("parentTaskId", "author", "agent")] == ["t1", "boss", "shell"]
+    unknown = run("interact", "respond", "nobody", "blue", check=False)
+    assert (unknown.code, "no worker or sub-task 'nobody'" in unknown.err) == (3, True)
+    run("interact", "respond", boss, "blue")
+    for one in waits:
+        out, err = one.communicate(timeout=20)
+        assert ("boss" in out, "completed" in out, err) == (True, True, "")
+    assert run("list").err == ""
+    found = {one["taskId"]: one for one in run("tasks", "--json").json}
+    assert (found["t1"]["state"], found[boss]["failureReason"]) == ("completed", None)
+    code, sent = on_a_terminal([*PROGRAM, "tasks"])
+    assert (code, f"  {boss}" in sent.decode()) == (0, True)
+
+
+def test_who_waits_for_a_worker_or_a_sub_task_learns_that_it_asks_itself(root: Path) -> None:
+    define_shells()
+    new_task(cap=3)
+    waits = start("spawn", "--wait", "--name", "a", "--", "sh", "-c", ASKS)
+    assert told(waits) == "1 question is open, of t1/a: agentctl interact list\n"
+    run("interact", "respond", "a", "red")
+    assert waits.communicate(timeout=20)[0].endswith("a completed\n")
+    waits = start("subtask", "shell", ": ask", "--intent", ASKS, "--json")
+    assert told(waits) == "1 question is open, of ask/shell-1: agentctl interact list\n"
+    run("interact", "respond", "ask", "blue")
+    assert json.loads(waits.communicate(timeout=20)[0])["finalAssistantMessage"] == "blue"
+
+
+def test_a_sub_task_makes_the_task_above_it_where_none_is_chosen(root: Path) -> None:
+    define_shells()
+    answer = run("subtask", "shell", ": first", "--intent", "echo done", "--json").json
+    assert answer["finalAssistantMessage"] == "done"
+    assert {one["parentTaskId"] for one in run("tasks", "--json").json} == {None, "task"}
+    refused = run("spawn", "--task", answer["taskId"], "--", "true", check=False)
+    assert refused.err.endswith("hint: agentctl spawn --task task: the task on top of the tree takes any worker\n")
