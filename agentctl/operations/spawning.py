@@ -177,16 +177,13 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
     """Refuse another agent in a sub-task: it is bound to one. What that one starts there itself is its own affair."""
     if config.agent is None or (parent is not None and parent.task.path == task.path):
         return
-    for request in requests:
-        agent = agent_named(request)
+    for agent in map(agent_named, requests):
         if agent != config.agent:
-            top = root_of_tree(task).id
-            hint = f'agentctl subtask {agent} "TITLE" makes another one'
-            if agent == "command":
-                hint = f"agentctl spawn --task {top}: the task on top of the tree takes any worker"
+            another = f'agentctl subtask {agent} "TITLE" makes another one'
+            top = f"agentctl spawn --task {root_of_tree(task).id}: the task on top of the tree takes any worker"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
-                hint=hint,
+                hint=top if agent == "command" else another,
             )
 
 
