@@ -303,6 +303,26 @@ def test_whoever_may_only_read_is_kept_inside_the_sandbox() -> None:
 
 
 @pytest.mark.parametrize(
+    ("git", "markers", "looks"),
+    [
+        ("/project/.git", [".git"], False),
+        (None, [".git"], False),
+        ("/.git", [".git"], True),
+        ("/project/.git", [".hg", ".git"], True),
+        ("/project/.git", None, True),
+    ],
+)
+def test_codex_is_spared_the_search_for_a_project_that_begins_where_its_reader_works(
+    git: str | None, markers: list[str] | None, looks: bool
+) -> None:
+    reader = Conversation(order(read_only=True, walls={"workspace": "/project", "git": git}))
+    reader.hear({"id": 1, "result": {}})
+    reader.hear({"id": 2, "result": {"config": {"project_root_markers": markers}}})
+    config = reader.said[-1]["params"]["config"]
+    assert config.get("project_root_markers", "as configured") == ("as configured" if looks else [])
+
+
+@pytest.mark.parametrize(
     ("answers", "policy", "read_only_policy"),
     [
         ([], "on-request", "never"),

@@ -13,6 +13,8 @@ from agentctl.drivers.order import Order
 #: command inside the sandbox, those too that the person's rules let out of it.
 _READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
+#: What the project's folder has, unless the person has configured something else.
+_GIT = ".git"
 _SERVER_KEYS = frozenset(
     {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
     | {"startup_timeout_sec", "tool_timeout_sec", "supports_parallel_tool_calls", "required"}
@@ -84,9 +86,21 @@ def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
         # They run outside the sandbox; which of their tools write, nobody knows.
         others = set(as_dict(configured.get("mcp_servers"))) - set(order.mcp_servers)
         config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
+        config |= {"project_root_markers": []} if _is_on_top(order, configured) else {}
     elif order.walls:
         config[f"permissions.{PROFILE}"] = profile(order, as_dict(configured.get("sandbox_workspace_write")))
     return config
+
+
+def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
+    """Tell whether Codex needs not look for the folder in which the project begins: it is known to be the agent's own.
+
+    With a denied read Codex does each look at a file in a process in the sandbox, and looks into all folders above at
+    once. Without markers the project begins where the agent works, as it does where no marker is above.
+    """
+    if configured.get("project_root_markers") != [_GIT] or "git" not in order.walls:
+        return False
+    return order.walls["git"] in (None, f"{as_text(order.walls.get('workspace')).rstrip('/')}/{_GIT}")
 
 
 def server(value: Any, *, is_asked: bool) -> dict[str, Any]:
