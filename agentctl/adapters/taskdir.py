@@ -226,6 +226,8 @@ class AgentDir(_Folder):
     session = _Entry("session.json")
     #: That an agent runs another way than its driver's own, and why.
     fallback = _Entry("fallback.json")
+    #: What its own server will tell its program first: got ready meanwhile, and taken away by the server.
+    offer = _Entry("offer.json")
     #: How the agent ended, as its driver saw it: what the shim decides by.
     outcome = _Entry("outcome.json")
     #: The tokens and the money that an agent has used up, over all of its attempts.

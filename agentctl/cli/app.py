@@ -36,22 +36,26 @@ _ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.E
 _LOOK = "something else lies there than should: look at it; agentctl doctor tells more"
 
 
-def run() -> NoReturn:
-    """Run the program with the arguments of this process, and leave."""
+def run(argv: list[str] | None = None, begun: Any = None) -> NoReturn:
+    """Run the program, with the arguments of this process where no others are given, and leave.
+
+    Args:
+        begun: Of `mcp`: a conversation whose opening was answered.
+    """
     # Modules and rows stay to the end: to look for garbage among them is a tenth of a short command's time.
     gc.set_threshold(1_000_000)
-    code = main(sys.argv[1:])
+    code = main(sys.argv[1:] if argv is None else argv, begun)
     # So is what an interpreter tidies up while it ends.
     _flush()
     os._exit(code)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], begun: Any = None) -> int:
     """Run one command; return its exit code. Every error is told here, and nowhere else."""
     try:
         _refuse_platform()
         _prepare_streams()
-        code = _hook() if argv == ["hook"] else _dispatch(argv)
+        code = _hook() if argv == ["hook"] else _serve(argv, begun) if argv[:1] == ["mcp"] else _dispatch(argv)
         sys.stdout.flush()
         return code
     except AgentctlError as error:
@@ -82,6 +86,20 @@ def _hook() -> int:
     from agentctl.operations.hooking import take_hook
 
     take_hook(sys.stdin.buffer)
+    return ExitCode.DONE
+
+
+def _serve(argv: list[str], begun: Any) -> int:
+    """Run the server for which an agent's program waits: where nothing is odd in its command line, without a parser."""
+    from agentctl.mcp import serving
+
+    found = serving.serving_of(argv[1:])
+    if found is None or COMPLETION_VARIABLE in os.environ:
+        return _dispatch(argv)
+    if begun is None:
+        serving.serve(found)
+    else:
+        serving.go_on(found, begun)
     return ExitCode.DONE
 
 

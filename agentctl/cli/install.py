@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.mcp import INSTALL_HINT
 from agentctl.cli.render import is_terminal, note, out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
+from agentctl.mcp.serving import INSTALL_HINT
 from agentctl.operations.installing import Change, carry_out, plan
 
 app = module()

@@ -1,18 +1,15 @@
 """`mcp`: the tools for agents, over the Model Context Protocol."""
 
 import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import UsageError
 
 app = module()
-
-INSTALL_HINT = "pip install 'agentctl[mcp]'"
 
 
 @verb(
@@ -55,23 +52,18 @@ def mcp(
     client: the server of a worker starts that worker's children; that of a person's session works in the task that
     `spawn` would take. A client that goes away ends nobody.
     """
-    if find_spec("mcp") is None:
-        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_HINT)
+    from agentctl.mcp.serving import Serving, check_library, serve
+
+    check_library()
     if not progress_seconds:
         raise UsageError("--progress-seconds must be more than 0")
-    from agentctl.tools.place import Source
-    from agentctl.tools.registry import Toolbox
-
-    chosen = tuple(name.strip() for name in agents.split(",") if name.strip()) if agents else None
-    toolbox = Toolbox(Source(task, root, chosen), tools)
+    serving = Serving(tools, agents, task, root, call_seconds, progress_seconds)
     if http is None:
-        from agentctl.mcp import stdio
-
-        stdio.serve(toolbox, call_s=call_seconds, progress_s=progress_seconds)
+        serve(serving)
         return
     from agentctl.mcp import http as over_http
 
     place = over_http.listen(http)
     token = over_http.make_token(http)
     print(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token.file}", file=sys.stderr, flush=True)
-    over_http.serve(toolbox, place, token, call_s=call_seconds, progress_s=progress_seconds)
+    over_http.serve(serving.toolbox(), place, token, call_s=call_seconds, progress_s=progress_seconds)

@@ -43,6 +43,7 @@ from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
+from agentctl.driving.offering import offer_ahead
 from agentctl.driving.outbox import Outbox
 from agentctl.driving.ownrows import fallback_row, policy_row, tampered_row
 from agentctl.driving.patience import Patience
@@ -104,6 +105,7 @@ class Host:
             )
         except OSError as error:
             return self._refused(not_started(self.order.program, self.driver, error))
+        offer_ahead(self.agent, self.order, self.driver.environ(os.environ))
         self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions, self.agent.outbox]) as watch:
             self.recorder.input("begin", **self.changes)

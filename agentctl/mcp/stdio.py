@@ -4,27 +4,76 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
+import mcp_types as types
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from agentctl.mcp import lines
+from agentctl.mcp.opening import Begun
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.tools.registry import Toolbox
 
 
-def serve(toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
-    """Serve until standard input ends, or an interrupt. Whatever was started goes on."""
+def serve(toolbox: Toolbox, begun: Begun, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
+    """Serve until standard input ends, or an interrupt. Whatever was started goes on.
+
+    Args:
+        begun: What was read of standard input, and answered, before.
+    """
     logging.basicConfig(level=logging.ERROR)
     # Standard input is read in a thread that only its end wakes: an exception would wait for that in vain.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        anyio.run(_serve, toolbox, call_s, progress_s)
+        anyio.run(_serve, toolbox, begun, call_s, progress_s)
     except* BrokenPipeError:
         pass  # The client reads no more: it is gone.
 
 
-async def _serve(toolbox: Toolbox, call_s: float | None, progress_s: float) -> None:
+async def _serve(toolbox: Toolbox, begun: Begun, call_s: float | None, progress_s: float) -> None:
     made = AgentctlServer(toolbox, call_s=call_s, progress_s=progress_s)
-    async with stdio_server() as (reading, writing), lines.mended(reading, writing) as whole:
-        await made.server.run(whole, writing, made.server.create_initialization_options())
+    async with stdio_server() as (reading, writing):
+        unsaid = _Unsaid(writing, begun.answered)
+        async with lines.mended(_after(begun.lines, reading), unsaid) as whole:
+            await made.server.run(whole, unsaid, made.server.create_initialization_options())
+
+
+async def _after(begun: list[bytes], reading: Any) -> AsyncIterator[Any]:
+    """Yield the lines that were read before, in the form of the library, and then what it reads."""
+    for line in begun:
+        try:
+            text = line.decode("utf-8", "replace")
+            yield SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+        except ValueError as error:
+            yield error
+    async for item in reading:
+        yield item
+
+
+class _Unsaid:
+    """A stream of what is written, without the one answer that the client has already."""
+
+    def __init__(self, writing: Any, answered: int | str | None) -> None:
+        self._writing, self._answered = writing, answered
+
+    async def send(self, item: SessionMessage) -> None:
+        message = item.message
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and self._is_known(message.id):
+            self._answered = None
+        else:
+            await self._writing.send(item)
+
+    def _is_known(self, name: object) -> bool:
+        return self._answered is not None and name == self._answered
+
+    async def aclose(self) -> None:
+        await self._writing.aclose()
+
+    async def __aenter__(self) -> _Unsaid:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -14,6 +14,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import elicitation, forms, handles
 from agentctl.mcp.handles import Handle
+from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import Begun, Context, as_result, is_modern
 from agentctl.operations.cancelling import cancel_workers
 from agentctl.operations.gathering import Key
@@ -28,7 +29,6 @@ from agentctl.tools.session import Session
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 #: How often a client should ask.
 _POLL_MS = 1000
 

@@ -71,11 +71,7 @@ class Teller:
 
 def as_tool(offered: Offered) -> types.Tool:
     """Return a tool as it is listed."""
-    tool, description = offered
-    hints = types.ToolAnnotations(
-        read_only_hint=tool.read_only, destructive_hint=tool.destructive, open_world_hint=tool.spawns
-    )
-    return types.Tool(name=tool.name, description=description, input_schema=tool.schema, annotations=hints)
+    return types.Tool.model_validate(offered.to_json(), by_name=False)
 
 
 def as_result(answer: Any) -> types.CallToolResult:

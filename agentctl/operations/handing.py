@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.offers import OFFER_VARIABLE
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
@@ -22,6 +23,7 @@ SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
 _DIALECTS = {"claude": "claude"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
+_PROGRAM = Path(__file__).resolve().parent.parent / "cli" / "early.py"
 _START_S = 120
 
 
@@ -31,7 +33,7 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
     An agent that may only read gets no server at all. The variables go to this one by name, since some programs give a
     server next to nothing of their own: a sub-agent needs its keys.
     """
-    if not (_may(order, driver) and _gains(task, order, driver)) or find_spec("mcp") is None:
+    if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
         return order
     command = server_command(_DIALECTS.get(driver.name, "codex"), call_s=0)
     server: dict[str, Any] = {
@@ -53,8 +55,19 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
 
 
 def server_command(dialect: str, *, call_s: float) -> list[str]:
-    """Return the command line of a server. `-P`: nothing that lies in the project's folder is taken for a module."""
-    return [sys.executable, "-P", "-m", "agentctl", "mcp", f"--tools={dialect}", f"--call-seconds={call_s:g}"]
+    """Return the command line of a server: `agentctl mcp`, in the form that answers first."""
+    return [sys.executable, "-P", "-S", str(_PROGRAM), f"--tools={dialect}", f"--call-seconds={call_s:g}"]
+
+
+def _has_library() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("mcp") is not None
+
+
+def is_ours(server: Mapping[str, Any]) -> bool:
+    """Tell whether a server is the one that `with_server` has named."""
+    return str(_PROGRAM) in server.get("args", ())
 
 
 def _may(order: Order, driver: Driver) -> bool:
@@ -89,4 +102,6 @@ def with_identity(order: Order, agent: AgentDir) -> Order:
         return order
     root = str(agent.task.root.path)
     identity = {ROOT_VARIABLE: root, TASK_VARIABLE: agent.task.id, INSTANCE_VARIABLE: agent.instance}
+    if is_ours(server):
+        identity[OFFER_VARIABLE] = str(agent.offer)
     return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": identity}})

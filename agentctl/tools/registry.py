@@ -38,6 +38,19 @@ class Offered(NamedTuple):
     tool: Tool
     description: str
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the Model Context Protocol lists it."""
+        return {
+            "name": self.tool.name,
+            "description": self.description,
+            "inputSchema": self.tool.schema,
+            "annotations": {
+                "readOnlyHint": self.tool.read_only,
+                "destructiveHint": self.tool.destructive,
+                "openWorldHint": self.tool.spawns,
+            },
+        }
+
 
 class Toolbox:
     """The tools of one dialect, for one session.

@@ -1,0 +1,27 @@
+"""The program of an agent's own server: `python -P -S .../cli/early.py --tools=DIALECT --call-seconds=N [--offer]`.
+
+It is `agentctl mcp` without what that loads before it answers: an agent's program waits for it. `-S`: what is installed
+is made known when it is needed, and not before; `-P`: nothing that lies in the project's folder is taken for a module.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from agentctl.domain.offers import OFFER
+    from agentctl.mcp.serving import Serving, load_site, open_early, print_offer, serving_of
+
+    words = [word for word in sys.argv[1:] if word != OFFER]
+    serving = serving_of(words) or Serving()
+    if OFFER in sys.argv:
+        print_offer(serving)
+        sys.stdout.flush()
+        os._exit(0)
+    begun = open_early(serving)
+    if begun is None:
+        os._exit(0)
+    load_site()
+    from agentctl.cli.app import run
+
+    run(["mcp", *words], begun)

@@ -1,0 +1,297 @@
+"""The opening of a conversation over standard input, answered before the protocol's library is loaded.
+
+A program that starts an agent waits for its servers, and the library takes longer to load than most programs to start.
+What every client says first is answered here, in the library's words; with the first line of any other kind it is
+loaded, is told that opening once more, and serves from then on. Here only what is certain is judged: a line that is
+odd in any way is the library's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+
+from agentctl import __version__
+from agentctl.domain.offers import OFFER_VARIABLE
+from agentctl.lean import Any, NamedTuple
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+#: The revisions whose openings are known here; in those before the last a handshake opens.
+_HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+_MODERN = "2026-07-28"
+_VERSION, _CLIENT, _CAPABILITIES = (
+    f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
+)
+_SELF = {"name": "agentctl", "version": __version__}
+#: A longer line opens nothing.
+_LONGEST = 1 << 16
+
+#: What is told of the tools: `instructions`, and `tools` as they are listed.
+Offer = Mapping[str, Any]
+
+
+class Begun(NamedTuple):
+    """A conversation that the library is to go on with."""
+
+    #: What it has to read before standard input: whole lines, the first of them already answered if `answered`.
+    lines: list[bytes]
+    #: The id of the request to which the client has its answer.
+    answered: int | str | None
+
+
+class _Odd(Exception):
+    """A line that the library is to judge."""
+
+
+def open_conversation(offered: Callable[[], Offer]) -> Begun | None:
+    """Answer what opens a conversation on descriptors 0 and 1; return what is left to the library, None at the end.
+
+    Args:
+        offered: Tells how things stand now.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    opening, said = _Opening(offered), _Lines()
+    try:
+        while line := said.line():
+            answer = opening.answer(line)
+            if answer is None:
+                return Begun([*opening.lines, line, *said.rest()], opening.answered)
+            _write(answer)
+    except BrokenPipeError:
+        pass  # The client reads no more: it is gone.
+    return None
+
+
+class _Opening:
+    """One conversation, as far as it is only opened."""
+
+    def __init__(self, offered: Callable[[], Offer]) -> None:
+        self._offered = offered
+        #: Told once by the handshake, and not yet by a listing.
+        self._kept: Offer | None = None
+        #: The lines by which the library gets to where this is, and the request among them.
+        self.lines: list[bytes] = []
+        self.answered: int | str | None = None
+        self._version: str | None = None
+
+    def answer(self, line: bytes) -> bytes | None:
+        """Return what is to be written for a line; None where the library is to judge it."""
+        try:
+            message = _message_in(line)
+            result = self._result(message["method"], message.get("params"), "id" in message)
+            if result is None:
+                self.lines.append(line)
+                return b""
+            whole = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            written = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        except Exception:  # noqa: BLE001 - an error, too, is told in the library's words
+            return None
+        if self.answered is None:
+            self.lines.append(line)
+            self.answered = message["id"]
+        return written
+
+    def _result(self, method: str, params: Any, is_request: bool) -> dict[str, Any] | None:
+        """Return the result of a request, None for a notification that needs no answer.
+
+        Raises:
+            _Odd: It is none that opens a conversation.
+        """
+        if not is_request:
+            if method == "notifications/initialized" and self._version in _HANDSHAKES and not params:
+                return None
+        elif method == "initialize" and self.answered is None:
+            return self._greet(params)
+        elif self._version in _HANDSHAKES and _has_no_more_than_a_token(params):
+            if method == "ping":
+                return {}
+            if method == "tools/list":
+                return {"tools": self._tools()}
+        elif self._version in {None, _MODERN} and _is_enveloped(params):
+            result = self._modern(method)
+            self._version = _MODERN
+            return result
+        raise _Odd
+
+    def _greet(self, params: Any) -> dict[str, Any]:
+        if not (
+            set(params) == {"protocolVersion", "capabilities", "clientInfo"}
+            and params["protocolVersion"] in _HANDSHAKES
+            and _is_client(params["clientInfo"])
+            and _are_capabilities(params["capabilities"])
+        ):
+            raise _Odd
+        self._version = params["protocolVersion"]
+        return {
+            "protocolVersion": self._version,
+            "capabilities": {"tools": {"listChanged": False}},
+            "serverInfo": _SELF,
+            "instructions": self._instructions(),
+        }
+
+    def _modern(self, method: str) -> dict[str, Any]:
+        common = {
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": _SELF},
+        }  # fmt: skip
+        if method == "tools/list":
+            return {"tools": self._tools(), **common}
+        if method != "server/discover":
+            raise _Odd
+        capabilities = {"extensions": {EXTENSION: {}}, "tools": {"listChanged": False}}
+        return {
+            "supportedVersions": [_MODERN], "capabilities": capabilities, "instructions": self._instructions(), **common
+        }  # fmt: skip
+
+    def _instructions(self) -> Any:
+        self._kept = self._offered()
+        return self._kept["instructions"]
+
+    def _tools(self) -> Any:
+        """Return the tools as they stand; what was found out for the greeting, a moment ago, still holds."""
+        offer, self._kept = self._kept or self._offered(), None
+        return offer["tools"]
+
+
+# -- what a line says --------------------------------------------------------------------------------------------------
+
+
+def _message_in(line: bytes) -> dict[str, Any]:
+    if len(line) > _LONGEST or b"\\u" in line:  # Half a character may be written so.
+        raise _Odd
+    message = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+    if (
+        message["jsonrpc"] != "2.0"
+        or not isinstance(message["method"], str)
+        or not message.keys() <= {"jsonrpc", "id", "method", "params"}
+        or ("id" in message and type(message["id"]) not in (int, str))
+        or not isinstance(message.get("params", {}), dict)
+    ):
+        raise _Odd
+    found: dict[str, Any] = message
+    return found
+
+
+def _refuse(_: str) -> Any:
+    raise _Odd
+
+
+def _has_no_more_than_a_token(params: Any) -> bool:
+    """Tell whether the parameters of an older client ask for nothing."""
+    meta = (params or {}).get("_meta", {})
+    return (
+        set(params or {}) <= {"_meta"}
+        and isinstance(meta, dict)
+        and all(name == "progressToken" and type(token) in (int, str) for name, token in meta.items())
+    )
+
+
+def _is_enveloped(params: Any) -> bool:
+    """Tell whether the parameters are what a newer client sends with each request, and no more."""
+    meta = (params or {}).get("_meta")
+    return (
+        set(params or {}) == {"_meta"}
+        and isinstance(meta, dict)
+        and meta.keys() <= {_VERSION, _CLIENT, _CAPABILITIES, "progressToken"}
+        and meta.get(_VERSION) == _MODERN
+        and type(meta.get("progressToken", 0)) in (int, str)
+        and (_CLIENT not in meta or _is_client(meta[_CLIENT]))
+        and _are_capabilities(meta.get(_CAPABILITIES))
+    )
+
+
+def _is_client(told: Any) -> bool:
+    texts = {"name", "title", "version", "description", "websiteUrl"}
+    return (
+        isinstance(told, dict)
+        and {"name", "version"} <= told.keys() <= texts
+        and all(isinstance(value, str) for value in told.values())
+    )
+
+
+def _are_capabilities(told: Any) -> bool:
+    """Tell whether these are what clients declare: objects of objects, with a flag here and there."""
+    return isinstance(told, dict) and all(
+        name in {"elicitation", "experimental", "extensions", "roots", "sampling"}
+        and isinstance(one, dict)
+        and all(isinstance(value, bool if part == "listChanged" else dict) for part, value in one.items())
+        for name, one in told.items()
+    )
+
+
+# -- the descriptors ---------------------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """What comes on standard input, line by line."""
+
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._is_over = False
+
+    def line(self) -> bytes:
+        """Return the next line, also the last one without its end; empty when nobody will say more."""
+        while b"\n" not in self._unread and not self._is_over:
+            self._read()
+        end = self._unread.find(b"\n") + 1 or len(self._unread)
+        line = bytes(self._unread[:end])
+        del self._unread[:end]
+        return line
+
+    def rest(self) -> list[bytes]:
+        """Return the lines that were read too far, whole."""
+        while self._unread and not self._unread.endswith(b"\n") and not self._is_over:
+            self._read()
+        return bytes(self._unread).splitlines(keepends=True)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(0, 1 << 16)
+        except BlockingIOError:
+            _await(0, for_writing=False)
+            return
+        except OSError:
+            chunk = b""
+        self._unread += chunk
+        self._is_over = not chunk
+
+
+def _write(data: bytes) -> None:
+    while data:
+        try:
+            data = data[os.write(1, data) :]
+        except BlockingIOError:
+            _await(1, for_writing=True)
+
+
+def _await(descriptor: int, *, for_writing: bool) -> None:
+    """Wait for a descriptor that its other end has made one that does not wait."""
+    import select
+
+    wanted = [descriptor]
+    select.select([] if for_writing else wanted, wanted if for_writing else [], [])
+
+
+# -- answers that were got ready ---------------------------------------------------------------------------------------
+
+
+def prepared() -> Offer | None:
+    """Return what was got ready for this server, once; None where nothing was, or not wholly.
+
+    Whoever gets it ready holds the file's lock until it is done, or dead.
+    """
+    path = os.environ.pop(OFFER_VARIABLE, None)
+    if path is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            os.unlink(path)
+            fcntl.flock(file, fcntl.LOCK_SH)
+            offer = json.load(file)
+        return offer if isinstance(offer, dict) and {"instructions", "tools"} <= offer.keys() else None
+    except (OSError, ValueError):
+        return None
