@@ -29,6 +29,17 @@ def test_offered_at_once(lab: Lab) -> None:
     assert offers_ours(lab, "text")
 
 
+def test_cheap_server(lab: Lab) -> None:
+    """An agent that has called none of our tools yet has a small server."""
+    agent = lab.spawn("mute")
+    lab.arrived("mute")
+    servers = [process for process in lab.processes() if any(word.endswith("/early.py") for word in process.cmdline())]
+    assert servers
+    loaded = [file.path for process in servers for file in process.memory_maps()]
+    assert not [path for path in loaded if "pydantic" in path]
+    lab.cancel(agent)
+
+
 def offers_ours(lab: Lab, scenario: str) -> bool:
     """Whether the first request of a conversation holds our tools, and not their names alone."""
     first = next(one for one in lab.standin.requests if one.scenario[0] == scenario)
