@@ -26,6 +26,8 @@ _VERSION, _CLIENT, _CAPABILITIES = (
     f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
 )
 _SELF = {"name": "agentctl", "version": __version__}
+#: What any request may be marked with, and no answer depends on.
+_MARKS = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
 #: A longer line opens nothing.
 _LONGEST = 1 << 16
 
@@ -105,7 +107,7 @@ class _Opening:
                 return None
         elif method == "initialize" and self.answered is None:
             return self._greet(params)
-        elif self._version in _HANDSHAKES and _has_no_more_than_a_token(params):
+        elif self._version in _HANDSHAKES and _is_no_more_than_marked(params):
             if method == "ping":
                 return {}
             if method == "tools/list":
@@ -179,13 +181,14 @@ def _refuse(_: str) -> Any:
     raise _Odd
 
 
-def _has_no_more_than_a_token(params: Any) -> bool:
+def _is_no_more_than_marked(params: Any) -> bool:
     """Tell whether the parameters of an older client ask for nothing."""
     meta = (params or {}).get("_meta", {})
     return (
         set(params or {}) <= {"_meta"}
         and isinstance(meta, dict)
-        and all(name == "progressToken" and type(token) in (int, str) for name, token in meta.items())
+        and meta.keys() <= _MARKS
+        and _are_marks(meta)
     )
 
 
@@ -195,11 +198,18 @@ def _is_enveloped(params: Any) -> bool:
     return (
         set(params or {}) == {"_meta"}
         and isinstance(meta, dict)
-        and meta.keys() <= {_VERSION, _CLIENT, _CAPABILITIES, "progressToken"}
+        and meta.keys() <= {_VERSION, _CLIENT, _CAPABILITIES, *_MARKS}
         and meta.get(_VERSION) == _MODERN
-        and type(meta.get("progressToken", 0)) in (int, str)
+        and _are_marks(meta)
         and (_CLIENT not in meta or _is_client(meta[_CLIENT]))
         and _are_capabilities(meta.get(_CAPABILITIES))
+    )
+
+
+def _are_marks(meta: Mapping[str, Any]) -> bool:
+    """Tell whether what marks a request for progress and for traces is as it should be."""
+    return type(meta.get("progressToken", 0)) in (int, str) and all(
+        isinstance(meta.get(name, ""), str) for name in _MARKS if name != "progressToken"
     )
 
 
