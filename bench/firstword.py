@@ -30,6 +30,7 @@ class Program:
         self.ground, self.program, self.name, self.standin = ground, program, name, standin
         self.task = ground.task(cap=5)
         self.project = Path(self.task.root.path).parent
+        subprocess.run(["git", "init", "--quiet"], cwd=self.project, check=True)  # As most projects are.
         own = ground.environ | {"PATH": f"{program.parent}{os.pathsep}{ground.environ.get('PATH', os.defpath)}"}
         told = environ_of(ground.folder(), standin.url)
         self._agents = 0
