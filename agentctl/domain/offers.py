@@ -1,7 +1,9 @@
-"""By which names whoever starts an agent's own server ahead and that server know each other."""
+"""By which names an agent's own server and whoever gets its first answers ready know each other."""
 
 from __future__ import annotations
 
+#: Our server, as agent programs know it.
+SERVER = "agentctl"
 #: The variable that names the file in which the server's first answers are got ready.
 OFFER_VARIABLE = "AGENTCTL_OFFER"
 #: Has a server print these answers, and leave.

@@ -8,7 +8,7 @@ be made again from its raw output.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from agentctl.domain.activity import Row
@@ -92,8 +92,7 @@ class Progress(NamedTuple):
     """The program got an answer out of its model: its retries begin anew."""
 
 
-@dataclass(kw_only=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How an agent ended, and what it brought. Without a reason it is a natural end."""
 
     reason: Reason | None = None
@@ -102,19 +101,17 @@ class Outcome:
     #: Tool rounds.
     turns_used: int = 0
     #: {input, output, cached}: tokens, counted once.
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = MappingProxyType({})
     cost_usd: float | None = None
     model: str | None = None
     session: str | None = None
-    touched_files: list[str] = field(default_factory=list)
+    touched_files: Sequence[str] = ()
     #: The conversation could not even be opened, for a cause that another way to run the program may not meet.
     is_unbegun: bool = False
 
     def filled(self, known: Outcome) -> Outcome:
-        """Take over what another one brought and this one did not."""
-        for name in _BROUGHT:
-            setattr(self, name, getattr(self, name) or getattr(known, name))
-        return self
+        """Return it with what another one brought and this one did not."""
+        return self._replace(**{name: getattr(self, name) or getattr(known, name) for name in _BROUGHT})
 
 
 _BROUGHT = ("final_message", "turns_used", "usage", "cost_usd", "model", "session", "touched_files")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from importlib import import_module
@@ -33,6 +32,8 @@ def load(name: str) -> Driver:
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None where it is not installed."""
+    import shutil  # Of no use to who runs a program that was chosen.
+
     looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
     return shutil.which(driver.program, path=looked_in) if driver.program else None
 

@@ -17,9 +17,6 @@ if __name__ == "__main__":
     gc.disable()
     from agentctl.driving.running import main
 
-    # What is loaded stays: never looked at again.
-    gc.freeze()
-    gc.enable()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

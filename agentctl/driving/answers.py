@@ -37,10 +37,12 @@ class FinalAnswer:
         """Return the outcome with an answer in its plain form, or as one that failed for its form."""
         problem = self._problem(outcome)
         if problem is not None:
-            outcome.reason, outcome.message = Reason.SCHEMA, f"the final answer does not fit the schema: {problem}"
-        elif self.schema is not None and outcome.reason in (None, Reason.SCHEMA):
-            outcome.reason = outcome.message = None  # It fits, whatever the program says of it.
-            outcome.final_message = json.dumps(_value_in(outcome.final_message), ensure_ascii=False)
+            message = f"the final answer does not fit the schema: {problem}"
+            return outcome._replace(reason=Reason.SCHEMA, message=message)
+        if self.schema is not None and outcome.reason in (None, Reason.SCHEMA):
+            plain = json.dumps(_value_in(outcome.final_message), ensure_ascii=False)
+            # It fits, whatever the program says of it.
+            return outcome._replace(reason=None, message=None, final_message=plain)
         return outcome
 
     def _problem(self, outcome: Outcome) -> str | None:

@@ -24,6 +24,7 @@ from agentctl.driving.ending import UNHAPPY
 from agentctl.driving.host import Host
 from agentctl.driving.recording import Recorder
 from agentctl.driving.room import when_there_is_room
+from agentctl.driving.starting import HeldSignals, Started, start
 from agentctl.errors import Refused
 from agentctl.operations.schemas import ask_for
 
@@ -31,15 +32,16 @@ from agentctl.operations.schemas import ask_for
 _QUERY_S = 20
 
 
-async def run_agent(agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> int:
+async def run_agent(agent: AgentDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> int:
     """Run an agent to its end, the other way where the first does not even begin; return the exit code.
 
     Args:
         changes: What of the order is not as `spec.json` has it.
+        signals: Those that came while this was loaded.
     """
     with contextlib.suppress(OSError):
         os.unlink(agent.fallback)  # Of an earlier attempt.
-    host = Host(agent, order, driver, changes)
+    host, driver = Host(agent, started, changes, signals), started.driver
     code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
@@ -51,7 +53,8 @@ async def run_agent(agent: AgentDir, order: Order, driver: Driver, changes: Mapp
         return _refused(agent, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     told = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
     when_there_is_room(lambda: write_whole(agent.fallback, to_json(told)))
-    return await Host(agent, order, driver.fallback.driver, {**changes, "fallback": why}).run()
+    other = start(agent, order, driver.fallback.driver)
+    return await Host(agent, other, {**changes, "fallback": why}, signals).run()
 
 
 def _check_limits(agent: AgentDir, way: Driver) -> None:

@@ -7,13 +7,11 @@ that the program prints is on disk before it is looked at.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.plaintext import whole
@@ -21,7 +19,6 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
     Action,
     Ask,
-    Driver,
     Finished,
     HangUp,
     Note,
@@ -34,23 +31,21 @@ from agentctl.drivers.dialogue import (
     Told,
     Withdraw,
 )
-from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
-from agentctl.driving.ending import UNHAPPY, exit_code, not_started
+from agentctl.driving.ending import UNHAPPY, exit_code
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
-from agentctl.driving.offering import offer_ahead
 from agentctl.driving.outbox import Outbox
 from agentctl.driving.ownrows import fallback_row, policy_row, tampered_row
 from agentctl.driving.patience import Patience
 from agentctl.driving.program import Program
-from agentctl.driving.purse import Purse
 from agentctl.driving.questions import Decided, OpenQuestions, decided_by
 from agentctl.driving.recording import Recorder
+from agentctl.driving.starting import HeldSignals, Started
 from agentctl.operations.messaging import next_message
 
 
@@ -59,20 +54,20 @@ class Host:
 
     Args:
         changes: What of the order is not as `spec.json` has it.
+        signals: Those that came while this was loaded.
     """
 
-    def __init__(self, agent: AgentDir, order: Order, driver: Driver, changes: Mapping[str, Any]) -> None:
-        if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
-            order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
-        self.agent, self.order, self.driver, self.changes = agent, order, driver, changes
+    def __init__(self, agent: AgentDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> None:
+        self.agent, self.started, self.changes, self.signals = agent, started, changes, signals
+        self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
+        self.purse = started.purse
         self.recorder = Recorder(agent)
-        self.questions = OpenQuestions(agent, order.marks)
+        self.questions = OpenQuestions(agent, self.order.marks)
         self.idle = Idle(agent)
         self.inbox = Inbox(agent, self.idle)
-        self.purse = Purse(agent)
-        self.account = OwnAccount(agent, order)
-        self.answer = FinalAnswer(order)
-        self.dialogue = driver.dialogue(order)
+        self.outbox = Outbox(agent, started.outbox)
+        self.account = OwnAccount(agent, self.order)
+        self.answer = FinalAnswer(self.order)
         self.is_interrupted = False
         #: What no later word of the program changes: it was stopped for this.
         self.verdict: Outcome | None = None
@@ -87,40 +82,30 @@ class Host:
 
     async def run(self) -> int:
         """Run it to its end; return this process's exit code."""
-        make_folder(self.agent.inbox)
-        make_folder(self.agent.interactions)
-        self.outbox = Outbox(self.agent)
         if self.order.session:
             self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
-        refusal = self.purse.refusal()
-        if refusal is not None:
-            return self._refused(Outcome(reason=Reason.BUDGET, message=refusal))
+        if self.started.process is None:
+            self.recorder.outcome(self.started.refusal or Outcome())
+            return UNHAPPY
         self.loop = asyncio.get_running_loop()
         self.loop.set_exception_handler(self._broken)
-        for number, handler in ((signal.SIGINT, self._interrupt), (signal.SIGTERM, self._terminated)):
+        handlers: dict[int, Callable[[], None]] = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._terminated}
+        for number, handler in handlers.items():
             self.loop.add_signal_handler(number, handler)
-        try:
-            self.program = Program(
-                self.driver.argv(self.order), self.driver.environ(os.environ), self._output, self._errors, self._silent
-            )
-        except OSError as error:
-            return self._refused(not_started(self.order.program, self.driver, error))
-        offer_ahead(self.agent, self.order, self.driver.environ(os.environ))
+        self.program = Program(self.started.process, self._output, self._errors, self._silent)
         self.patience = Patience(self.program)
         with Watch([self.agent.inbox, self.agent.interactions, self.agent.outbox]) as watch:
             self.recorder.input("begin", **self.changes)
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
-            self._do(self.dialogue.begin())
+            self._do(self.started.opening)
+            self.signals.hand_on(handlers)
             self.looking = Looking(watch, self._look)
             code = await self.program.ended
             self.looking.stop()
+        if self.started.offering is not None:
+            self.started.offering.end()
         return self._end(code)
-
-    def _refused(self, outcome: Outcome) -> int:
-        """End without having started the program."""
-        self.recorder.outcome(outcome)
-        return UNHAPPY
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback raised: whatever it was, the agent is not left running without anybody who listens."""
@@ -287,7 +272,7 @@ class Host:
             return
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
-        self.recorder.result(outcome, self.purse.spent)
+        self.recorder.result(self.finished, self.purse.spent)
         # Kept for more, it could only be refused again: it goes on from its session when its account may be used.
         is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
         if self.is_interrupted or is_stopped or not self.order.keep:
@@ -336,4 +321,4 @@ class Host:
 
     def _complete(self, outcome: Outcome) -> Outcome:
         """Give an ending that the program did not tell itself what is known of its last turns."""
-        return outcome.filled(self.dialogue.ended(0)) if outcome is self.verdict else outcome
+        return outcome.filled(self.finished or self.dialogue.ended(0)) if outcome is self.verdict else outcome

@@ -16,26 +16,41 @@ from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.offers import OFFER
+from agentctl.domain.offers import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
-from agentctl.operations.handing import SERVER, is_ours
+from agentctl.lean import Any
+
+#: The agent's own program goes before.
+_NICENESS = 10
 
 
-def offer_ahead(agent: AgentDir, order: Order, environ: Mapping[str, str]) -> None:
-    """Have the answers of the order's server got ready, where it has ours."""
-    server = order.mcp_servers.get(SERVER)
-    if server is None or not is_ours(server):
-        return
-    with contextlib.suppress(OSError):  # No room, no process: the server does without.
+class Offering:
+    """The process that gets the answers of the order's server ready, where it has ours."""
+
+    def __init__(self, agent: AgentDir, order: Order, environ: Mapping[str, str]) -> None:
+        self._maker: subprocess.Popen[bytes] | None = None
+        server = order.mcp_servers.get(SERVER, {})
+        if server.get("env", {}).get(OFFER_VARIABLE) == str(agent.offer):
+            with contextlib.suppress(OSError):  # No room, no process: the server does without.
+                self._begin(agent, server, environ)
+
+    def _begin(self, agent: AgentDir, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(agent.offer)  # Of an earlier attempt.
         file = open_plain(agent.offer, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            maker = subprocess.Popen(
-                [server["command"], *server["args"], OFFER], env={**environ, **server.get("env", {})},
+            self._maker = subprocess.Popen(
+                [server["command"], *server["args"], OFFER], env={**environ, **server["env"]},
                 stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
             )  # fmt: skip
+            os.setpriority(os.PRIO_PROCESS, self._maker.pid, _NICENESS)
         finally:
             os.close(file)
-        threading.Thread(target=maker.wait, daemon=True).start()
+        threading.Thread(target=self._maker.wait, daemon=True).start()
+
+    def end(self) -> None:
+        """Stop it: it is nothing that the agent leaves behind."""
+        if self._maker is not None:
+            self._maker.kill()
+            self._maker.wait()

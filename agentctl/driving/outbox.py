@@ -15,7 +15,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder
 from agentctl.adapters.locks import is_held_elsewhere
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import RowType
@@ -39,12 +38,14 @@ _MOST_NOTES = 10
 
 
 class Outbox:
-    """The outbox of one run."""
+    """The outbox of one run.
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
-        make_folder(agent.outbox)
-        self._folder = os.open(agent.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    Args:
+        folder: Its descriptor.
+    """
+
+    def __init__(self, agent: AgentDir, folder: int) -> None:
+        self.agent, self._folder = agent, folder
         self._questions = _Questions(agent)
         self._budget, self._notes, self._rests_until = _BUDGET, 0, 0.0
         #: What could not be removed, and is not looked at again.

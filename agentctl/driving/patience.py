@@ -37,8 +37,8 @@ class Patience:
     def retrying(self, ceiling_s: float, outcome: Outcome, stop: Callable[[Outcome], None]) -> None:
         """Stop the program with this outcome, unless it gets on before the ceiling."""
         if self._retries is None:
-            outcome.message = f"{outcome.message} (it tried again for {ceiling_s:g} s)"
-            self._retries = self._loop.call_later(ceiling_s, stop, outcome)
+            told = outcome._replace(message=f"{outcome.message} (it tried again for {ceiling_s:g} s)")
+            self._retries = self._loop.call_later(ceiling_s, stop, told)
 
     def got_on(self) -> None:
         """Its retries have led somewhere, or do not matter any more."""

@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 _CHUNK = 1 << 16
 #: How long the output of a program that is gone is waited for: others may hold its pipes open.
@@ -21,28 +21,18 @@ OnChunk = Callable[[bytes], None]
 
 
 class Program:
-    """A started program. `ended` resolves to its exit code (-n for signal n) once its output was given.
+    """A program that runs. `ended` resolves to its exit code (-n for signal n) once its output was given.
 
     Args:
         on_silence: Told when it closes its standard output, and lives.
     """
 
     def __init__(
-        self, argv: list[str], environ: Mapping[str, str], on_output: OnChunk, on_errors: OnChunk,
-        on_silence: Callable[[], None],
-    ) -> None:  # fmt: skip
+        self, process: subprocess.Popen[bytes], on_output: OnChunk, on_errors: OnChunk, on_silence: Callable[[], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGCHLD, self._look)
-        self.process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environ,
-            bufsize=0,
-            # Out of reach of the SIGINT that a cancel sends to the worker's group: the dialogue has its own way.
-            process_group=0,
-        )
+        self.process = process
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None

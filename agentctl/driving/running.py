@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import gc
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -13,16 +13,16 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import load
-from agentctl.driving.fallback import run_agent
 from agentctl.driving.purse import Purse
+from agentctl.driving.starting import HeldSignals, start
 from agentctl.errors import Damaged
-from agentctl.operations.continuing import continued
 from agentctl.supervision.environment import AGENT_DIR
 from agentctl.supervision.spec import SPEC_DIGEST, digest_of
 
 
 def main() -> int:
     """Run the agent that this worker is."""
+    signals = HeldSignals()
     agent = AgentDir(os.environ[AGENT_DIR])
     spec = _checked(read_bytes(agent.spec), agent)
     order, driver = _order_in(spec, agent)
@@ -32,7 +32,18 @@ def main() -> int:
     changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
         now = Purse(agent).hand_on(now)
-    return asyncio.run(run_agent(agent, now, driver, changes))
+    started = start(agent, now, driver)
+    try:
+        import asyncio
+
+        from agentctl.driving.fallback import run_agent
+
+        gc.freeze()  # What is loaded stays: never looked at again.
+        gc.enable()
+        return asyncio.run(run_agent(agent, started, changes, signals))
+    except BaseException:
+        started.kill()
+        raise
 
 
 def read_order(agent: AgentDir) -> tuple[Order, Driver]:
@@ -65,7 +76,11 @@ def _taken_up(agent: AgentDir, order: Order) -> Order:
     if attempt == 1:
         return order
     order = order._replace(earlier_attempts=attempt - 1)
-    return continued(agent, order, str(known["session"])) if known.get("session") else order
+    if not known.get("session"):
+        return order
+    from agentctl.operations.continuing import continued
+
+    return continued(agent, order, str(known["session"]))
 
 
 def set_trace(environ: os._Environ[str]) -> None:

@@ -184,12 +184,7 @@ def _refuse(_: str) -> Any:
 def _is_no_more_than_marked(params: Any) -> bool:
     """Tell whether the parameters of an older client ask for nothing."""
     meta = (params or {}).get("_meta", {})
-    return (
-        set(params or {}) <= {"_meta"}
-        and isinstance(meta, dict)
-        and meta.keys() <= _MARKS
-        and _are_marks(meta)
-    )
+    return set(params or {}) <= {"_meta"} and isinstance(meta, dict) and meta.keys() <= _MARKS and _are_marks(meta)
 
 
 def _is_enveloped(params: Any) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentctl.domain.offers import SERVER
 from agentctl.errors import UsageError
 from agentctl.operations.editing import BlockEdit, Edit, FileEdit, JsonEdit
-from agentctl.operations.handing import SERVER
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
 GUIDANCE = Path(__file__).resolve().parent.parent / "guidance" / "delegating.md"

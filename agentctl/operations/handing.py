@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.domain.offers import OFFER_VARIABLE
+from agentctl.domain.offers import OFFER_VARIABLE, SERVER
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
 from agentctl.operations.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.locating import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
-SERVER = "agentctl"
 _PREFIX = f"mcp__{SERVER}__"
 #: The agents below have limits of their own; what starts them needs nobody's permission.
 SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}

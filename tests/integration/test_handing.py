@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain.offers import SERVER
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.order import Order
-from agentctl.operations.handing import SERVER, with_server
+from agentctl.operations.handing import with_server
 from tests.agent_steps import agent_world
 from tests.life import set_config
 from tests.steps import Task

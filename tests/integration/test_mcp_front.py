@@ -38,8 +38,10 @@ CODEX = [
         ',"version":"0.169.0"}}}'
     ),
     '{"jsonrpc":"2.0","method":"notifications/initialized"}',
-    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"traceparent":'
-    '"00-3a15d32a91b5ee1f98b5b59415a35396-c26cac19ad9fa90c-01","progressToken":0}}}',
+    (
+        '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"traceparent":'
+        '"00-3a15d32a91b5ee1f98b5b59415a35396-c26cac19ad9fa90c-01","progressToken":0}}}'
+    ),
 ]
 _ENVELOPE = (
     '"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":'
@@ -149,8 +151,8 @@ def test_a_first_line_that_is_odd_is_left_to_the_library(line: str) -> None:
     "line",
     [
         CODEX[0], WAIT, CLAUDE[1], "5",
-        CODEX[2].replace("progressToken", "token"), CODEX[2].replace('"traceparent":"', '"traceparent":0,"tracestate":"'),
-        CODEX[2].replace('"_meta"', '"cursor":"x","_meta"'),
+        CODEX[2].replace("progressToken", "token"), CODEX[2].replace('"_meta"', '"cursor":"x","_meta"'),
+        CODEX[2].replace('"traceparent":"', '"traceparent":0,"tracestate":"'),
         CODEX[1].replace("initialized", "cancelled"), '{"jsonrpc":"2.0","id":3,"method":"resources/list"}',
     ],
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.domain.activity import Row, RowType
@@ -18,18 +17,21 @@ _ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
 _MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
 
 
-@dataclass(slots=True)
 class _Request:
-    """An open request of the program."""
+    """An open request of the program.
 
-    arguments: dict[str, Any]
-    #: What "always" would change.
-    suggestions: list[dict[str, Any]] = field(default_factory=list)
-    #: The keys under which it was asked; more than one if it has several questions.
-    keys: list[str] = field(default_factory=list)
-    questions: list[dict[str, Any]] = field(default_factory=list)
-    #: Key -> answer, of the questions.
-    answers: dict[str, str] = field(default_factory=dict)
+    Args:
+        keys: Under which it was asked; more than one if it has several questions.
+        suggestions: What "always" would change.
+    """
+
+    def __init__(
+        self, arguments: dict[str, Any], keys: Sequence[str], *, suggestions: Sequence[dict[str, Any]] = (),
+        questions: Sequence[dict[str, Any]] = (),
+    ) -> None:  # fmt: skip
+        self.arguments, self.keys, self.suggestions, self.questions = arguments, keys, suggestions, questions
+        #: Key -> answer, of the questions.
+        self.answers: dict[str, str] = {}
 
 
 class Asks:
@@ -67,7 +69,7 @@ class Asks:
     def _permission(self, request_id: str, request: Mapping[str, Any]) -> Ask:
         tool, arguments = text_in(request.get("tool_name")), object_in(request.get("input"))
         suggestions = _suggestions(request)
-        self._keep(request_id, _Request(arguments, suggestions, [request_id]))
+        self._keep(request_id, _Request(arguments, [request_id], suggestions=suggestions))
         options = [(_ALLOW, "Allow"), (_DENY, "Deny")]
         if suggestions:
             options.insert(1, (_ALWAYS, f"Allow from now on: {_in_words(suggestions)}"))
@@ -88,7 +90,7 @@ class Asks:
         questions = [object_in(question) for question in list_in(arguments.get("questions"))]
         agent, agent_type = self.transcript.agent_of(text_in(request.get("agent_id")))
         keys = [f"{request_id}#{number}" for number in range(len(questions))]
-        self._keep(request_id, _Request(arguments, keys=keys, questions=questions))
+        self._keep(request_id, _Request(arguments, keys, questions=questions))
         for key, question in zip(keys, questions, strict=True):
             yield Ask(
                 key,

@@ -11,7 +11,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 from agentctl.domain.activity import Row, RowType
 from agentctl.domain.states import Reason
@@ -116,7 +115,7 @@ class ClaudeDialogue:
 
     def _message(self, text: str) -> list[Action]:
         # A random id: one that the session has seen before, the program takes for the same message and is silent.
-        message_id = str(uuid4())
+        message_id = _new_id()
         self.unread.add(message_id)
         self.sent += 1
         self.result = self.outcome = None
@@ -257,10 +256,10 @@ class ClaudeDialogue:
         outcome = self._outcome(reason, message)
         text = text_in(result.get("result"))
         if structured is not None:
-            outcome.final_message = json.dumps(structured, ensure_ascii=False)
-        elif reason is None and not self.transcript.answer.endswith(text):
+            return outcome._replace(final_message=json.dumps(structured, ensure_ascii=False))
+        if reason is None and not self.transcript.answer.endswith(text):
             # What a command of the program itself answers is no message of the model.
-            outcome.final_message = text
+            return outcome._replace(final_message=text)
         return outcome
 
     def _outcome(self, reason: Reason | None, message: str | None) -> Outcome:
@@ -295,7 +294,7 @@ def say(value: Mapping[str, Any]) -> Say:
 
 
 def _control(request: Mapping[str, Any]) -> Say:
-    return say({"type": "control_request", "request_id": str(uuid4()), "request": request})
+    return say({"type": "control_request", "request_id": _new_id(), "request": request})
 
 
 DRIVER = Driver(
@@ -312,3 +311,9 @@ DRIVER = Driver(
     asks=True,
     account=account_of,
 )
+
+
+def _new_id() -> str:
+    import uuid  # Not before the program is started, with the module `platform` that it loads.
+
+    return str(uuid.uuid4())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
@@ -23,17 +22,18 @@ _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 _Answers = Mapping[str, str]
 
 
-@dataclass(slots=True)
 class Pending:
-    """A request that waits: what is asked of whom, and how the answers become its response."""
+    """A request that waits: what is asked of whom, and how the answers become its response.
 
-    request_id: Any
-    thread: str
-    asks: list[Ask]
-    reply: Callable[[_Answers], Any]
-    #: The response that withdraws it; None where the end of the turn does.
-    withdrawn: Any = None
-    answers: dict[str, str] = field(default_factory=dict)
+    Args:
+        withdrawn: The response that withdraws it; None where the end of the turn does.
+    """
+
+    def __init__(
+        self, request_id: Any, thread: str, asks: list[Ask], reply: Callable[[_Answers], Any], withdrawn: Any = None
+    ) -> None:
+        self.request_id, self.thread, self.asks, self.reply, self.withdrawn = request_id, thread, asks, reply, withdrawn
+        self.answers: dict[str, str] = {}
 
     def take(self, key: str, answer: str) -> bool:
         """Take an answer; tell whether it was the last that was missing."""

@@ -184,9 +184,8 @@ class Turns:
 
 def unbegun(outcome: Outcome) -> Outcome:
     """Return the outcome of an app-server that never came to open a thread."""
-    outcome.is_unbegun = True
-    outcome.message = f"`codex app-server` could not begin: {outcome.message}"[:_LONGEST]
-    return outcome
+    message = f"`codex app-server` could not begin: {outcome.message}"[:_LONGEST]
+    return outcome._replace(is_unbegun=True, message=message)
 
 
 def _nothing(_: Mapping[str, Any]) -> _Actions:

@@ -1,0 +1,118 @@
+"""The agent program is started before most of what hosts it is loaded: both get ready at once.
+
+So this module, and all that it needs, is kept small: asyncio and what waits, asks and records come behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from agentctl.adapters.files import make_folder
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.plaintext import whole
+from agentctl.domain.states import Reason
+from agentctl.drivers.dialogue import Action, Dialogue, Driver, Outcome, Say
+from agentctl.drivers.order import Order
+from agentctl.drivers.registry import COMMAND
+from agentctl.driving.ending import not_started
+from agentctl.driving.offering import Offering
+from agentctl.driving.purse import Purse
+from agentctl.lean import NamedTuple
+
+
+class Started(NamedTuple):
+    """A program that runs by now, or why it does not, and what was looked at before it could change that."""
+
+    order: Order
+    driver: Driver
+    purse: Purse
+    #: The outbox, held open: another folder in its place is never looked into.
+    outbox: int
+    dialogue: Dialogue
+    #: How the dialogue begins, but for what was said already.
+    opening: Sequence[Action]
+    process: subprocess.Popen[bytes] | None
+    offering: Offering | None
+    refusal: Outcome | None
+
+    def kill(self) -> None:
+        """Kill what was started: there is nobody who would host it."""
+        if self.offering is not None:
+            self.offering.end()
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def start(agent: AgentDir, order: Order, driver: Driver) -> Started:
+    """Start the program of an order, unless nothing is left for it of what its tree may use up."""
+    if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
+        order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
+    for folder in (agent.inbox, agent.interactions, agent.outbox):
+        make_folder(folder)
+    outbox = os.open(agent.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    purse = Purse(agent)
+    excess = purse.refusal()
+    process, offering, refusal = None, None, None
+    if excess is not None:
+        refusal = Outcome(reason=Reason.BUDGET, message=excess)
+    else:
+        environ = driver.environ(os.environ)
+        try:
+            process = _popen(driver.argv(order), environ)
+        except OSError as error:
+            refusal = not_started(order.program, driver, error)
+        else:
+            offering = Offering(agent, order, environ)
+    dialogue = driver.dialogue(order)
+    opening = [] if process is None else _say(process, dialogue.begin())
+    return Started(order, driver, purse, outbox, dialogue, opening, process, offering, refusal)
+
+
+def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        bufsize=0,
+        # Out of reach of the SIGINT that a cancel sends to the worker's group: the dialogue has its own way.
+        process_group=0,
+    )
+
+
+def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequence[Action]:
+    """Say the first words, as far as the pipe takes them; return what is left to be done."""
+    assert process.stdin is not None
+    os.set_blocking(process.stdin.fileno(), False)
+    left = deque(opening)
+    with contextlib.suppress(OSError):  # The pipe is full, or the program is gone: its host will see.
+        while left and isinstance(first := left[0], Say):
+            rest = first.data[os.write(process.stdin.fileno(), first.data) :]
+            left.popleft()
+            if rest:
+                left.appendleft(Say(rest))
+    return left
+
+
+class HeldSignals:
+    """The signals that come before anybody can act on them. None is lost, and none reaches the program."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        for number in self.NUMBERS:
+            signal.signal(number, lambda got, _frame: self._held.append(got))
+
+    def hand_on(self, handlers: Mapping[int, Callable[[], None]]) -> None:
+        """Act on them, once; those that come from now on are somebody else's."""
+        held, self._held = self._held, []
+        for number in held:
+            handlers[number]()
