@@ -1,0 +1,27 @@
+"""What a project tells every agent that works in it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.agents.lab import Lab
+
+#: Where each program looks for what a project tells its agents.
+PROJECTS_WORDS = {"claude": "CLAUDE.md", "codex": "AGENTS.md"}
+
+
+@pytest.mark.parametrize("agent", ["general", "explore"])
+@pytest.mark.parametrize("place", [".", "below"])
+def test_the_projects_own_words(lab: Lab, agent: str, place: str) -> None:
+    """What a repository tells its agents reaches {agent} in folder {place}, as docs/agents.md has it."""
+    subprocess.run(["git", "init", "--quiet"], cwd=lab.work, check=True)
+    (lab.work / PROJECTS_WORDS[lab.program]).write_text("Say teapot.\n", encoding="utf-8")
+    folder = lab.work / place
+    folder.mkdir(exist_ok=True)
+    lab.completed(lab.spawn("text", "--cwd", str(folder), agent=agent))
+    first = lab.standin.requests[0]
+    is_told = "Say teapot." in first.system or any("Say teapot." in turn.text for turn in first.turns)
+    # Without its project's settings, Claude Code reads the words of its own folder alone (docs/agents.md).
+    assert is_told is (place == "." or lab.program == "codex")
