@@ -172,6 +172,7 @@ def test_spawn_wait_has_its_own_code_where_the_worker_has_none(root: Path) -> No
     assert (done.json["status"], done.json["reason"]) == ("failed", "dependency")
 
 
+@pytest.mark.slow
 def test_what_is_not_over_has_no_result_yet(root: Path) -> None:
     run("spawn", "--name", "a1", "--", *worker("sleeps", 60))
     wait_until(lambda: "ready" in run("logs", "a1").out, what="a1 to be ready")

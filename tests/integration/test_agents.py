@@ -307,6 +307,7 @@ def test_options_may_stand_behind_a_prompt(task: Task, words: list[str]) -> None
     assert (more.code, "a prompt is one text, in quotes" in more.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_replaced_for_an_agent(task: Task) -> None:
     agent("say caf\udce9", "--keep")
     blocked()

@@ -154,6 +154,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_the_figures_are_one_truth_in_every_ending(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=0)
     for name, prompt in (("ended", "say all"), ("killed", plays(tmp_path, STREAMING)), ("crashed", "crash")):

@@ -133,6 +133,7 @@ def test_what_was_sent_while_it_could_not_begin_is_said(task: Task, tmp_path: Pa
     rebuilds_the_same(task)
 
 
+@pytest.mark.slow
 def test_whoever_is_cancelled_before_it_began_does_not_begin(task: Task, tmp_path: Path) -> None:
     codex("say hello", "--permissions", "allow", app_server=f"waits {tmp_path / 'never'}")
     wait_until((task.agent("a") / "dialogue.jsonl").exists, what="the app-server")

@@ -67,6 +67,7 @@ def said_in(folder: Path, argv: tuple[str, ...], *options: str, agent: str = "ex
         (("resume", "freer", "say hi"), "the agent general"),
     ],
 )
+@pytest.mark.slow
 def test_a_read_only_agent_starts_nothing_that_is_freer(
     task: Task, tmp_path: Path, line: tuple[str, ...], what: str
 ) -> None:

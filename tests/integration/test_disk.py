@@ -235,6 +235,7 @@ def test_a_read_only_root_can_be_read_and_is_healed_in_memory(frozen: Task) -> N
     assert (frozen.path / "events.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_would_write_to_a_read_only_root_is_refused_clearly(frozen: Task) -> None:
     for args in (["spawn", "--", "true"], ["spawn", "--queue", "--", "true"], ["new", "x"], ["use", "t1"],
                  ["send", "a1", "x"], ["wait-any"], ["doctor", "--fix"]):  # fmt: skip

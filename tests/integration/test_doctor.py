@@ -148,6 +148,7 @@ def test_a_queued_worker_that_can_never_start_is_told(root: Path, tmp_path: Path
     assert run("wait-all").code == 0
 
 
+@pytest.mark.slow
 def test_a_stray_of_an_ended_worker_is_told_with_its_pid(root: Path, tmp_path: Path) -> None:
     new_task()
     run("spawn", "--wait", "--keep-children", "--name", "a1", "--", *worker("leaves_daemon", tmp_path / "pids"))

@@ -91,6 +91,7 @@ def drain() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("failpoint", [*TURNS, *alike(*(name for name in STARTS if name not in TURNS))])
+@pytest.mark.slow
 def test_a_spawn_into_the_queue_killed_at_any_turn(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     ran = tmp_path / "ran"
@@ -145,6 +146,7 @@ def test_a_spawn_killed_with_its_environment_leaves_a_worker_that_is_told_as_not
 
 
 @pytest.mark.parametrize("failpoint", ["shim.after-identity", *alike("shim.locked", "shim.after-fork")])
+@pytest.mark.slow
 def test_a_shim_killed_before_the_start_is_told_by_spawn(root: Path, tmp_path: Path, failpoint: str) -> None:
     task = new_task(cap=1)
     ran = tmp_path / "ran"

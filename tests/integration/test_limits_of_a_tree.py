@@ -64,6 +64,7 @@ def read_result(task: Task, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_no_more_workers_are_started_than_the_tree_may_have(task: Task) -> None:
     set_config(task, maxWorkers=2)
     run("spawn", "--", "true")
@@ -304,6 +305,7 @@ def logs_read_by(*args: str) -> set[str]:
     return {path.parent.name for path in opened if path.name == "events.jsonl"}
 
 
+@pytest.mark.slow
 def test_a_start_reads_the_logs_of_the_tree_only_after_a_failure(task: Task) -> None:
     define_shells()
     for title in ("one", "two", "three"):

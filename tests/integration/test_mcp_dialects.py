@@ -276,6 +276,7 @@ CANNOT: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("limits", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in LIMITS)])
+@pytest.mark.slow
 def test_no_answer_names_a_command_line(
     task: Task, root: Path, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

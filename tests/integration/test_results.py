@@ -232,6 +232,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_what_was_said_after_an_answer_is_the_last_word(agents: Task, tmp_path: Path) -> None:
     play = plays(tmp_path, LATER)
     agent(play, "--keep")

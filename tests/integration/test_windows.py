@@ -98,6 +98,7 @@ def test_a_parked_agent_is_shown_as_that_and_its_slot_is_free(task: Task) -> Non
     wait_until(lambda: wakers(task), accept=lambda left: not left, what="nobody to wait for the window")
 
 
+@pytest.mark.slow
 def test_who_asks_next_for_the_account_waits_and_another_account_does_not(task: Task) -> None:
     parked(task)
     refused = agent("say no", name="b", check=False)
@@ -240,6 +241,7 @@ else:
 
 
 @pytest.mark.parametrize("reset_at", ["253402300800", "-1", "'tomorrow'", "float('nan')"])
+@pytest.mark.slow
 def test_a_time_that_cannot_be_is_none(task: Task, reset_at: str) -> None:
     set_config(task, cooldownSeconds=0.1)
     agent(plays(task.path, ODD % (reset_at, reset_at)))

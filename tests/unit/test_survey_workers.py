@@ -868,6 +868,7 @@ def test_deepscan_finds_a_copy_whose_names_were_changed(tmp_path: Path) -> None:
     assert 60 <= findings["alike"][0]["percent"] < 100
 
 
+@pytest.mark.slow
 def test_sigint_ends_a_worker_at_once_and_keeps_what_it_found(tmp_path: Path) -> None:
     tree = grow(tmp_path / "tree", {f"{n}.py": PYTHON * 20 + f"\nx = {n}\n" for n in range(40)})
     folder = agent_folder(tmp_path, "deepscan")

@@ -55,6 +55,7 @@ def loose(task: Task, permissions: str = "allow") -> Task:
 # -- one that a person started, continued ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_who_is_continued_is_not_freer_than_who_continues_it(task: Task) -> None:
     under(ALL)
     parent = kept(task)
@@ -65,6 +66,7 @@ def test_who_is_continued_is_not_freer_than_who_continues_it(task: Task) -> None
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_message_has_no_freer_agent_do_it(task: Task) -> None:
     """But those above decide themselves what they do with what they are told."""
     agent("say x", "--keep", "--permissions", json.dumps([ALL]), name="free")
@@ -119,6 +121,7 @@ def test_its_own_child_it_continues_under_the_rules_of_task_and_definition(task:
 # -- another task ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_other_tasks_rules_free_its_child(task: Task) -> None:
     """Nor where a plain command in that task is between them."""
     other, parent = loose(task), kept(task)

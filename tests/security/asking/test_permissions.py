@@ -133,6 +133,7 @@ respond(place.task.root, task=agent.task, instance="child", question_id="q1", an
 """
 
 
+@pytest.mark.slow
 def test_an_agent_does_not_allow_its_child_what_it_asks(task: Task, tmp_path: Path) -> None:
     """By the command line under any name, from a session of its own, by a tool, by Python, by a form."""
     lines = [
@@ -405,6 +406,7 @@ def test_what_asks_for_no_permission_anybody_answers(task: Task, tmp_path: Path)
         *alike({"id": "q1", "answer": None, "by": "agentctl", "expired": True}),
     ],
 )
+@pytest.mark.slow
 def test_an_answer_beside_agentctl_is_set_aside_and_told(task: Task, forged: dict[str, Any]) -> None:
     agent("permit touch x")
     blocked()
@@ -454,6 +456,7 @@ def rewritten(folder: AgentDir, **changes: Any) -> None:
         2,
     ),
 )
+@pytest.mark.slow
 def test_an_answer_to_something_else_is_none(
     asking: tuple[AgentDir, OpenQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]
 ) -> None:

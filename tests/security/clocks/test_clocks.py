@@ -89,6 +89,7 @@ def test_a_question_in_the_background_stops_no_clock_of_the_tree(root: Path) -> 
     assert run("usage", "--json").json["total"]["wallSeconds"] >= LIMIT_S
 
 
+@pytest.mark.slow
 def test_who_forges_its_own_question_and_works_on_stops_no_time_limit(root: Path) -> None:
     task = new_task(grace=0.1)
     spawn([sys.executable, "-c", FORGES], "--timeout-seconds", "2", name="a")
@@ -227,6 +228,7 @@ def test_a_program_with_another_time_counts_the_same(limited: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_set_in_mid_run_counts_from_the_start(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")

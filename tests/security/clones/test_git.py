@@ -63,6 +63,7 @@ def a_folder_of_gits(upstream: Path, ran: Path, name: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_shipped_record_of_a_worktree_runs_nothing(root: Path, tmp_path: Path, ran: Path) -> None:
     def build(upstream: Path) -> None:
         data = a_folder_of_gits(upstream, ran, "data")
@@ -148,6 +149,7 @@ def test_a_clone_is_looked_at_without_what_its_settings_run(root: Path, tmp_path
     assert not ran.exists()
 
 
+@pytest.mark.slow
 def test_no_submodule_is_entered(root: Path, tmp_path: Path, ran: Path) -> None:
     new_task()
     repository, inner = new_repository(tmp_path / "r"), new_repository(tmp_path / "inner")

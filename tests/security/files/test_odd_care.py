@@ -57,6 +57,7 @@ def test_doctor_names_what_is_no_file_of_ours_and_mends_it(root: Path, kind: str
 
 
 @pytest.mark.parametrize("folder", ["slots", *alike("queue", "keys"), "agents/w/interactions", "agents/x"])
+@pytest.mark.slow
 def test_a_link_in_the_place_of_a_folder_is_told_and_set_aside(root: Path, tmp_path: Path, folder: str) -> None:
     task = new_task()
     spawn(["true"], name="w")
@@ -115,6 +116,7 @@ def test_a_link_in_a_foreign_task_is_said_to_be_looked_at(root: Path) -> None:
     assert "look at it, and remove it" in run("list", "--task", task.path.name, check=False).err
 
 
+@pytest.mark.slow
 def test_doctor_tells_a_live_worker_whose_shim_is_frozen(root: Path) -> None:
     task = new_task()
     for name in ("w", "v"):
@@ -165,6 +167,7 @@ def bound(path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "make"), [("a link", link), *alike(("a FIFO", os.mkfifo), ("a socket", bound))])
 @pytest.mark.parametrize("place", ["report.md", "agents/w/control.json", "deep/er/x"])
+@pytest.mark.slow
 def test_a_task_with_something_odd_in_it_is_not_taken_over(
     root: Path, kind: str, make: Callable[[Path], None], place: str
 ) -> None:

@@ -250,6 +250,7 @@ def test_a_shim_that_a_workers_wait_starts_in_another_root_outlives_it(there: Ta
     assert (there.exit("next") or {})["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_who_cancels_in_another_root_for_a_worker_outlives_it(there: Task, tmp_path: Path) -> None:
     task = new_task(grace=0.05)
     where = ("--root", str(there.path.parent.parent), "--task", "x")

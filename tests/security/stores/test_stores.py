@@ -38,6 +38,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_second_server_on_a_port_is_refused_and_takes_no_token_away(root: Path) -> None:
     new_task()
     first, token, port = serving()
@@ -54,6 +55,7 @@ def test_a_second_server_on_a_port_is_refused_and_takes_no_token_away(root: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_server_removes_no_token_but_its_own(root: Path, number: int) -> None:
     new_task()
     server, token, _ = serving()

@@ -119,6 +119,7 @@ def test_who_is_continued_is_not_led_elsewhere_either(parent: dict[str, str], tm
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_worktree_whose_commit_has_a_link_there_is_none(task: Task, parent: dict[str, str], tmp_path: Path) -> None:
     repository = new_repository(Path("repository"))
     (repository / "sub").rename(repository / "was")
@@ -135,6 +136,7 @@ def test_a_worktree_whose_commit_has_a_link_there_is_none(task: Task, parent: di
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_the_parents_own_folder_is_where_it_was(task: Task, parent: dict[str, str], tmp_path: Path) -> None:
     """An agent below another one is led elsewhere by that one, and what it starts is not at home there."""
     Path("sub", "part").mkdir(parents=True)
