@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
@@ -156,6 +157,9 @@ class LogReader:
 
         A piece at a time, so that a long log takes two thirds of the time and half of the memory.
         """
+        return chain.from_iterable(self._pieces())
+
+    def _pieces(self) -> Iterator[Sequence[tuple[int, Event] | BadLine]]:
         try:
             fd = open_plain(self.path)
         except FileNotFoundError:
@@ -165,6 +169,6 @@ class LogReader:
                 rows = decode(lines, self._next_seq) if lines else [BadLine(self._next_seq, _TOO_LONG)]
                 self.offset = behind
                 self._next_seq += len(rows)
-                yield from rows
+                yield rows
         finally:
             os.close(fd)

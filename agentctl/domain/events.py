@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import methodcaller
 
 from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
@@ -117,10 +118,13 @@ def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]
 
 
 def are_events(values: Sequence[Any]) -> bool:
-    """Tell whether decoded lines all have the form of an event; a call for each takes twice as long."""
-    return (
-        {type(value) for value in values} <= {dict}
-        and {type(value.get("type")) for value in values} <= {str}
-        and {type(value.get("payload")) for value in values} <= {dict}
-        and {type(value.get("agentInstance", "")) for value in values} <= {str}
-    )
+    """Tell whether decoded lines all have the form of an event; a call for each takes several times as long."""
+    return set(map(type, values)) <= {dict} and all(set(map(type, map(get, values))) <= {kind} for get, kind in _FORM)
+
+
+#: What an event has, and of which kind it is.
+_FORM = (
+    (methodcaller("get", "type"), str),
+    (methodcaller("get", "payload"), dict),
+    (methodcaller("get", "agentInstance", ""), str),
+)

@@ -147,6 +147,10 @@ def _text(value: object) -> str | None:
     return value if type(value) is str else None
 
 
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
 def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
     worker.queued_at = _text(event.get("ts"))
@@ -166,8 +170,8 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
     if worker.move(Status.RUNNING):
         worker.started_at = _text(event.get("ts"))
-        worker.pid = _told(event["payload"], "pid", int)
-        worker.shim_pid = _told(event["payload"], "shimPid", int)
+        worker.pid = _whole(event["payload"].get("pid"))
+        worker.shim_pid = _whole(event["payload"].get("shimPid"))
 
 
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
@@ -178,7 +182,7 @@ def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _retried(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        worker.pid = _told(event["payload"], "pid", int)
+        worker.pid = _whole(event["payload"].get("pid"))
     if worker.status is Status.QUEUED:
         worker.move(Status.RUNNING)
         worker.park_seq = None
@@ -231,7 +235,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     worker.survivors = ()
     worker.stall_seq = worker.park_seq = None
     payload = event["payload"]
-    worker.exit_code = _told(payload, "exitCode", int)
+    worker.exit_code = _whole(payload.get("exitCode"))
     worker.duration_s = finite(payload.get("durationSeconds"))
     for key, kind in _SELDOM_TOLD:
         if key in payload:

@@ -118,21 +118,18 @@ def each_worker(task: TaskDir) -> Listing:
     awaited = Awaited(folder_of_accounts())
     below = asked_below(task, view)
     rows = (
-        {
-            **row_of(task, worker, conditions.get(worker.instance), awaited),
-            "askedBelow": len(below.get(worker.instance, ())),
-        }
+        row_of(task, worker, conditions.get(worker.instance), awaited, len(below.get(worker.instance, ())))
         for worker in view.workers.values()
     )
     return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below_any(below, None))
 
 
 def row_of(
-    task: TaskDir, worker: WorkerView, condition: Condition | None, awaited: Awaited | None = None
+    task: TaskDir, worker: WorkerView, condition: Condition | None, awaited: Awaited, asked_below: int
 ) -> dict[str, Any]:
     """Return what `list --json` says of a worker."""
     is_live = not worker.is_terminal and condition is not Condition.QUEUED
-    waits = awaited is not None and condition is Condition.QUEUED and worker.driver is not None
+    waits = condition is Condition.QUEUED and worker.driver is not None
     return {
         "agentInstance": worker.instance,
         "agent": worker.agent,
@@ -144,7 +141,7 @@ def row_of(
         "paused": worker.paused,
         "stalled": worker.stall_seq is not None,
         "parked": worker.park_seq is not None,
-        "awaitsAccount": awaited.by(task.agent(worker.instance)) if awaited and waits else None,
+        "awaitsAccount": awaited.by(task.agent(worker.instance)) if waits else None,
         "driver": worker.driver,
         "usage": read_spent(task.agent(worker.instance)).to_json() if worker.driver is not None else None,
         "agentId": worker.agent_id,
@@ -162,6 +159,7 @@ def row_of(
         "awaitsChildren": worker.awaits_children,
         "uncollected": worker.uncollected,
         "command": worker.command,
+        "askedBelow": asked_below,
     }
 
 
@@ -176,9 +174,9 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         return {**observed, "taskId": task.id}
     view, conditions = read_task(task)
     worker = view.workers.get(instance) or WorkerView(instance)
+    below = len(asked_below(task, view).get(instance, ()))
     return {
-        **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts())),
-        "askedBelow": len(asked_below(task, view).get(instance, ())),
+        **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts()), below),
         "taskId": task.id,
         "spec": read_quietly(agent.spec),
         "worker": read_quietly(agent.worker) or None,

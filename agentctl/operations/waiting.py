@@ -200,8 +200,7 @@ def wait_all(
             if on_change is not None:
                 awaited, below = Awaited(folder_of_accounts()), askers.below(task, view)
                 on_change([
-                    row_of(task, one, vigil.conditions.get(one.instance), awaited)
-                    | {"askedBelow": len(below.get(one.instance, ()))}
+                    row_of(task, one, vigil.conditions.get(one.instance), awaited, len(below.get(one.instance, ())))
                     for one in workers
                 ])  # fmt: skip
             left_alive = [worker.instance for worker in workers if not worker.is_terminal]

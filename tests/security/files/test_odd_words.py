@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctl.adapters.git import GitError
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
 from agentctl.cli.activitytext import tree_lines
 from agentctl.domain import events as ev
@@ -32,6 +33,7 @@ from agentctl.operations.listing import row_of
 from agentctl.operations.results import text_of
 from agentctl.operations.schemas import read_schema
 from agentctl.operations.treeing import WorkerTree
+from agentctl.supervision.accounts import Awaited
 from agentctl.supervision.recordedtree import tree_from
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
@@ -258,7 +260,7 @@ def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any
     view = TaskView()
     view.apply(decode(encode(events), 1))
     for one in view.workers.values():
-        row = row_of(Root("/nowhere/.agentctl").task("t1"), one, None)
+        row = row_of(Root("/nowhere/.agentctl").task("t1"), one, None, Awaited(FilePath("/nowhere")), 0)
         tree = WorkerTree(row, 0, view_of(ActivityFold(0), ended=True), 0, {}, is_expanded=False)
         assert list(tree_lines(tree))
         json.dumps(tree.to_json(), allow_nan=False)
