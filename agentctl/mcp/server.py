@@ -25,7 +25,6 @@ from agentctl.supervision.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
-from agentctl.tools.words import instructions
 
 PROGRESS_S = 10.0
 #: Clients that wait for as long as a call takes, by the names that they give themselves.
@@ -47,7 +46,7 @@ class AgentctlServer:
         #: Whose workers are started from here.
         self._root: TaskDir | None = None
         self.server: Server[TaskGroup] = Server(
-            "agentctl", version=__version__, instructions=instructions(toolbox.dialect), lifespan=self._lifespan,
+            "agentctl", version=__version__, instructions=toolbox.instructions(), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
         )  # fmt: skip
         tasks.install(self)

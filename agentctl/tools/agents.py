@@ -117,6 +117,11 @@ def _let_go(place: Place, agent: AgentDir, call: Call) -> dict[str, Any] | None:
     return told | ({"closed_with_it": [one.instance for one in below]} if below else {})
 
 
+def _without_task(given: Arguments) -> Any:
+    """Answer where there is no task yet, and so nobody who could be meant."""
+    raise NotFound(f"no worker {given['id']!r}: nothing was started")
+
+
 def _resume(place: Place, given: Arguments, _call: Call) -> Any:
     return _continued(place, place.find(given["id"]), given["id"], given.get("message"))
 
@@ -188,6 +193,7 @@ SEND_INPUT = Tool(
     synonyms={**_ID_SYNONYMS, "input": "message", "prompt": "message"},
     other_names=("SendMessage",),
     adapt=adapted("message"),
+    without_task=_without_task,
     run=_send,
 )
 
@@ -200,6 +206,7 @@ CLOSE_AGENT = Tool(
     properties={"id": _ID},
     required=("id",),
     synonyms=_ID_SYNONYMS,
+    without_task=_without_task,
     run=_close,
     destructive=True,
 )
@@ -212,6 +219,7 @@ RESUME_AGENT = Tool(
     properties={"id": _ID, "message": text("What it is to do now; without it, it goes on where it was.")},
     required=("id",),
     synonyms={**_ID_SYNONYMS, "prompt": "message", "instruction": "message"},
+    without_task=_without_task,
     run=_resume,
     spawns=True,
 )

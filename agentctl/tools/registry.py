@@ -19,6 +19,7 @@ from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
+from agentctl.tools.words import instructions
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
@@ -70,6 +71,14 @@ class Toolbox:
     def renewed(self) -> Toolbox:
         """Return the same tools for another session."""
         return Toolbox(self.source, self.dialect, call_s=self.call_s)
+
+    def instructions(self) -> str:
+        """Return what a client is told of all tools together; of none that it will not be offered."""
+        try:
+            may_start = self.session.situation().depth_left > 0
+        except (AgentctlError, OSError):  # Each call will tell what is wrong.
+            may_start = True
+        return instructions(self.dialect, may_start=may_start)
 
     def offered(self) -> list[Offered]:
         """Return the tools that may be used now, in an order that stays."""
@@ -220,4 +229,6 @@ def _still(place: Place, pending: Pending, sight: Sight) -> dict[str, Any]:
     ids = [target.id for target in pending.targets]
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}
-    return answer | {"hint": "nobody was stopped: call wait with these ids, again and again, until all have ended"}
+    first = "answer the questions with send_input, then " if questions else ""
+    hint = f"nobody was stopped: {first}call wait with these ids, again and again, until all have ended"
+    return answer | {"hint": hint}

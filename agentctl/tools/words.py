@@ -13,17 +13,21 @@ _STARTS = {
     "subtask": "Call several create_subtask_* in one message; each answers when its agent has ended.",
 }
 _LATER = "Where an answer is `still_running`, take its `ids` to wait."
+_NO_STARTS = "You can start no further sub-agents from here: do the work yourself."
 
 
-def instructions(dialect: str) -> str:
+def instructions(dialect: str, *, may_start: bool = True) -> str:
     """Return what a client is told of all tools together."""
     starts = [said for name, said in _STARTS.items() if dialect in (name, "all")]
     later = [] if dialect == "codex" else [_LATER]
-    return (
+    work = (
         "Gives work to sub-agents that run in parallel, each a real process with a history of its own."
-        f" {' '.join([*starts, *later])} Those that find no slot wait in a queue. {cut()} An agent that is `blocked`"
-        " waits with a `question`: answer it with send_input, where you know, else ask the user. An agent's id (`id`,"
-        " `task_id`, `taskId`) is its own for good."
+        f" {' '.join([*starts, *later])} Those that find no slot wait in a queue."
+    )
+    return (
+        f"{work if may_start else _NO_STARTS} {cut()} An agent that is `blocked` waits with a `question`: answer it"
+        " with send_input, where you know, else ask the user. An agent's id (`id`, `task_id`, `taskId`) is its own for"
+        " good."
     )
 
 

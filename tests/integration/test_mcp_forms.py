@@ -53,6 +53,7 @@ async def comes_back_as_data(client: Client, kind: str, name: str) -> None:
     asked = await call(client, "task", objective="question", subagent_type=kind)
     assert asked.get("still_running"), asked
     assert name in asked["questions"], asked
+    assert "send_input" in asked["hint"], "to wait again brings the question again"
     told = await call(client, "wait", ids=asked["ids"], timeout_ms=50)
     assert "being asked" not in str(told), "nobody is"
     await call(client, "send_input", id=name, message="blue")

@@ -93,8 +93,12 @@ def test_where_there_is_no_task_nobody_is_listed_or_waited_for(root: Path) -> No
         assert "nothing was started" in told["note"]
         named = await call(client, "wait", ids=["a"])
         assert named["status"] == {"a": "not_found"}
+        for tool, more in (("send_input", {"message": "x"}), ("close_agent", {}), ("resume_agent", {})):
+            said = await call_whole(client, tool, id="a", **more)
+            assert said == ({"error": "no worker 'a': nothing was started"}, True), tool
 
     talk(to)
+    assert not root.exists(), "what starts nobody makes no task"
 
 
 @pytest.mark.slow

@@ -152,6 +152,13 @@ def test_descriptions_name_only_tools_that_the_dialect_has(dialect: str, is_work
     assert named <= set(offered) | ({"create_subtask_*"} if dialect in ("subtask", "all") else set())
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_who_may_start_nobody_is_told_of_no_tool_that_does(dialect: str) -> None:
+    starting = {name for name, tool in in_dialect("all").items() if tool.spawns} | {"create_subtask_*"}
+    assert set(re.findall(r"[a-z]+(?:_[a-z]+)+[_*]*", instructions(dialect))) & starting
+    assert not set(re.findall(r"[a-z]+(?:_[a-z]+)+[_*]*", instructions(dialect, may_start=False))) & starting
+
+
 def test_what_holds_for_all_tools_is_said_once() -> None:
     told = " ".join(tool.describe(situation()) for name, tool in in_dialect("all").items() if name != "wait")
     assert "truncated" not in told
