@@ -12,7 +12,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import NotFound
 from agentctl.operations.configuring import usable_config
-from agentctl.operations.lineage import who
+from agentctl.operations.lineage import limited, shown_caller, who
 from agentctl.operations.oddcare import Finding, finding
 from agentctl.operations.ownership import check_own
 from agentctl.supervision.accounts import all_accounts, folder_of_accounts, forget, held_now
@@ -62,9 +62,12 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
 
     Raises:
         NotFound: The agent has not failed last.
+        Refused: A worker asks for it.
     """
     check_own(task)
-    root = root_of_tree(task)
+    root, worker = root_of_tree(task), shown_caller()
+    if worker is not None:
+        raise limited(f"{worker.instance} is a worker: it closes no breaker of {root.id}", "")
     found = _breakers(root)
     if agent not in found:
         known = ", ".join(sorted(found)) or "none"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent_steps import agent_world, plays
+from tests.agent_steps import agent_world, inside, plays
 from tests.life import read, set_config
 from tests.shells import define_shells
 from tests.steps import Task, statuses
@@ -276,6 +276,8 @@ def test_an_agent_that_fails_again_and_again_is_not_started_for_a_while(task: Ta
     run("spawn", "--agent", "explore", "--name", "other", "say yes")
     findings = [one for one in run("doctor", "--json", check=False).json if "times in a row" in one["what"]]
     assert [one["severity"] for one in findings] == ["warning"]
+    own = run("doctor", "--close-breaker", "general", env=inside(task, "other"), check=False)
+    assert (own.code, "only a person lifts this limit" in own.err) == (1, True), own
     run("doctor", "--close-breaker", "general")
     agent("say yes", "d")
     assert ends("d")["status"] == "completed"
