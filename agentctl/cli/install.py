@@ -3,7 +3,6 @@
 import os
 import sys
 from enum import StrEnum
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, note, out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
-from agentctl.mcp.serving import INSTALL_HINT
+from agentctl.mcp.serving import check_library
 from agentctl.operations.installing import Change, carry_out, plan
 
 app = module()
@@ -55,8 +54,8 @@ def install(
     a section of AGENTS.md) that tells a parent how to delegate. Everything else in the files stays as it is; what was
     there before lies beside each file.
     """
-    if not undo and find_spec("mcp") is None:
-        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_HINT)
+    if not undo:
+        check_library()
     folder = os.getcwd() if project else None
     changes = plan(client.value, undo=undo, project=folder, hooks=hooks, environ=os.environ)
     if not changes:

@@ -12,7 +12,6 @@ from agentctl.mcp.opening import Begun, Offer, open_conversation, prepared
 if TYPE_CHECKING:
     from agentctl.tools.registry import Toolbox
 
-INSTALL_HINT = "pip install 'agentctl[mcp]'"
 PROGRESS_S = 10.0
 
 
@@ -71,14 +70,14 @@ def check_library() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_HINT)
+        from agentctl.operations.programcare import INSTALL_MCP
+
+        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_MCP)
 
 
 def offer_of(toolbox: Toolbox) -> Offer:
     """Return what the opening tells of the tools, as they stand."""
-    from agentctl.tools.words import instructions
-
-    return {"instructions": instructions(toolbox.dialect), "tools": [one.to_json() for one in toolbox.offered()]}
+    return {"instructions": toolbox.instructions(), "tools": [one.to_json() for one in toolbox.offered()]}
 
 
 def open_early(serving: Serving) -> Begun | None:

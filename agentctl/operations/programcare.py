@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
 
+#: Gets the library of the server that agents have their tools from.
+INSTALL_MCP = "pip install 'agentctl[mcp]'"
+
 
 def examine_programs() -> Iterator[dict[str, Any]]:
-    """Yield a finding for each driver: {severity, what, where, next, fixed}."""
+    """Yield a finding for each driver, and where agents lack our tools: {severity, what, where, next, fixed}."""
+    if find_spec("mcp") is None:
+        what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
+        yield _finding("note", what, "", INSTALL_MCP)
     for name in AGENT_DRIVERS:
         driver = load(name)
         program = program_of(driver)

@@ -183,6 +183,13 @@ def test_without_any_root_the_machine_is_still_looked_at(root: Path) -> None:
     assert not root.exists()
 
 
+def test_without_the_library_agents_have_no_tools_of_ours_and_that_is_told(root: Path) -> None:
+    code = "import sys; sys.modules['mcp'] = None; from agentctl.cli.app import main; sys.exit(main(['doctor']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "note: agents get no tools to start others with" in done.stdout
+    assert "pip install 'agentctl[mcp]'" in done.stdout
+
+
 MOUNTS = """\
 22 1 254:0 / / rw - ext4 /dev/vda rw
 30 22 0:30 / /home rw shared:1 - nfs4 server:/home rw
