@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.projection import TaskView, WorkerView
@@ -12,6 +13,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.gathering import TURN
 from agentctl.operations.listing import read_task
 from agentctl.operations.results import declared_summary, last_words
+from agentctl.supervision.kinship import ancestors
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
@@ -40,7 +42,7 @@ def _list(place: Place, given: Arguments, _call: Call) -> Any:
         found = _newest_runs(place)
     prefix = given.get("path_prefix", "").strip("/")
     if prefix:
-        found = [one for one in found if f"{_path(one.agent)}/".startswith(f"{prefix}/")]
+        found = [one for one in found if f"{_path(place, one.agent)}/".startswith(f"{prefix}/")]
     found.reverse()
     ordered = sorted(found, key=lambda one: one.rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
@@ -79,7 +81,7 @@ def _row(place: Place, one: _Listed) -> dict[str, Any]:
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status),
         "parent": spec.get("parent"),
-        "path": _path(agent),
+        "path": _path(place, agent),
         "last_message": last_message(agent),
     }
     question = None if agent.has_ended else question_of(agent)
@@ -88,16 +90,14 @@ def _row(place: Place, one: _Listed) -> dict[str, Any]:
     return row | {key: value for key, value in more.items() if value}
 
 
-def _path(agent: AgentDir) -> str:
-    """Return `a/b/c`: the worker behind those that it descends from."""
-    spec = read_quietly(agent.spec)
-    names, seen, task = [agent.instance], {agent.instance}, agent.task
-    while (parent := spec.get("parent")) and parent not in seen:
-        task = task.sibling(spec["parentTask"]) if spec.get("parentTask") else task
-        names.append(parent)
-        seen.add(parent)
-        spec = read_quietly(task.agent(parent).spec)
-    return "/".join(reversed(names))
+def _path(place: Place, agent: AgentDir) -> str:
+    """Return `a/b/c`: the worker behind those that it descends from; a sub-task's behind the id of that."""
+    names: list[str] = []
+    task = root_of_tree(place.task)
+    for one in (*reversed([*ancestors(agent)]), agent):
+        names += [one.instance] if one.task.path == task.path else [one.task.id, one.instance]
+        task = one.task
+    return "/".join(names)
 
 
 def last_message(agent: AgentDir) -> str | None:

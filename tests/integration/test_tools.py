@@ -288,6 +288,18 @@ def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) 
     assert row("child")["depth"] == 1
 
 
+def test_agents_of_sub_tasks_have_paths_of_their_own(task: Task) -> None:
+    spawned = {"agent_type": "echo", "message": "x", "run_in_background": False}
+    *_, every, one = calls(
+        ("create_subtask_echo", {"title": "Sub"}), ("spawn_agent", {**spawned, "id": "echo-1"}), ("list_agents", {}),
+        ("list_agents", {"path_prefix": "echo-1"}),
+    )  # fmt: skip
+    assert {row["id"]: row["path"] for row in every} == {"echo-1": "echo-1", "sub/echo-1": "sub/echo-1"}
+    assert [row["id"] for row in one] == ["echo-1"]
+    *_, below = within("w1", ("create_subtask_echo", {"title": "Below"}), ("list_agents", {}))[1]
+    assert [row["path"] for row in below] == ["w1/below/echo-1"]
+
+
 @pytest.mark.slow
 def test_at_the_limit_nothing_that_starts_is_offered_and_calls_are_refused(root: Path) -> None:
     new_task(cap=2, depth=0)
