@@ -148,7 +148,7 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
     Raises:
         Refused: It is deeper than it may be, or the parent has ended or is being cancelled.
     """
-    floor = sum(1 for _ in _tasks_above(task))
+    floor = sum(1 for _ in tasks_above(task))
     if parent is None:
         return floor
     refuse_if_barred(parent.agent)
@@ -173,15 +173,16 @@ def depth_limit(task: TaskDir, parent: Caller | None) -> int:
     A worker that starts something in a tree of its own making is still held to the one that it is in, and to those of
     the workers above it; and to what held when it was started, whatever it has written into a file since.
     """
-    tasks = {one.path: one for one in (task, *_tasks_above(task))}
+    tasks = {one.path: one for one in (task, *tasks_above(task))}
     for above in (parent.agent, *ancestors(parent.agent)) if parent is not None else ():
         if above.task.path not in tasks and above.task.exists:
-            tasks |= {one.path: one for one in (above.task, *_tasks_above(above.task))}
+            tasks |= {one.path: one for one in (above.task, *tasks_above(above.task))}
     now = min(usable_config(one).limits.max_depth for one in tasks.values())
     return now if parent is None else Limits(max_depth=now).no_looser_than(held_limits(parent.agent)).max_depth
 
 
-def _tasks_above(task: TaskDir) -> Iterator[TaskDir]:
+def tasks_above(task: TaskDir) -> Iterator[TaskDir]:
+    """Yield the tasks above a sub-task, nearest first."""
     for _ in range(_MOST_TASKS):
         config = cached(task)
         if config is None or not config.parent_task_id or not task.sibling(config.parent_task_id).exists:
@@ -191,7 +192,7 @@ def _tasks_above(task: TaskDir) -> Iterator[TaskDir]:
 
 
 def _top_of(task: TaskDir) -> TaskDir:
-    return [task, *_tasks_above(task)][-1]
+    return [task, *tasks_above(task)][-1]
 
 
 def refuse_if_barred(parent: AgentDir) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentctl.adapters import eventlog, processes
+from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import (
     make_folder,
     read_json,
@@ -181,13 +182,22 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Ag
     """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
     if request.name is not None:
         agent = task.agent(request.name)
+        if _is_subtask(agent):
+            raise Refused(f"{request.name!r} is a sub-task's id already", hint=Next("another name"))
         if not _make(agent):
             raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
         return agent
     base = _stem(request)
-    while not _make(agent := task.agent(f"{base}-{around.first_free(base)}")):
+    while _is_subtask(agent := task.agent(f"{base}-{around.first_free(base)}")) or not _make(agent):
         pass  # Another spawn has taken it.
     return agent
+
+
+def _is_subtask(agent: AgentDir) -> bool:
+    """Tell whether a worker's name is the id of a sub-task of its tree: whoever says it would mean either."""
+    other, root = agent.task.sibling(agent.instance), root_of_tree(agent.task)
+    is_other = other.path not in (agent.task.path, root.path) and other.exists
+    return is_other and root_of_tree(other).path == root.path
 
 
 def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) -> float:

@@ -20,7 +20,7 @@ from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitSt
 from agentctl.lean import NamedTuple
 from agentctl.operations.agents import find_agent_spec
 from agentctl.operations.configuring import read_config
-from agentctl.operations.lineage import depth_limit, limited, refuse_if_barred, true_caller
+from agentctl.operations.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
 from agentctl.operations.locating import Caller
 from agentctl.operations.ownership import check_own, check_rules
 from agentctl.operations.references import find_artifacts
@@ -159,7 +159,13 @@ def _make_task(parent: TaskDir, request: SubtaskRequest, agent: str, caller: Cal
         "agent": agent,
     }
     head = {key: value for key, value in above.items() if value is not None}
-    return create_task(parent.root, request.title, task_id=request.task_id, config=_inherited(parent), above=head)
+
+    def is_taken(name: str) -> bool:
+        return any(task.agent(name).path.exists() for task in (parent, *tasks_above(parent)))
+
+    return create_task(
+        parent.root, request.title, task_id=request.task_id, config=_inherited(parent), above=head, is_taken=is_taken
+    )
 
 
 def _inherited(parent: TaskDir) -> dict[str, Any]:

@@ -47,12 +47,14 @@ def create_task(
     config: Mapping[str, Any] | None = None,
     above: Mapping[str, str] | None = None,
     furnish: Callable[[TaskDir], None] | None = None,
+    is_taken: Callable[[str], bool] = lambda _: False,
 ) -> TaskDir:
     """Make a task with these limits over the person's own; where a person asks, it becomes the root's current one.
 
     Args:
         above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
         furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
+        is_taken: Tells of an id whether something else has it for a name.
     """
     config = {**({} if above else personal_defaults()), **(config or {})}
     try:
@@ -68,7 +70,9 @@ def create_task(
             f"the title has {len(title)} characters, and may have {_LONGEST_TITLE}",
             hint="it is shown wherever the task is; what is to be done, at length, is the intent of a sub-task",
         )
-    task = _make_folder(root, task_id, title)
+    if task_id is not None and is_taken(task_id):
+        raise UsageError(f"{task_id!r} is a worker's name already", hint="choose another --id")
+    task = _make_folder(root, task_id, title, is_taken)
     try:
         _fill(task, title, config, above or {})
         if furnish is not None:
@@ -93,7 +97,7 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
     make_durable([task.task_file, task.origin], task.path.parent)
 
 
-def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
+def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable[[str], bool]) -> TaskDir:
     """Take a name by mkdir, so that of two that race each gets one."""
     if os.path.islink(root.tasks):
         raise Refused(f"{root.tasks} is a link: tasks are made where one sees them", hint="--root names another place")
@@ -103,7 +107,10 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
     def numbered(number: int) -> TaskDir:
         return root.task(base if number == 1 else f"{base}-{number}")
 
-    number = 1
+    def is_in_use(number: int) -> bool:
+        return numbered(number).path.exists() or is_taken(numbered(number).id)
+
+    number = first_free(is_in_use) if is_taken(base) else 1
     while True:
         task = numbered(number)
         try:
@@ -113,7 +120,7 @@ def _make_folder(root: Root, task_id: str | None, title: str) -> TaskDir:
         except FileExistsError:
             if task_id is not None:
                 raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
-            number = max(number + 1, first_free(lambda other: numbered(other).path.exists()))
+            number = max(number + 1, first_free(is_in_use))
 
 
 def use_task(root: Root, task_id: str) -> TaskDir:

@@ -288,6 +288,21 @@ def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) 
     assert row("child")["depth"] == 1
 
 
+def test_an_id_is_a_workers_or_a_sub_tasks_and_never_both(task: Task) -> None:
+    spawned = {"agent_type": "echo", "message": "x", "run_in_background": False}
+    _, made, refused, second, told = calls(
+        ("spawn_agent", {**spawned, "id": "sub"}),
+        ("create_subtask_echo", {"title": "Sub"}),
+        ("spawn_agent", {**spawned, "id": "sub-2"}),
+        ("create_subtask_echo", {"title": "Echo 1"}),
+        ("spawn_agent", spawned),
+    )
+    assert made["taskId"] == "sub-2"
+    assert refused["error"] == "'sub-2' is a sub-task's id already"
+    assert refused["hint"] == "choose another `id`: a name is taken for good"
+    assert (second["taskId"], told["id"]) == ("echo-1", "echo-2")
+
+
 def test_agents_of_sub_tasks_have_paths_of_their_own(task: Task) -> None:
     spawned = {"agent_type": "echo", "message": "x", "run_in_background": False}
     *_, every, one = calls(
