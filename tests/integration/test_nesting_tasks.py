@@ -136,12 +136,13 @@ def test_a_worker_is_no_child_of_whom_the_shim_guards_that_launched_its_own(root
     set_config(task, maxConcurrentAgents=2, maxDepth=2, childrenAtEnd="leave")
     waits = {name: f"while ! [ -e {tmp_path / name} ]; do sleep 0.02; done" for name in ("first", "second")}
     top = f"{AGENTCTL} spawn --queue --name deep -- sh -c {shlex.quote(waits['second'])}; {waits['first']}"
-    spawn(["sh", "-c", waits["second"]], name="killed")
+    spawn(["sleep", "600"], name="killed")
     spawn(["sh", "-c", top], name="top")
     task.has("agent.queued", "deep")
     asks = f"{AGENTCTL} spawn --queue --name child -- true"
     spawn(["sh", "-c", f"{asks}; {waits['second']}"], "--queue", name="other")
-    kill(task.shim_of("killed"), leader_of(task, "killed").pid)  # Nobody sees its slot before top ends.
+    # One process, so that nothing of it lives when top ends: nobody else would look at its slot then.
+    kill(task.shim_of("killed"), leader_of(task, "killed").pid)
     (tmp_path / "first").touch()
     task.has("agent.queued", "child")
     (tmp_path / "second").touch()
