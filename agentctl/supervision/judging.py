@@ -23,7 +23,8 @@ from agentctl.supervision.endings import (
     publish,
     was_started,
 )
-from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
+from agentctl.supervision.places import shim_beside
+from agentctl.supervision.strangers import is_guardian
 from agentctl.supervision.tickets import read_queue, show_left_behind
 from agentctl.supervision.toldends import told_end
 from agentctl.supervision.tree import UnsupervisedTree
@@ -95,7 +96,7 @@ def _shim_by_its_place(agent: AgentDir) -> Condition | None:
     root = root_of_tree(agent.task)
     shim = processes.identity_from(read_quietly(agent.shim))
     if shim is None:
-        shim = shim_in_a_slot(root.slots, agent)
+        shim = shim_beside(root.slots, agent.task.id, agent.instance)
         if shim is not None and is_guardian(shim, root):
             return Condition.SUPERVISED
     return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None

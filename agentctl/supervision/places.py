@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly, write_in_place
+from agentctl.adapters.files import json_in, read_quietly, write_in_place
+from agentctl.adapters.opening import OddFile, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
 from agentctl.domain.names import is_name
-from agentctl.lean import Any, NamedTuple
+from agentctl.errors import Damaged
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _T = TypeVar("_T")
+
+#: Places that change faster than that are no longer looked at again: one look takes less than a millisecond.
+_MOST_LOOKS = 100
 
 
 class Occupant(NamedTuple):
@@ -70,12 +80,60 @@ def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
             yield name, occupant
 
 
-def shims_in(slots: FilePath) -> Iterator[Identity]:
-    """Yield the shims that a tree's places name, also those that were given back."""
-    for _, value in _told_in(slots):
-        shim = processes.identity_from(value.get("shim"))
-        if shim is not None:
-            yield shim
+def names_shim(slots: FilePath, shim: Identity) -> bool:
+    """Tell whether a place of a tree names a shim, also one that was given back."""
+    return _found_in(slots, lambda value: processes.identity_from(value.get("shim")) == shim or None) is not None
+
+
+def occupant_by_shim(slots: FilePath, shim: Identity | None) -> Occupant | None:
+    """Return who a tree's places name beside a shim."""
+
+    def found(value: dict[str, Any]) -> Occupant | None:
+        occupant = _occupant_from(value)
+        return occupant if occupant is not None and occupant.shim == shim else None
+
+    return _found_in(slots, found)
+
+
+def shim_beside(slots: FilePath, task_id: str, instance: str) -> Identity | None:
+    """Return the shim that a tree's places name for a worker."""
+
+    def found(value: dict[str, Any]) -> Identity | None:
+        occupant = _occupant_from(value)
+        is_it = occupant is not None and occupant[:2] == (task_id, instance)
+        return occupant.shim if occupant is not None and is_it else None
+
+    return _found_in(slots, found)
+
+
+def _found_in(slots: FilePath, find: Callable[[dict[str, Any]], _T | None]) -> _T | None:
+    """Return the first thing that is found in a place of a tree; None only where none of them had it in one moment.
+
+    Who changes the places has the queue's lock, and who looks mostly not: one that is renamed while they are read one
+    after the other is met under neither name, and one that is written just then holds no JSON. So nothing counts as
+    absent before two looks in a row have read the same.
+    """
+    before: dict[str, bytes] | None = None
+    for _ in range(_MOST_LOOKS):
+        read = dict(_read_in(slots))
+        for name, data in read.items():
+            with contextlib.suppress(Damaged, OddFile):
+                found = find(json_in(data, slots / name))
+                if found is not None:
+                    return found
+        if read == before:
+            break
+        before = read
+    return None
+
+
+def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes]]:
+    with contextlib.suppress(OSError):
+        for name in os.listdir(slots):
+            try:
+                yield name, read_bytes(slots / name)
+            except (OSError, OddFile):
+                yield name, b""
 
 
 def _told_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:

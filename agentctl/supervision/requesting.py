@@ -26,9 +26,10 @@ from agentctl.supervision.belonging import record_of
 from agentctl.supervision.control import poke
 from agentctl.supervision.endings import Ending, clear_no_decision, decide, publish
 from agentctl.supervision.judging import Condition, judge, judge_surely, settle
+from agentctl.supervision.places import shim_beside
 from agentctl.supervision.slots import is_being_started
 from agentctl.supervision.spec import asked_grace, read_spec
-from agentctl.supervision.strangers import is_guardian, shim_in_a_slot
+from agentctl.supervision.strangers import is_guardian
 from agentctl.supervision.tickets import forget_environment, read_queue, remove_ticket
 from agentctl.supervision.undertaker import begin_burial
 
@@ -97,7 +98,10 @@ def _wake_stopped(agent: AgentDir) -> None:
     Only what was executed as a guardian in this tree of tasks: the files may name anybody.
     """
     root = root_of_tree(agent.task)
-    for shim in (processes.identity_from(read_quietly(agent.shim)), shim_in_a_slot(root.slots, agent)):
+    for shim in (
+        processes.identity_from(read_quietly(agent.shim)),
+        shim_beside(root.slots, agent.task.id, agent.instance),
+    ):
         stat = processes.read_stat(shim.pid) if shim else None
         if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root):
             processes.send(shim, signal.SIGCONT)

@@ -22,7 +22,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.supervision.belonging import claim_of
 from agentctl.supervision.judging import Condition, judge, settle
-from agentctl.supervision.places import Occupant, Place, is_slot, occupants_in, read_occupant, shims_in
+from agentctl.supervision.places import Occupant, Place, is_slot, names_shim, occupants_in, read_occupant
 from agentctl.supervision.tree import UnsupervisedTree
 
 GUEST = ".guest"
@@ -100,7 +100,8 @@ def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
     if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
-        return processes.identity_from(read_quietly(agent.shim)) not in list(shims_in(root.slots))
+        shim = processes.identity_from(read_quietly(agent.shim))
+        return shim is None or not names_shim(root.slots, shim)
     try:
         settle(agent, condition)
     except (AgentctlError, OSError):  # What lies in the place of its end is none: its processes alone tell.

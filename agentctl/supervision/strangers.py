@@ -20,7 +20,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.kinship import is_enlisted
-from agentctl.supervision.places import Occupant, occupants_in, shims_in
+from agentctl.supervision.places import names_shim, occupant_by_shim
 from agentctl.supervision.spec import read_spec
 
 #: Before the folder of the worker on the command line of an undertaker, which is the same program.
@@ -93,17 +93,19 @@ def guarded_tree(pid: int) -> TaskDir | None:
     # By its ending: another agentctl on this machine has its script elsewhere.
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
         return None
+    me = processes.identify(pid)
+    if me is None:
+        return None
     if BURY in arguments:
         buried = AgentDir(arguments[-1])
-        tree, named = root_of_tree(buried.task), [processes.identity_from(read_quietly(buried.shim))]
+        tree, is_named = root_of_tree(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
     elif WAKE in arguments:
         tree = TaskDir(arguments[-1])
-        named = [processes.identity_from(read_quietly(tree.waker))]
+        is_named = processes.identity_from(read_quietly(tree.waker)) == me
     else:
         tree = TaskDir(arguments[-1])
-        named = list(shims_in(tree.slots))
-    me = processes.identify(pid)
-    return tree if me is not None and me in named else None
+        is_named = names_shim(tree.slots, me)
+    return tree if is_named else None
 
 
 def is_guardian(shim: Identity, root: TaskDir) -> bool:
@@ -120,7 +122,7 @@ def guarded_by(pid: int) -> AgentDir | None:
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
         return None
     me, root = processes.identify(pid), TaskDir(arguments[-1])
-    occupant = next((one for _, one in occupants_in(root.slots) if one.shim == me), None)
+    occupant = occupant_by_shim(root.slots, me)
     agent = occupant and root.sibling(occupant.task_id).agent(occupant.instance)
     return agent if agent is not None and _guardian_of(agent) == me else None
 
@@ -168,9 +170,3 @@ def _guardian_of(agent: AgentDir) -> Identity | None:
     with contextlib.suppress(OSError):
         return processes.identity_from(read_quietly(agent.shim)) if is_alive_held(agent.shim) else None
     return None
-
-
-def shim_in_a_slot(slots: FilePath, agent: AgentDir) -> Identity | None:
-    """Return the shim that a slot names for a worker."""
-    named = (one for _, one in occupants_in(slots) if one[:2] == (agent.task.id, agent.instance))
-    return next(named, Occupant("", "")).shim

@@ -1,17 +1,23 @@
-"""At stake: a look at the slots that fails keeps none of them, in a server that lives on."""
+"""At stake: a look at the slots that fails keeps none of them, in a server that lives on; a race hides nobody."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from agentctl.adapters import processes
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.places import names_shim
 from agentctl.supervision.slots import survey
 
 
@@ -40,3 +46,29 @@ def test_where_not_all_slots_can_be_opened_none_is_kept(tmp_path: Path) -> None:
     after = survey(task, 4, 4)
     assert len(after.free) == 4
     after.release()
+
+
+MOVES = """
+import os, sys, time
+guest, slot = sys.argv[1] + "/1.guest", sys.argv[1] + "/1"
+print("ready", flush=True)
+while True:
+    for old, new in ((guest, slot), (slot, guest)):
+        os.rename(old, new)
+        time.sleep(0.001)
+"""
+
+
+def test_a_shim_that_is_moved_while_the_places_are_read_is_met(tmp_path: Path) -> None:
+    """Whoever does not meet it takes it for a process of the worker above it, and ends it."""
+    me = processes.identify(os.getpid())
+    assert me is not None
+    (tmp_path / "1.guest").write_text(json.dumps({"shim": me.to_json()}), encoding="ascii")
+    (tmp_path / "2").write_text("", encoding="ascii")
+    with subprocess.Popen([sys.executable, "-c", MOVES, str(tmp_path)], stdout=subprocess.PIPE) as mover:
+        assert mover.stdout is not None
+        mover.stdout.readline()
+        met = [names_shim(FilePath(str(tmp_path)), me) for _ in range(2000)]
+        mover.kill()
+    assert met.count(False) == 0
+    assert not names_shim(FilePath(str(tmp_path)), me._replace(pid=me.pid + 1))
