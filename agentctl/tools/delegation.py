@@ -47,10 +47,13 @@ _TERMS: dict[str, Mapping[str, Any]] = {
     ),
 }  # fmt: skip
 _SESSION = {"session_id": text("Under what a program finds them again, by `get_session_tasks` in Python.")}
-_OTHERS = {name: schema for name, schema in OTHERS.items() if name != "description"}
+_OTHERS = {
+    **{name: schema for name, schema in OTHERS.items() if name != "description"},
+    "name": text("Its name, by which messages find it."),
+}
 _SYNONYMS = {
     "prompt": "objective", "instruction": "objective", "message": "objective", "agent_type": "subagent_type",
-    "title": "description", "name": "description", "reasoning_effort": "effort", "timeout": "timeout_seconds",
+    "title": "description", "reasoning_effort": "effort", "timeout": "timeout_seconds",
 }  # fmt: skip
 #: As the others are named; where there is nothing else, a label is what is to be done.
 _WORK = frozenset({"objective", "prompt", "instruction", "message"})
@@ -66,7 +69,7 @@ def _adapted(given: Arguments) -> Arguments:
 def _task(place: Place, given: Arguments, _call: Call) -> Any:
     if "resume" in given:
         return _resumed(place, given)
-    item = {key: value for key, value in given.items() if key in _ITEM or key in WISHES}
+    item = {key: value for key, value in given.items() if key in _ITEM or key in WISHES or key == "name"}
     begun = _delegate(place, TASK.name, [item], given)
     if not given.get("run_in_background") or not isinstance(begun, Pending):
         return begun
@@ -131,7 +134,7 @@ def _meant(place: Place, item: Any, where: str) -> Arguments | Delegated:
         "context": _context(found),
         **wishes,
     }
-    more = {"label": found.get("description"), "worktree": found.get("worktree")}
+    more = {"label": found.get("description"), "name": found.get("name"), "worktree": found.get("worktree")}
     return line | {key: value for key, value in more.items() if value}
 
 

@@ -12,7 +12,10 @@ from agentctl.tools.words import short
 
 #: step -> (the tool that it takes, or none; its words). The first whose tool there is says it.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
-    "another name": (("spawn_agent", "choose another `id`: a name is taken for good"),),
+    "another name": (
+        ("spawn_agent", "choose another `id`: a name is taken for good"),
+        ("", "choose another name: each is taken for good"),
+    ),
     "another folder": (("spawn_agent", "`working_dir` names another"),),
     "another driver": (("", "choose another `driver`"),),
     "look around": (("list_agents", "list_agents shows them"), ("wait", "wait without ids tells of those that work")),

@@ -1,8 +1,8 @@
 """The shapes in which agent programs call tools of this kind, put into ours.
 
-Claude Code's `Task`, which its model knows as `Agent`: {description, prompt, subagent_type, model, effort,
-run_in_background, isolation, resume}. Codex's `spawn_agent` and `send_input`: {message, items, fork_context, model,
-reasoning_effort}.
+Claude Code's `Task`, which its model knows as `Agent`: {description, prompt, subagent_type, name, model, effort,
+run_in_background, isolation, resume}, and {team_name, mode}, which it ignores itself. Codex's `spawn_agent` and
+`send_input`: {message, items, fork_context, model, reasoning_effort}.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "fork_context": flag("It begins with what the caller knows."),
     "remote": flag("It is to run elsewhere."),
 }
+_IGNORED = frozenset({"team_name", "mode"})
 _UNHEARD = {
     "fork_context": "fork_context is not honoured: the agent knows only what the prompt says",
     "remote": "isolation: remote is not honoured: the agent works here",
@@ -43,7 +44,7 @@ def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
     """
 
     def adapt(given: Arguments) -> Arguments:
-        found = _with_items(given, prompt)
+        found = {key: value for key, value in _with_items(given, prompt).items() if key not in _IGNORED}
         isolation = found.pop("isolation", None)
         if isolation is not None:
             found["remote" if isolation == "remote" else "worktree"] = isolation in ("remote", "worktree")

@@ -103,6 +103,12 @@ def test_claude(task: Task) -> None:
         assert quick == {"id": "look-1", "status": "queued", "task_id": "look-1"}
         told = await call("wait", ids=["look-1"])
         assert told["results"]["look-1"]["output"] == "said: say x"
+        named = await call("Agent", description="Look", prompt="say y", name="finder", mode="plan")
+        assert (named["task_id"], named["result"]) == ("finder", "y")
+        again = await call("Agent", description="Look", prompt="say y", name="finder")
+        assert again["error"].endswith("exists already in task t1 (choose another name: each is taken for good)")
+        await call("SendMessage", to="finder", message="say z")
+        assert (await call("wait", ids=["finder"]))["results"]["finder"]["output"] == "z"
         more = await call("task", prompt="argv", resume="find-cookie-1", model="")
         assert (more["task_id"], "--resume=" in more["result"]) == ("find-cookie-1", True)
         nothing = {"subagent_type": None, "context": None, "model": "", "description": ""}

@@ -192,6 +192,9 @@ def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(cl
 def test_the_call_of_claude_code_is_understood() -> None:
     sent = {"description": "Find cookie", "prompt": "Where?", "subagent_type": "Explore", "model": "haiku",
             "effort": "xhigh", "run_in_background": False, "isolation": "worktree"}  # fmt: skip
+    more = {"name": "finder", "team_name": "a", "mode": "plan"}
+    assert arguments_of(TASK, {**sent, **more}) == {**arguments_of(TASK, sent), "name": "finder"}
+    assert arguments_of(_ITEM_TOOL, {"prompt": "Where?", **more}) == {"objective": "Where?", "name": "finder"}
     assert arguments_of(TASK, sent) == {
         "description": "Find cookie", "objective": "Where?", "subagent_type": "Explore", "model": "haiku",
         "effort": "high", "run_in_background": False, "worktree": True,
