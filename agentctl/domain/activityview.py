@@ -219,14 +219,15 @@ def _judge(placed: list[_Placed], *, ended: bool) -> None:
 
 
 def _shown(placed: list[_Placed], *, is_expanded: bool) -> list[Node]:
-    """Return the nodes without the handles, sub-agents of which nothing is known yet but that they were named; where
+    """Return the nodes without the handles, sub-agents of which nothing is known yet but that there are some; where
     nothing is expanded also without what was left open and is over.
     """
     shown = [True] * len(placed)
     for place in range(len(placed) - 1, 0, -1):
         above, _, node = placed[place]
         if node.type == RowType.AGENT:
-            shown[place] = node.is_group or node.ended_at is not None or node.agent_type is not None
+            is_known = node.agent_type is not None or node.name is not None
+            shown[place] = node.is_group or node.ended_at is not None or is_known
         else:
             shown[place] = is_expanded or node.status != INTERRUPTED
         if shown[place]:

@@ -208,6 +208,8 @@ def test_a_sub_agent_that_was_only_named_is_no_group() -> None:
     for keep in (0, EVERYTHING):
         assert told(view(named, keep=keep)) == []
         assert told(view([*named, line(2, "usage", "u", parent="a2", detail={"input": 1})], keep=keep)) == []
+        called = [*named, line(2, "agent", "a1", "start", name="find the bug")]
+        assert [node.id for node in view(called, keep=keep)[1:]] == ["a1"], "whatever type it has"
         typed = [*named, line(2, "agent", "a1", "start", agentType="plan")]
         assert [(node.id, node.is_group) for node in view(typed, keep=keep)[1:]] == [("a1", False)]
         spoke = [*named, line(2, "message", "m", parent="a2", text="hello")]
