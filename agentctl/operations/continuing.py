@@ -10,9 +10,12 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.activity import RowType
 from agentctl.domain.activityrows import read_line
+from agentctl.domain.states import Status
 from agentctl.drivers.order import Order
+from agentctl.supervision.endings import decision_of
 
-_GO_ON = "You were interrupted before you had finished. Go on from where you were."
+_GO_ON = "Go on from where you were."
+_INTERRUPTED = f"You were interrupted before you had finished. {_GO_ON}"
 #: Rows that exist only once the model has answered.
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
 
@@ -25,11 +28,12 @@ def continued(agent: AgentDir, order: Order, session: str, texts: Sequence[str] 
 
     Args:
         session: The vendor's, of that run.
-        texts: What it is told now; without any, that it was interrupted.
+        texts: What it is told now; without any, to go on, and that it was interrupted if it was.
     """
     if has_spoken(agent):
         used = read_quietly(agent.session).get("used")
-        prompt = "\n\n".join(texts or [_GO_ON])
+        had_finished = decision_of(agent).get("status") == Status.COMPLETED
+        prompt = "\n\n".join(texts or [_GO_ON if had_finished else _INTERRUPTED])
         return order._replace(prompt=prompt, session=None, resume=session, used_before=used)
     anew = None if order.resume else str(uuid.uuid4())
     return order._replace(prompt="\n\n".join([order.prompt, *texts]), session=anew)

@@ -55,7 +55,10 @@ def test_one_that_was_continued_and_never_spoke_keeps_the_session_before(tmp_pat
 def test_one_that_has_spoken_goes_on_in_its_session(tmp_path: Path, row: Row) -> None:
     order = continued(agent_with(tmp_path, [TOLD, row]), ORDER, "s1", ["and hurry"])
     assert (order.prompt, order.session, order.resume) == ("and hurry", None, "s1")
-    assert "Go on" in continued(AgentDir(str(tmp_path)), ORDER, "s1").prompt
+    broken_off = continued(AgentDir(str(tmp_path)), ORDER, "s1").prompt
+    assert broken_off == "You were interrupted before you had finished. Go on from where you were."
+    (tmp_path / "exit.json").write_text('{"status": "completed"}', encoding="utf-8")
+    assert continued(AgentDir(str(tmp_path)), ORDER, "s1").prompt == "Go on from where you were."
 
 
 def test_a_torn_line_and_a_missing_file_are_no_word(tmp_path: Path) -> None:
