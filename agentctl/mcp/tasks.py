@@ -154,8 +154,10 @@ def _told(toolbox: Toolbox, kept: _Kept, asks: _Asks) -> dict[str, Any]:
         return _head(handle, "input_required", "waits for an answer", changed_at) | {"inputRequests": asked}
     if open_ones:
         answer = toolbox.finish(place, handle.pending, Call(limit_s=0))
-        handle = handles.answered(place.task, handle, answer)
-        return _completed(handle, answer, handle.answered_at or changed_at)
+        # A question is on disk a moment before the log tells of it: without it the answer would be kept for good.
+        if "still_running" not in answer or "questions" in answer:
+            handle = handles.answered(place.task, handle, answer)
+            return _completed(handle, answer, handle.answered_at or changed_at)
     return _head(handle, "working", doing(place, handle.pending.targets), changed_at)
 
 
