@@ -19,7 +19,8 @@ from agentctl.operations.locating import find_agent
 from agentctl.operations.observing import observed_row
 from agentctl.operations.ownership import may_be_stopped
 from agentctl.supervision import questions
-from agentctl.supervision.accounts import Awaited, folder_of_accounts
+from agentctl.supervision.accounts import folder_of_accounts
+from agentctl.supervision.awaiting import Awaited
 from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 from agentctl.supervision.ledger import read_spent

@@ -15,7 +15,8 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.worktime import time_at_work
 from agentctl.operations.configuring import usable_config
 from agentctl.operations.listing import read_task
-from agentctl.supervision.accounts import all_accounts, folder_of_accounts, held_now, windows_of
+from agentctl.supervision.accounts import all_accounts, folder_of_accounts, held_now
+from agentctl.supervision.accountwindows import windows_of
 from agentctl.supervision.failures import failed_ago
 from agentctl.supervision.ledger import Ledger
 

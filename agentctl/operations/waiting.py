@@ -23,7 +23,8 @@ from agentctl.operations.stopping import Stop
 from agentctl.operations.vigil import Vigil
 from agentctl.operations.vigils import Vigils
 from agentctl.supervision import failpoints
-from agentctl.supervision.accounts import Awaited, folder_of_accounts
+from agentctl.supervision.accounts import folder_of_accounts
+from agentctl.supervision.awaiting import Awaited
 from agentctl.supervision.kinship import descendants
 
 DEFAULT_CONSUMER = "default"

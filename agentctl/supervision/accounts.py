@@ -12,8 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import iso_of, since_boot
@@ -24,8 +23,6 @@ from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
-from agentctl.domain.windows import LONGEST_S, Window, concerns, label_of, merged, plausible, windows_from
-from agentctl.domain.windows import to_json as windows_to_json
 from agentctl.lean import Any, NamedTuple
 
 #: A back-off lasts no longer.
@@ -34,7 +31,7 @@ LONGEST_BACK_OFF_S = 3600.0
 _MOST_SPREAD_S, _SPREAD = 15.0, 0.1
 #: Two clocks are read one after the other, and one of them is slewed.
 _CLOCKS_DIFFER_S = 5.0
-_SUFFIX, _MOST_ACCOUNTS = ".json", 1000
+_SUFFIX, MOST_ACCOUNTS = ".json", 1000
 
 
 class Account(NamedTuple):
@@ -67,6 +64,8 @@ class Hold(NamedTuple):
 
     def left_for(self, agent: AgentDir) -> float:
         """Return how long a worker has to wait: each another time, and the same at each look."""
+        import zlib  # Each shim has this module, and few have somebody to wait for.
+
         return max(0.0, self.left_s + self.spread_s * (zlib.crc32(os.fsencode(agent.path)) % 1000) / 1000)
 
     @property
@@ -85,6 +84,8 @@ class Hold(NamedTuple):
         """What is said of a worker that waits."""
         if self.window is None:
             return f"the account of {self.account} is left alone for another {self.left_s:.0f} s after a rate limit"
+        from agentctl.domain.windows import label_of  # Few shims need it.
+
         return f"the account of {self.account} is used up until {self.until} ({label_of(self.window)} window)"
 
 
@@ -109,28 +110,6 @@ def account_in(order: object, agent: AgentDir) -> Account | None:
     return Account(name, FilePath(folder), model if isinstance(model, str) else None)
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
-
-
-def tell(account: Account, windows: Iterable[Window]) -> None:
-    """Keep what a program told of its account's windows."""
-    now = time.time()
-    told = plausible(windows, now)
-    make_folder(account.folder)
-    with locked(account.folder / ""):
-        known = read_quietly(account.path)
-        before = _windows_in(known, now)
-        after = merged(before, told)
-        if after != before or _is_stale(known, now):
-            value = {"at": now, "boot": processes.boot_id(), "sinceBoot": since_boot()}
-            _write(account, {**known, **value, "windows": windows_to_json(after)})
-
-
-def _is_stale(known: Mapping[str, Any], now: float) -> bool:
-    at = finite(known.get("at"))
-    return at is None or abs(now - at) > 60
-
-
 def back_off(account: Account, seconds: float) -> None:
     """Leave an account alone for so long from now; one that is left alone for longer stays so."""
     seconds = min(seconds, LONGEST_BACK_OFF_S)
@@ -141,7 +120,7 @@ def back_off(account: Account, seconds: float) -> None:
         if before is None or before.left_s < seconds:
             until = {"boot": processes.boot_id(), "until": since_boot() + seconds, "seconds": seconds}
             until["endsAt"] = time.time() + seconds
-            _write(account, {**known, "backOff": until})
+            write_account(account, {**known, "backOff": until})
 
 
 def forget(account: Account) -> bool:
@@ -152,7 +131,7 @@ def forget(account: Account) -> bool:
     return False
 
 
-def _write(account: Account, value: Mapping[str, Any]) -> None:
+def write_account(account: Account, value: Mapping[str, Any]) -> None:
     write_whole(account.path, to_json(value))
 
 
@@ -168,7 +147,9 @@ def hold_of(account: Account, *, any_model: bool = False) -> Hold | None:
     known = read_quietly(account.path)
     if not known:
         return None
-    found = [hold for hold in _window_holds(account, known, any_model) if hold.left_s + hold.spread_s > 0]
+    from agentctl.supervision.accountwindows import window_holds  # A shim needs it where something is known.
+
+    found = [hold for hold in window_holds(account, known, any_model) if hold.left_s + hold.spread_s > 0]
     if (pause := _back_off_in(account.name, known)) is not None:
         found.append(pause)
     return max(found, key=lambda hold: hold.left_s, default=None)
@@ -182,41 +163,8 @@ def held_now(account: Account, *, any_model: bool = False) -> Hold | None:
 
 def all_accounts(folder: FilePath) -> list[Account]:
     """Return all accounts of which something is known."""
-    names = [name.removesuffix(_SUFFIX) for name in names_in(folder, _MOST_ACCOUNTS) if name.endswith(_SUFFIX)]
+    names = [name.removesuffix(_SUFFIX) for name in names_in(folder, MOST_ACCOUNTS) if name.endswith(_SUFFIX)]
     return [Account(name, folder) for name in sorted(names) if is_name(name)]
-
-
-def windows_of(account: Account) -> list[Window]:
-    """Return the windows of an account as they were told last, without those that were reset since."""
-    known, now = read_quietly(account.path), time.time()
-    return [
-        window for window in _windows_in(known, now)
-        if window.resets_at is None or _left(known, window, now) > 0
-    ]  # fmt: skip
-
-
-def _window_holds(account: Account, known: Mapping[str, Any], any_model: bool) -> Iterable[Hold]:
-    now, told_at = time.time(), finite(known.get("at"))
-    for window in _windows_in(known, now):
-        if window.is_rejected and window.resets_at is not None and (any_model or concerns(window, account.model)):
-            length = max(0.0, window.resets_at - (told_at or now))
-            yield Hold(account.name, _left(known, window, now), _spread(length), window.name, window.resets_at)
-
-
-def _windows_in(known: Mapping[str, Any], now: float) -> list[Window]:
-    """Return the windows in a file; what can be was told by the clock of that time."""
-    told_at = finite(known.get("at"))
-    return windows_from(known.get("windows"), now if told_at is None else told_at)
-
-
-def _left(known: Mapping[str, Any], window: Window, now: float) -> float:
-    """Return how long it is until a window is reset, by the clock that says so first; 0 where none can be believed."""
-    resets_at = window.resets_at or now
-    told_at, told_since = finite(known.get("at")), finite(known.get("sinceBoot"))
-    left = resets_at - now
-    if told_at is not None and told_since is not None and known.get("boot") == processes.boot_id():
-        left = min(left, resets_at - told_at - (since_boot() - told_since))
-    return left if left <= LONGEST_S else 0.0
 
 
 def _back_off_in(name: str, known: Mapping[str, Any]) -> Hold | None:
@@ -226,15 +174,12 @@ def _back_off_in(name: str, known: Mapping[str, Any]) -> Hold | None:
     until, seconds = finite(told.get("until")), finite(told.get("seconds"))
     if until is None or seconds is None or not 0 <= seconds <= LONGEST_BACK_OFF_S:
         return None
-    hold = Hold(name, until - since_boot(), _spread(seconds), ends_at=finite(told.get("endsAt")))
+    hold = Hold(name, until - since_boot(), spread(seconds), ends_at=finite(told.get("endsAt")))
     return hold if -hold.spread_s < hold.left_s <= LONGEST_BACK_OFF_S else None
 
 
-def _spread(length_s: float) -> float:
+def spread(length_s: float) -> float:
     return min(_MOST_SPREAD_S, _SPREAD * length_s)
-
-
-# -- who of a tree waits -----------------------------------------------------------------------------------------------
 
 
 def note_held(root: TaskDir, account: Account) -> None:
@@ -242,51 +187,3 @@ def note_held(root: TaskDir, account: Account) -> None:
     make_folder(root.cooling)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(root.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
-class HeldInTree:
-    """Which workers of a tree of tasks have to wait for their accounts; under the queue's lock."""
-
-    def __init__(self, root: TaskDir) -> None:
-        self._root = root
-        self._noted = {name for name in names_in(root.cooling, _MOST_ACCOUNTS) if is_name(name)}
-        self._holds: dict[Account, Hold | None] = {}
-        #: How long it is until the first of those that wait may start; None where nobody waits.
-        self.soonest_s: float | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._noted)
-
-    def holds(self, agent: AgentDir) -> bool:
-        """Tell whether a worker has to wait."""
-        account = account_of(agent) if self._noted else None
-        if account is None or account.name not in self._noted:
-            return False
-        if account not in self._holds:
-            self._holds[account] = hold_of(account)
-        hold = self._holds[account]
-        left = hold.left_for(agent) if hold is not None else 0.0
-        if left > 0:
-            self.soonest_s = left if self.soonest_s is None else min(self.soonest_s, left)
-        return left > 0
-
-    def forget_freed(self) -> None:
-        """Forget the accounts that were found to hold nobody any more."""
-        held = {account.name for account, hold in self._holds.items() if hold is not None}
-        for name in {account.name for account in self._holds} - held:
-            with contextlib.suppress(OSError):
-                os.unlink(self._root.cooling / name)
-
-
-class Awaited:
-    """For which accounts workers in a queue wait, as views tell it."""
-
-    def __init__(self, folder: FilePath) -> None:
-        #: Mostly nobody waits for one, and no order has to be read.
-        self._are_any = any(held_now(account, any_model=True) for account in all_accounts(folder))
-
-    def by(self, agent: AgentDir) -> dict[str, Any] | None:
-        """Return {account, until, window} of the account that a worker waits for; None where it waits for none."""
-        account = account_of(agent) if self._are_any else None
-        hold = held_now(account) if account is not None else None
-        return hold.to_json() if hold is not None else None

@@ -19,7 +19,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.errors import AgentctlError, NoFreeSlot
 from agentctl.lean import NamedTuple
 from agentctl.supervision import environment
-from agentctl.supervision.accounts import HeldInTree
+from agentctl.supervision.awaiting import HeldInTree
 from agentctl.supervision.eligibility import ready_tickets
 from agentctl.supervision.idleplaces import count_idle, idle_place
 from agentctl.supervision.kinship import ancestors

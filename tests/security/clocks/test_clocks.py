@@ -19,7 +19,7 @@ import pytest
 
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.windows import Window
-from agentctl.supervision import accounts
+from agentctl.supervision import accounts, accountwindows
 from agentctl.supervision.accounts import Account
 from tests.agent_steps import agent, agent_world, ends, plays
 from tests.life import is_settled, kill_shims, leader_of, lives, passes, says_ready, set_config
@@ -337,14 +337,14 @@ def test_a_window_is_over_when_the_world_says_so_and_holds_nobody_longer_than_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int, expected: float
 ) -> None:
     account = account_in(tmp_path)
-    accounts.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    accountwindows.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
     step(monkeypatch, step_s)
     assert left(account) == pytest.approx(expected, abs=60)
 
 
 def test_a_window_holds_over_a_restart_of_the_machine(tmp_path: Path) -> None:
     account = account_in(tmp_path)
-    accounts.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    accountwindows.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
     told = json.loads((tmp_path / "claude-1.json").read_bytes())
     (tmp_path / "claude-1.json").write_text(json.dumps({**told, "boot": "another", "sinceBoot": 1}), encoding="utf-8")
     assert left(account) == pytest.approx(2000, abs=60)

@@ -33,7 +33,7 @@ from agentctl.operations.listing import row_of
 from agentctl.operations.results import text_of
 from agentctl.operations.schemas import read_schema
 from agentctl.operations.treeing import WorkerTree
-from agentctl.supervision.accounts import Awaited
+from agentctl.supervision.awaiting import Awaited
 from agentctl.supervision.recordedtree import tree_from
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
