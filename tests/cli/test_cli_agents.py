@@ -116,6 +116,7 @@ def test_what_a_hostile_file_says_reaches_no_terminal(project: Path) -> None:
         assert "\u202e" not in text
 
 
+@pytest.mark.slow
 def test_an_agent_of_the_project_runs_once_it_is_trusted(project: Path) -> None:
     file = project / ".agentctl" / "agents" / "build.md"
     refused = run("spawn", "--agent", "build", "--name", "b1", "Build it", check=False)

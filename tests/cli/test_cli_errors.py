@@ -140,6 +140,7 @@ def test_control_characters_in_an_error_are_shown_not_obeyed(ended: Path) -> Non
 # -- exit codes that tell of workers -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_end_of_a_worker_decides_the_exit_code(ended: Path) -> None:
     run("spawn", "--name", "bad", "--", *worker("exits", 3))
 

@@ -123,6 +123,7 @@ def test_a_message_cannot_reach_it_and_is_there_for_who_continues_it(task: Task)
     assert ends("b")["result"]["finalMessage"].split("\n\n")[-2:] == ["look into tests/ too", "prompt"]
 
 
+@pytest.mark.slow
 def test_what_was_sent_while_it_could_not_begin_is_said(task: Task, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     codex("first", "--permissions", "allow", app_server=f"waits {gate}")

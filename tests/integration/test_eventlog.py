@@ -190,6 +190,7 @@ def test_a_name_that_leads_out_of_the_task_is_damage_and_nothing_is_made_there(t
     assert not (task.path / "exit.json").exists()
 
 
+@pytest.mark.slow
 def test_values_of_a_wrong_kind_break_no_command(task: Task) -> None:
     payloads: list[dict[str, Any]] = [
         {"durationSeconds": "x"}, {"exitCode": [], "reason": {}}, {"survivors": 5},

@@ -270,6 +270,7 @@ def test_a_guardian_killed_in_the_middle_of_an_escalation_is_replaced(root: Path
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_responder_killed_after_its_answer_has_answered(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--kind", "input", "What?"), name="a")
@@ -296,6 +297,7 @@ def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoin
     assert run("wait-any", check=False).code == 6
 
 
+@pytest.mark.slow
 def test_a_trust_that_was_killed_is_given_whole_when_it_is_said_again(root: Path) -> None:
     """The orders of a task hold with its `origin` alone: none may be left with another one."""
     task = new_task()

@@ -92,6 +92,7 @@ def test_a_wrong_answer_is_refused_and_the_question_stays(
     assert answer_of(task).strip().removeprefix("answer:").strip() == got
 
 
+@pytest.mark.slow
 def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> None:
     task = asking("--kind", "confirm")
     unknown = respond("a", "--id", "q9", "yes", check=False)

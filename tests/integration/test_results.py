@@ -176,6 +176,7 @@ def test_why_it_failed_is_told_in_the_words_of_the_program(agents: Task) -> None
 # -- what is long, and what came after an answer -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_summary_that_is_cut_is_told_as_that_everywhere(agents: Task, tmp_path: Path) -> None:
     report = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'agentctl', 'report', 'result',"
     agent(plays(tmp_path, f"{report} '--summary', 's' * 5000], check=True)\nme.answer('my last words')"))
@@ -192,6 +193,7 @@ def test_a_summary_that_is_cut_is_told_as_that_everywhere(agents: Task, tmp_path
     assert f"sha256 {cut['sha256']}, in {cut['path']}" in Path(joined["report"]).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_final_message_that_no_json_should_hold_is_whole_in_its_file(agents: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, r"me.answer('\x1b[31mw\u00f6rd \ud83d ' * 110_000)"))
     ends()

@@ -64,6 +64,7 @@ def test_a_subtask_answers_also_where_its_agent_is_no_more(task: Task, root: Pat
     assert answer.get("subTaskStatus") == "Success", answer
 
 
+@pytest.mark.slow
 def test_an_answer_is_bounded_whatever_a_model_sends(task: Task) -> None:
     """What it sent wrongly, and at length, must not fill its context once more."""
     long = "x" * 60_000
@@ -172,6 +173,7 @@ def test_a_call_whose_time_is_over_says_who_works_and_wait_takes_it_up(task: Tas
     assert ended["results"][name]["output"] == "at last"
 
 
+@pytest.mark.slow
 def test_results_are_bounded_and_name_the_whole(task: Task, root: Path) -> None:
     define(root, "long", "head -c 100000 /dev/zero | tr '\\0' x")
     (answer,) = calls(("spawn_agent", {"agent_type": "long", "message": "go", "id": "l1", "run_in_background": False}))
@@ -180,6 +182,7 @@ def test_results_are_bounded_and_name_the_whole(task: Task, root: Path) -> None:
     assert Path(answer["path"]).read_bytes() == b"x" * 100_000
 
 
+@pytest.mark.slow
 def test_a_question_is_data_and_an_input_answers_it(task: Task) -> None:
     asked, sent, ended = calls(
         ("spawn_agent", {"message": "question", "id": "q", "run_in_background": False}),

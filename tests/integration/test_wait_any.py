@@ -244,6 +244,7 @@ def test_without_an_inotify_instance_a_wait_still_wakes(root: Path, tmp_path: Pa
     assert task.events("agent.completed")
 
 
+@pytest.mark.slow
 def test_with_hardly_a_descriptor_left_a_wait_still_wakes(root: Path, tmp_path: Path) -> None:
     """Each live worker would be watched by one: what there is must leave room for reading the log."""
     task = new_task(cap=26)

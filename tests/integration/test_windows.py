@@ -179,6 +179,7 @@ def test_a_shim_that_is_killed_while_it_parks_leaves_a_parked_worker_or_a_failed
     assert list((task.path / "queue").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_after_a_restart_of_the_machine_the_queue_is_resumed(task: Task) -> None:
     parked(task)
     wait_until(lambda: wakers(task), what="somebody to wait for the window")
@@ -249,6 +250,7 @@ def test_a_time_that_cannot_be_is_none(task: Task, reset_at: str) -> None:
     assert task.events("agent.parked")[0]["payload"]["window"] is None
 
 
+@pytest.mark.slow
 def test_a_pause_of_the_account_is_seen_too(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=600)
     agent(f"once 429 {tmp_path / 'tried'}")

@@ -136,6 +136,7 @@ def test_no_other_tasks_rules_free_its_child(task: Task) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_in_its_own_task_the_rules_of_that_hold(task: Task) -> None:
     """Also in a sub-task, which has taken them over."""
     set_config(task, maxConcurrentAgents=5, maxDepth=3, graceSeconds=1, permissions="[" + json.dumps(LISTING) + "]")

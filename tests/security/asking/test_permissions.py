@@ -328,6 +328,7 @@ def test_who_says_to_be_another_starts_what_it_may_itself(task: Task, tmp_path: 
 
 
 @pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
+@pytest.mark.slow
 def test_nothing_within_a_sandbox_answers(task: Task) -> None:
     """Not even `deny`: from in there nobody is shown to be anyone."""
     agent("permit touch x")
@@ -347,6 +348,7 @@ def test_what_teaches_a_parent_leaves_permissions_to_a_person() -> None:
 
 
 @pytest.mark.parametrize("name", ["CLAUDECODE", *alike("CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")])
+@pytest.mark.slow
 def test_in_a_shell_of_a_persons_agent_it_is_the_agent_that_answers(task: Task, name: str) -> None:
     agent("permit touch x")
     blocked()

@@ -154,6 +154,7 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
 @pytest.mark.parametrize(
     "what", ["rm", "echo x >", *alike("rm -r {}; mkdir", "rm {}; mkfifo", "rm {}; ln -s /nowhere")]
 )
+@pytest.mark.slow
 def test_whatever_a_worker_does_to_the_origin_it_can_be_stopped_and_doctor_mends_it(root: Path, what: str) -> None:
     task = new_task()
     line = f"{what.format(task.path / 'origin')} {task.path / 'origin'}; sleep 60"

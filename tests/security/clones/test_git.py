@@ -225,6 +225,7 @@ def test_where_the_place_it_was_made_from_is_gone_the_worktree_itself_tells(made
         ("path", "relative"), ("path", None), ("commonDir", ["x"]), ("gitDir", ""), ("repository", 7),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_word_that_agentctl_does_not_write_is_refused(made: tuple[Task, Path], key: str, value: object) -> None:
     told = record(made[0], "a") | {key: value}
     refuses(told)
@@ -255,6 +256,7 @@ def test_the_folders_must_belong_together(made: tuple[Task, Path], tmp_path: Pat
     assert not ran.exists()
 
 
+@pytest.mark.slow
 def test_what_may_be_called_unasked_runs_no_git(made: tuple[Task, Path], tmp_path: Path) -> None:
     """`result` and the like are among what an installed client lets its agents call."""
     task, _ = made

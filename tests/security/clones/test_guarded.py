@@ -74,6 +74,7 @@ def test_rules_of_ones_own_that_allow_are_told_once(world: World) -> None:
     assert told not in breaches(world, Command(("list",)), Bounds())
 
 
+@pytest.mark.slow
 def test_what_a_command_takes_and_starts_is_told(world: World) -> None:
     command = Command(("spawn", "--", "sleep", "100"))
     found = breaches(world, command, Bounds(cpu_s=0, memory_kib=-1, settle_s=0.2))

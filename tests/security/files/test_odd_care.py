@@ -42,6 +42,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("kind", by_turns(ODD))
+@pytest.mark.slow
 def test_doctor_names_what_is_no_file_of_ours_and_mends_it(root: Path, kind: str) -> None:
     task = new_task()
     spawn(["true"], name="w")

@@ -54,6 +54,7 @@ def tampering(kind: str, *files: str, victim: Path | None = None, options: tuple
 
 
 @pytest.mark.parametrize(("files", "kind"), PAIRS)
+@pytest.mark.slow
 def test_a_limit_holds_whatever_a_worker_puts_into_its_folder(
     root: Path, tmp_path: Path, files: str, kind: str
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_lease_of_a_question_hides_no_other(root: Path) -> None:
     assert set(statuses().values()) == {"cancelled"}
 
 
+@pytest.mark.slow
 def test_an_end_that_a_worker_wrote_for_itself_and_nobody_can_read_is_set_aside(root: Path) -> None:
     task = new_task(cap=1)
     tampering("fifo", "exit.json", options=("--timeout-seconds", "1"))

@@ -52,6 +52,7 @@ def test_a_request_that_a_worker_wrote_for_itself_switches_no_limit_off(root: Pa
 ODD = {"attempt": "x", "startedAt": 5, "cookie": "\ud800"}
 
 
+@pytest.mark.slow
 def test_an_odd_record_of_a_worker_without_a_shim_stops_nobody(root: Path) -> None:
     task = new_task(cap=2, grace=0.05)
     orphan(task, "w")
@@ -64,6 +65,7 @@ def test_an_odd_record_of_a_worker_without_a_shim_stops_nobody(root: Path) -> No
 
 
 @pytest.mark.parametrize("attempt", ["x", *alike(None, float("inf"))])
+@pytest.mark.slow
 def test_a_lost_worker_that_no_attempt_can_be_told_of_stops_nobody(root: Path, attempt: object) -> None:
     task = new_task(cap=2)
     leader = orphan(task, "w")

@@ -233,6 +233,7 @@ def there(root: Path, tmp_path: Path) -> Task:
     return Task(tmp_path / "else" / "tasks" / "x")
 
 
+@pytest.mark.slow
 def test_a_shim_that_a_workers_wait_starts_in_another_root_outlives_it(there: Task, tmp_path: Path) -> None:
     """It guards nobody of the worker's: the wait only kept a queue going that stood."""
     task, gate = new_task(grace=0.05), tmp_path / "gate"

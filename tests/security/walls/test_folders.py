@@ -56,6 +56,7 @@ def test_an_agents_child_may_work_below_its_folder(parent: dict[str, str]) -> No
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_what_a_command_between_them_starts_is_held_to_the_agent_above(task: Task) -> None:
     """A denial, a folder: a plain command has neither, and passes on those of the agent that started it."""
     agent("say x", "--keep", "--permissions", '[{"tool": "Bash", "pattern": "rm *", "answer": "deny"}]')
@@ -107,6 +108,7 @@ def test_a_folder_that_became_a_link_is_not_worked_in(
     assert list((tmp_path / "elsewhere" / "part").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_who_is_continued_is_not_led_elsewhere_either(parent: dict[str, str], tmp_path: Path) -> None:
     """Not by a person, who does not know that the agent above it has changed the folder since."""
     Path("sub", "part").mkdir(parents=True)
