@@ -101,6 +101,7 @@ class Host:
             self._do(self.started.opening)
             self.signals.hand_on(handlers)
             self.looking = Looking(watch, self._look)
+            self.looking.begin()
             code = await self.program.ended
             self.looking.stop()
         if self.started.offering is not None:

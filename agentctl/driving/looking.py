@@ -18,6 +18,9 @@ class Looking:
         self._every = SAFETY_S if watch.fd is not None else SLICE_S
         if watch.fd is not None:
             self._loop.add_reader(watch.fd, self._changed)
+
+    def begin(self) -> None:
+        """Look for the first time: the program may have said something already."""
         self._tick()
 
     def again(self) -> None:

@@ -99,3 +99,17 @@ def test_whoever_gets_the_servers_answers_ready_ends_with_its_agent(
     end = ends()
     assert (end["status"], end["exitCode"]) == ("failed", 1)
     assert not end.get("swept")
+
+
+def test_what_is_in_its_outbox_before_the_host_looks_is_taken_up(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    claude = tmp_path / "bin" / "claude"
+    shebang, *rest = claude.read_text(encoding="utf-8").splitlines()
+    says = 'for n in $(seq 40); do echo {} > "$AGENTCTL_AGENT_DIR/outbox/w$n.json"; done'
+    claude.write_text("\n".join([shebang, says, *rest, ""]), encoding="utf-8")
+    agent("say hello")
+    end = ends()
+    assert (end["status"], end["exitCode"]) == ("completed", 0)
+    assert list((task.agent("a") / "outbox").iterdir()) == []
