@@ -45,6 +45,14 @@ def api_failure(text: str, **more: Any) -> list[dict[str, Any]]:
         (api_failure("Not logged in · Please run /login", error="authentication_failed"), Reason.AUTH),
         (api_failure("Not logged in · Please run /login"), Reason.AUTH),
         (api_failure("Credit balance is too low", error="billing_error"), Reason.BILLING),
+        *(
+            (api_failure(f"API Error: {status} · {words}", error="rate_limit", api_error_status=status), Reason.BILLING)
+            for status, words in (
+                (429, "Your credit balance is too low"),
+                (429, "spend limit reached · resets Aug 8"),
+                (400, "You have reached your specified API usage limits."),
+            )
+        ),
         (api_failure("Prompt is too long", error="invalid_request"), Reason.CONTEXT),
         (api_failure("exceeded the output token maximum", error="max_output_tokens"), Reason.TRUNCATED),
         (

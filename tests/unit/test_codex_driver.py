@@ -497,6 +497,18 @@ def test_a_request_that_codex_takes_back_is_withdrawn() -> None:
         ({"codexErrorInfo": "contextWindowExceeded"}, Reason.CONTEXT),
         ({"codexErrorInfo": "usageLimitExceeded", "message": "Quota exceeded. Check your plan."}, Reason.BILLING),
         ({"message": "unexpected status 429 Too Many Requests: insufficient_quota"}, Reason.BILLING),
+        *(
+            ({"codexErrorInfo": "usageLimitExceeded", "message": message}, reason)
+            for message, reason in (
+                (
+                    "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.",
+                    Reason.BILLING,
+                ),
+                ("Your workspace is out of credits. Add credits to continue.", Reason.BILLING),
+                ("You hit your spend cap set in your workspace.", Reason.BILLING),
+                ("You have hit your usage limit. Purchase more credits or try again at 3 PM.", Reason.RATE_LIMITED),
+            )
+        ),
         ({"message": "unexpected status 529 <unknown status code>"}, Reason.OVERLOADED),
         ({"message": "server_is_overloaded"}, Reason.OVERLOADED),
         ({"message": "Incomplete response returned, reason: max_output_tokens"}, Reason.TRUNCATED),

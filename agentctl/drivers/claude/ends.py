@@ -37,6 +37,8 @@ _TEXTS = (
     ("failed to authenticate", Reason.AUTH),
     ("oauth token", Reason.AUTH),
     ("credit balance is too low", Reason.BILLING),
+    ("spend limit reached", Reason.BILLING),
+    ("reached your specified api usage limits", Reason.BILLING),
     ("prompt is too long", Reason.CONTEXT),
     ("connection lost mid-response", Reason.TRUNCATED),
     ("may be incomplete", Reason.TRUNCATED),
@@ -67,6 +69,8 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
     >>> reason_of(ApiError(529, ("server_error", "")))
     <Reason.OVERLOADED: 'overloaded'>
     """
+    if reason_in(text) is Reason.BILLING:
+        return Reason.BILLING  # Whatever status goes with it: that of a rate limit, which ends by itself, too.
     if error.status in _STATUSES:
         return _STATUSES[error.status]
     for word in error.words:

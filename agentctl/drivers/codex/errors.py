@@ -37,7 +37,9 @@ _AUTH = re.compile(
 )
 #: Said with the same status as a rate limit, which ends by itself; this does not.
 _BILLING = re.compile(
-    r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance", re.IGNORECASE
+    r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance"
+    r"|out of credits|spend cap|to use codex with your chatgpt plan",
+    re.IGNORECASE,
 )
 _RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
