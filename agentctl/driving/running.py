@@ -34,7 +34,7 @@ def main() -> int:
         now = Purse(agent).hand_on(now)
     started = start(agent, now, driver)
     try:
-        import asyncio
+        import asyncio  # While the program starts.
 
         from agentctl.driving.fallback import run_agent
 
