@@ -125,6 +125,7 @@ def test_a_spawn_that_is_killed_on_its_way_takes_nothing_away(task: Task) -> Non
     run("wait", "only")
 
 
+@pytest.mark.slow
 def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refused(
     task: Task, play: Callable[[str], str]
 ) -> None:

@@ -196,6 +196,7 @@ RULES = [
         ("deny", "ls", "denied"),
     ],
 )
+@pytest.mark.slow
 def test_permissions_can_be_tightened_by_a_tool_and_not_loosened(
     task: Task, wish: str | None, command: str, said: str | None
 ) -> None:

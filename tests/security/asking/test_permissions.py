@@ -255,6 +255,7 @@ def test_a_persons_program_answers_for_them(task: Task) -> None:
 # -- others ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nobody_answers_for_others_or_for_themselves(task: Task, tmp_path: Path) -> None:
     """Not even `deny`; and to say that one is the parent helps nobody whose shim says otherwise."""
     agent("permit touch x", name="other")

@@ -159,6 +159,7 @@ def test_nothing_that_much_hangs_on_does_harm(
     ],
     ids=lambda value: getattr(value, "__name__", None) or str(value),
 )
+@pytest.mark.slow
 def test_nothing_in_a_task_of_ones_own_does_harm(
     number: int, form: str, place: Callable[[str], list[Piece]], tmp_path: Path, canary: subprocess.Popen[bytes]
 ) -> None:

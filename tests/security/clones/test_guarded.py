@@ -60,6 +60,7 @@ HARM: dict[str, tuple[Callable[[World], str], str]] = {
 
 
 @pytest.mark.parametrize(("harm", "told"), HARM.values(), ids=HARM)
+@pytest.mark.slow
 def test_harm_that_is_done_is_told(world: World, harm: Callable[[World], str], told: str) -> None:
     script = harm(world)
     command = Command(("spawn", "--keep-children", "--wait", "--", "sh", "-c", script), starts=True)
