@@ -15,10 +15,10 @@ from agentctl.lean import Any, NamedTuple
 LONGEST_S = 8 * 86_400.0
 #: From so much used up on, in per cent, a window is nearly used up.
 NEAR_PERCENT = 80.0
-#: A reset that is told to be so much later or earlier is that of another window.
+#: A reset that is told to be so much later is that of another window.
 _MOVED_S = 60.0
-#: A window that is told to be used up by less was reset before its time.
-_USED_PERCENT = 95.0
+#: A window that was used up and is told to be used up by less was reset before its time: no request takes the rest.
+_USED_PERCENT = 50.0
 _MOST_WINDOWS = 16
 _LABELS = {"five_hour": "5 h", "seven_day": "week"}
 _BY_MINUTES = {300: "five_hour", 10_080: "seven_day"}
@@ -119,8 +119,8 @@ def windows_from(value: object, now: float) -> list[Window]:
 def merged(known: Iterable[Window], told: Iterable[Window]) -> list[Window]:
     """Return what is known of an account once more was told.
 
-    A request that was under way when another one was refused says that the window is open. It does not lift that: only
-    a window that was reset does, which has another reset, or is used up by much less.
+    A request that was under way when another one was refused says that the window is open, and that less of it was
+    used up. It does not lift that: only a window that was reset does, which is reset later, or is used up by much less.
     """
     windows = {window.name: window for window in known}
     for window in told:
@@ -131,9 +131,9 @@ def merged(known: Iterable[Window], told: Iterable[Window]) -> list[Window]:
 
 
 def _is_same(before: Window, now: Window) -> bool:
-    if now.used_percent is not None and now.used_percent < _USED_PERCENT:
-        return False
-    return now.resets_at is None or before.resets_at is None or abs(now.resets_at - before.resets_at) <= _MOVED_S
+    """Tell whether a window was not reset since it was used up."""
+    moved = 0.0 if now.resets_at is None or before.resets_at is None else now.resets_at - before.resets_at
+    return moved <= _MOVED_S and (now.used_percent is None or now.used_percent >= _USED_PERCENT)
 
 
 def concerns(window: Window, model: str | None) -> bool:

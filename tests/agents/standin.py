@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        told = self.window.headers(self.api) if self.window is not None else {}
+        told = self.window.headers(self.api, is_refused=status == 429) if self.window is not None else {}
         for name, value in (headers | told).items():
             self.send_header(name, value)
         self.end_headers()

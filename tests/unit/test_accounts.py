@@ -78,8 +78,11 @@ def test_a_reset_that_cannot_be_holds_nobody(tmp_path: Path, at: Any) -> None:
 def test_a_window_is_kept_until_it_is_reset_or_told_anew(tmp_path: Path) -> None:
     soon = time.time() + 900
     assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) == pytest.approx(900, abs=5)
-    # A request that was under way says that it is open.
-    assert hold_after(tmp_path, [Window("five_hour", 100, soon)]) == pytest.approx(900, abs=5)
+    # A request that was under way says that it is open, and of what is used up what it knew when it was answered.
+    for used in (100, 80, 60, None):
+        assert hold_after(tmp_path, [Window("five_hour", used, soon)]) == pytest.approx(900, abs=5)
+    # What is told of the window before it comes late too.
+    assert hold_after(tmp_path, [Window("five_hour", 99, soon - 18_000)]) == pytest.approx(900, abs=5)
     # It was reset before its time; it has moved.
     assert hold_after(tmp_path, [Window("five_hour", 3, soon)]) == 0
     assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) > 0
