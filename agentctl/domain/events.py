@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from operator import methodcaller
+from itertools import repeat
 
 from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
@@ -119,12 +119,10 @@ def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]
 
 def are_events(values: Sequence[Any]) -> bool:
     """Tell whether decoded lines all have the form of an event; a call for each takes several times as long."""
-    return set(map(type, values)) <= {dict} and all(set(map(type, map(get, values))) <= {kind} for get, kind in _FORM)
+    return set(map(type, values)) <= {dict} and all(
+        set(map(type, map(dict.get, values, repeat(key), repeat(default)))) <= {type_} for key, default, type_ in _FORM
+    )
 
 
-#: What an event has, and of which kind it is.
-_FORM = (
-    (methodcaller("get", "type"), str),
-    (methodcaller("get", "payload"), dict),
-    (methodcaller("get", "agentInstance", ""), str),
-)
+#: What an event has: the key, what stands for one that is missing, of which type the value is.
+_FORM = (("type", None, str), ("payload", None, dict), ("agentInstance", "", str))

@@ -22,6 +22,9 @@ class Status(StrEnum):
     #: Ended by a cancel; nothing of its process tree is alive.
     CANCELLED = "cancelled"
 
+    # Equal to its text, so with its hash; an enumeration's own is a call in Python, for each look into a table.
+    __hash__ = str.__hash__
+
 
 class Reason(StrEnum):
     """Why a worker failed."""

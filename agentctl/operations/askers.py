@@ -9,7 +9,6 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.config import cached
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.watch import SAFETY_S
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
@@ -90,6 +89,8 @@ class Askers:
     def below(self, task: TaskDir, view: TaskView) -> Below:
         """Return the questions that are open below the workers of a task, as of the last look."""
         if monotonic() >= self._next_look:
+            from agentctl.adapters.watch import SAFETY_S  # Whoever waits has it; `list` waits for nothing.
+
             self._found = asked_below(task, view)
             self._next_look = monotonic() + SAFETY_S
         return self._found

@@ -23,7 +23,6 @@ from agentctl.supervision.accounts import folder_of_accounts
 from agentctl.supervision.awaiting import Awaited
 from agentctl.supervision.endings import decision_of, read_decision
 from agentctl.supervision.judging import Condition, judge_surely, lost_ending, queued_instances, settle
-from agentctl.supervision.ledger import read_spent
 
 
 def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
@@ -118,8 +117,9 @@ def each_worker(task: TaskDir) -> Listing:
     view, conditions = read_task(task)
     awaited = Awaited(folder_of_accounts())
     below = asked_below(task, view)
+    counts = {name: len(asked) for name, asked in below.items()}
     rows = (
-        row_of(task, worker, conditions.get(worker.instance), awaited, len(below.get(worker.instance, ())))
+        row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
         for worker in view.workers.values()
     )
     return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below_any(below, None))
@@ -144,7 +144,7 @@ def row_of(
         "parked": worker.park_seq is not None,
         "awaitsAccount": awaited.by(task.agent(worker.instance)) if waits else None,
         "driver": worker.driver,
-        "usage": read_spent(task.agent(worker.instance)).to_json() if worker.driver is not None else None,
+        "usage": _usage_of(task.agent(worker.instance)) if worker.driver is not None else None,
         "agentId": worker.agent_id,
         "health": condition.value if is_live and condition else None,
         "parent": worker.parent,
@@ -162,6 +162,12 @@ def row_of(
         "command": worker.command,
         "askedBelow": asked_below,
     }
+
+
+def _usage_of(agent: AgentDir) -> dict[str, Any]:
+    from agentctl.supervision.ledger import read_spent  # No command uses anything up.
+
+    return read_spent(agent).to_json()
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
