@@ -50,7 +50,9 @@ def free_account(name: str) -> None:
 
     Raises:
         NotFound: Nothing is known of it.
+        Refused: A worker asks for it.
     """
+    _refuse_workers(f"it frees no account such as {name}")
     known = {account.name: account for account in all_accounts(folder_of_accounts())}
     if name not in known or not forget(known[name]):
         names = ", ".join(sorted(known)) or "none"
@@ -65,9 +67,8 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
         Refused: A worker asks for it.
     """
     check_own(task)
-    root, worker = root_of_tree(task), shown_caller()
-    if worker is not None:
-        raise limited(f"{worker.instance} is a worker: it closes no breaker of {root.id}", "")
+    root = root_of_tree(task)
+    _refuse_workers(f"it closes no breaker of {root.id}")
     found = _breakers(root)
     if agent not in found:
         known = ", ".join(sorted(found)) or "none"
@@ -75,6 +76,12 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
     event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root.id, who(), {"agent": agent})
     eventlog.append(root.events, [event])
     return found[agent]
+
+
+def _refuse_workers(what: str) -> None:
+    worker = shown_caller()
+    if worker is not None:
+        raise limited(f"{worker.instance} is a worker: {what}", "")
 
 
 def _breakers(root: TaskDir) -> dict[str, Breaker]:

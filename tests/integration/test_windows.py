@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
+from tests.agent_steps import activity, agent, agent_world, blocked, ends, inside, plays
 from tests.life import known, lives, read, set_config
 from tests.steps import Task, statuses
 from tests.support import run, wait_until
@@ -120,6 +120,8 @@ def test_a_person_can_say_that_an_account_may_be_used_again(task: Task) -> None:
     parked(task)
     account = row()["awaitsAccount"]["account"]
     assert run("doctor", "--free-account", "other", check=False).code == 3
+    own = run("doctor", "--free-account", account, env=inside(task, "a"), check=False)
+    assert (own.code, "only a person lifts this limit" in own.err) == (1, True), own
     run("doctor", "--free-account", account)
     assert ends()["status"] == "completed"
 
