@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -75,15 +76,26 @@ def measure_first_word(ground: Ground, rounds: Rounds) -> Found:
     """Measure both programs that the cache of `tests.agents.install` holds; what is not there is told."""
     found, programs = Found(), installed()
     for name, goal in GOALS.items():
-        if name in programs:
-            found += _measure(ground, rounds, programs[name], name, goal)
-        else:
+        if name not in programs:
             found.missing.append(f"15: {name} is not in the cache (`python -m tests.agents.install` fetches it)")
+            continue
+        found += _measure(ground, rounds, programs[name], name, name, goal)
+        launcher = _launcher_of(programs[name], name)
+        if launcher is not None:
+            found += _measure(ground, rounds, launcher, name, f"npm's {name}", goal)
     return found
 
 
-def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, goal: float) -> Found:
-    bare = Sample(name=f"{name} by itself")
+def _launcher_of(binary: Path, name: str) -> Path | None:
+    """Return the command that npm installs, where that is a script for Node that runs the binary, and Node is there."""
+    modules = next((folder for folder in binary.parents if folder.name == "node_modules"), binary)
+    launcher = modules / ".bin" / name
+    is_script = launcher.exists() and launcher.read_bytes()[:2] == b"#!"
+    return launcher if is_script and shutil.which("node") else None
+
+
+def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, shown: str, goal: float) -> Found:
+    bare = Sample(name=f"{shown} by itself")
     samples = [Sample(name=f"spawn --agent {agent}") for agent in _AGENTS]
     found = Found()
     with StandIn() as standin:
@@ -94,8 +106,8 @@ def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, goal: float)
         ]
         alternate(rounds.usual, Turn(lambda: [program.bare()], bare), *turns)
         if not program.has_server():
-            found.notes.append(f"15: {name} was given none of our tools: pip install 'agentctl[mcp]'")
+            found.notes.append(f"15: {shown} was given none of our tools: pip install 'agentctl[mcp]'")
         ground.drop(program.task)
     for agent, sample in zip(_AGENTS, samples, strict=True):
-        found.rows.append(ratio(15, f"{name} {agent}, until its model is asked", sample, bare, goal))
+        found.rows.append(ratio(15, f"{shown} {agent}, until its model is asked", sample, bare, goal))
     return found
