@@ -179,6 +179,11 @@ def test_a_shim_that_is_killed_while_it_parks_leaves_a_parked_worker_or_a_failed
     assert (end["status"], end.get("reason")) == expected
     run("doctor", "--fix", check=False)
     assert list((task.path / "queue").iterdir()) == []
+    if end["status"] == "failed":
+        (again,) = run("resume", "--lost", "--queue", "--json").json
+        reset()
+        assert ends(again["agentInstance"])["status"] == "completed"
+    assert len((task.path / "tries").read_text()) == 1, "nothing was done twice"
 
 
 @pytest.mark.slow
