@@ -105,6 +105,11 @@ def _serve(argv: list[str], begun: Any) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     """Parse and run. Not typer's own `main`: that turns a Ctrl-C into a code and colours errors with rich."""
+    from agentctl.cli.plainlines import plain_line
+
+    plain = plain_line(argv) if COMPLETION_VARIABLE not in os.environ else None
+    if plain is not None:
+        return plain() or ExitCode.DONE
     import typer
     from typer._click.exceptions import ClickException  # no public name before typer 0.28
 

@@ -7,7 +7,7 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
 from agentctl.cli.render import note, out_json, out_now
-from agentctl.cli.spawn import spawned_line
+from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.locating import find_task

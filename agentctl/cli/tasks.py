@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks, complete_templates
 from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain
-from agentctl.cli.spawn import spawned_line
+from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.locating import find_root

@@ -35,8 +35,10 @@ def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(root: Path, t
     spawn_batch([{"name": "a1", "argv": worker("exits", 3)}, held(tmp_path / "gate", "b1")])
     for args in (["list"], ["list", "--json"], ["wait-any", "--json"], ["show", "a1"], ["cancel", "b1"]):
         loaded = loaded_by(*args)
-        assert "typer" in loaded, "the test looks at the right process"
+        assert ("typer" in loaded) == (args[0] != "list"), "a plain line needs no parser, and others are not read so"
         assert sorted(loaded & (SLOW | {"rich"})) == [], args
+    assert "typer" not in loaded_by("spawn", "--name", "c1", "--wait", "--", "true")
+    assert "typer" in loaded_by("list", "--help")
 
 
 def test_work_for_an_agent_loads_no_yaml_once_its_files_are_known(root: Path) -> None:

@@ -1,0 +1,241 @@
+"""What `spawn` does, whoever has read its command line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.cli.foreground import in_foreground
+from agentctl.cli.render import QuestionsTold, how_it_ended, note, out_json, out_now, plain
+from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.locating import find_task
+from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.spawning import spawn_workers, task_for_spawn
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+#: Some 100,000 workers.
+_LONGEST_BATCH = 64 << 20
+
+
+def start(
+    *,
+    command: list[str] | None = None,
+    prompt: str | None = None,
+    agent: str | None = None,
+    driver: str | None = None,
+    model: str | None = None,
+    effort: str | None = None,
+    max_turns: int | None = None,
+    max_budget_usd: float | None = None,
+    permissions: str | None = None,
+    keep: bool = False,
+    output_schema: str | None = None,
+    shell: str | None = None,
+    name: str | None = None,
+    cwd: str | None = None,
+    env: list[str] | None = None,
+    timeout_seconds: float | None = None,
+    grace_seconds: float | None = None,
+    queue: bool = False,
+    priority: int = 0,
+    after: list[str] | None = None,
+    after_any: bool = False,
+    retries: int = 0,
+    retry_delay_seconds: float = 1.0,
+    max_park_seconds: float | None = None,
+    key: str | None = None,
+    reuse: bool = False,
+    keep_children: bool = False,
+    worktree: bool = False,
+    wait: bool = False,
+    batch: str | None = None,
+    roster: bool = False,
+    resume: bool = False,
+    task: str | None = None,
+    root: str | None = None,
+    force: bool = False,
+    json: bool = False,
+) -> int:
+    """Start what the options of `spawn` say, tell of it, and return the exit code."""
+    modes = (command, shell, batch, roster, resume, prompt)
+    if sum(mode not in (None, False) for mode in modes) != 1:
+        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
+    wishes = {"agent": agent, "driver": driver, "model": model, "effort": effort, "max_turns": max_turns,
+              "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep,
+              "output_schema": output_schema}  # fmt: skip
+    request = SpawnRequest(
+        argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
+        work=_work(prompt, wishes),
+        name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
+        grace_seconds=grace_seconds, priority=priority, after=after or (), after_any=after_any,
+        retries=retries, retry_delay_seconds=retry_delay_seconds, max_park_seconds=max_park_seconds,
+        key=key, reuse=reuse, keep_children=keep_children,
+        worktree=worktree,
+    )  # fmt: skip
+    many = command is None and shell is None and prompt is None
+    if many and request != SpawnRequest():
+        raise UsageError(
+            "an option of one worker is given, but not its command",
+            hint="-- CMD goes behind it; the lines of a batch have options of their own",
+        )
+    if after_any and not after:
+        raise UsageError("--after-any goes with --after")
+    if resume or roster:
+        place = find_task(task, root=root, force=force)
+        return _resume(place, json) if resume else _start_roster(place, wait=wait, json=json)
+    requests = _read(batch) if batch is not None else [request]
+    place = task_for_spawn(task, root=root, force=force, tell=note)
+    spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
+    return _answer(place, spawned, wait=wait, json=json, many=many)
+
+
+_PROMPT_FIRST = 'a prompt stands before --, as in agentctl spawn --agent explore "Where are the tests?"'
+
+
+def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
+    given = {name: value for name, value in wishes.items() if value is not None and value is not False}
+    if prompt is None:
+        if given:
+            option = min(given).replace("_", "-")
+            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
+        return None
+    text = sys.stdin.read() if prompt == "-" else prompt
+    return AgentWork(prompt=text, **given)
+
+
+def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
+    from agentctl.operations.templates import start_template
+
+    return _answer(place, start_template(place), wait=wait, json=json, many=True)
+
+
+def _answer(place: TaskDir, spawned: list[Spawned], *, wait: bool, json: bool, many: bool) -> int:
+    if wait:
+        return _stay(place, spawned, json=json, many=many)
+    if json:
+        told = [one.to_json() for one in spawned]
+        out_json(told if many else told[0])
+    else:
+        _tell(spawned)
+    failed = any(one.status == "failed" and not one.reused for one in spawned)
+    return ExitCode.REFUSED if failed else ExitCode.DONE
+
+
+def _tell(spawned: list[Spawned]) -> None:
+    for one in spawned:
+        out_now(spawned_line(one))
+        for warning in one.warnings:
+            note(f"warning: {plain(warning)}")
+
+
+def spawned_line(one: Spawned) -> str:
+    """Return the line in which a person reads what became of a request."""
+    pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
+    known = ", reused: it was started before" if one.reused else ""
+    message = f": {plain(one.message)}" if one.message else ""
+    place = f", worktree {plain(one.worktree['path'])}" if one.worktree else ""
+    return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{place}{message}"
+
+
+def _read(batch: str) -> list[SpawnRequest]:
+    from agentctl.operations.batch import read_batch  # Most spawns start one worker.
+
+    if batch == "-":
+        return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
+    try:
+        with open(batch, encoding="utf-8", errors="surrogateescape") as file:
+            return read_batch(_lines_of(file, batch), batch)
+    except OSError as error:
+        raise UsageError(f"cannot read {batch}: {error.strerror}") from error
+
+
+def _lines_of(file: TextIO, name: str) -> Iterable[str]:
+    """Return the lines of a batch: what a person names may be a pipe, and what lies at its place may have no end."""
+    text = file.read(_LONGEST_BATCH + 1)
+    if len(text) > _LONGEST_BATCH:
+        raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are taken at once")
+    return io.StringIO(text)
+
+
+def _environment(pairs: list[str]) -> dict[str, str]:
+    environment = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            # Only what is before a `=` is shown: the rest may be a secret.
+            raise UsageError(f"--env {name!r} is not of the form K=V")
+        environment[name] = value
+    return environment
+
+
+def _resume(place: TaskDir, json: bool) -> int:
+    from agentctl.operations.requeuing import resume_queue  # Only after a reboot.
+
+    resumed = resume_queue(place)
+    if json:
+        out_json(resumed)
+        return ExitCode.DONE
+    for instance in resumed:
+        out_now(f"{instance} has an environment again")
+    if not resumed:
+        note("no queued worker lacks its environment")
+    return ExitCode.DONE
+
+
+def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> int:
+    """Wait until the workers have ended; one alone passes its exit code on."""
+    from agentctl.operations.waiting import WaitedEnd, wait_all
+
+    names = [one.agent_instance for one in spawned]
+    try:
+        if not json:
+            _tell(spawned)
+        with in_foreground(None) as limit_s:
+            ends = wait_all(place, names, timeout_s=limit_s, on_asked=QuestionsTold())
+        found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
+    except KeyboardInterrupt:
+        _tell_left(place, names)
+        return ExitCode.INTERRUPTED
+    ends = [found[name] for name in names]
+    if json:
+        told = [{**one.to_json(), **found[one.agent_instance].to_json()} for one in spawned]
+        out_json(told if many else told[0])
+    else:
+        for end in ends:
+            out_now(f"{end.agent_instance} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}")
+    if len(ends) == 1:
+        return _passed_on(ends[0].status, ends[0].exit_code, ends[0].signal)
+    return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
+
+
+def _tell_left(place: TaskDir, names: list[str]) -> None:
+    shown = " ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+    note(f"interrupted: {shown} left running in {place.id}")
+    note(f"hint: agentctl show {names[0]} --task {place.id}; agentctl cancel {shown} --task {place.id}")
+
+
+def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:
+    """Return the worker's own exit code, as a shell would; never 0 for one that did not complete."""
+    if status == "completed":
+        return ExitCode.DONE
+    if exit_code:
+        return exit_code
+    number = _signal_number(signal)
+    return ExitCode.UNSUCCESSFUL if number is None else 128 + number
+
+
+def _signal_number(told: str | int | None) -> int | None:
+    import signal
+
+    if told is None or isinstance(told, int):
+        return told
+    try:
+        return signal.Signals[told].value
+    except KeyError:
+        digits = "".join(character for character in told if character.isdigit())
+        return int(digits) if digits else None
