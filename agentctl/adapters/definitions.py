@@ -86,7 +86,7 @@ def sources(root: Path | None, project: Path | None, environ: Mapping[str, str])
         found.append(Source(project / ".codex" / "agents", Origin.PROJECT, "codex", project))
     personal = (
         (home / ".agentctl" / "agents", "own"),
-        (config_folder(environ) / "agents", "own"),
+        (Path(config_folder(environ)) / "agents", "own"),
         (Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "agents", "claude"),
         (Path(environ.get("CODEX_HOME") or home / ".codex") / "agents", "codex"),
     )

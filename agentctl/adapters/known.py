@@ -68,7 +68,7 @@ def _known(file: Path) -> KnownFiles:
 
 def known_files(environ: Mapping[str, str]) -> KnownFiles:
     """Return what is known of files; read once by each process."""
-    return _known(config_folder(environ) / "known.json")
+    return _known(Path(config_folder(environ)) / "known.json")
 
 
 def _is_ours(file: Path) -> bool:

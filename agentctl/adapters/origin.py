@@ -32,7 +32,7 @@ _NONCE_BYTES, _MOST_NOTED = 16, 100
 
 def marks_folder(environ: Mapping[str, str]) -> FilePath:
     """Return where a person's marks are."""
-    return FilePath(config_folder(environ)) / "own"
+    return config_folder(environ) / "own"
 
 
 def new_nonce() -> str:

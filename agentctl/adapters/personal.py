@@ -6,18 +6,12 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters.paths import FilePath
-from agentctl.lean import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
-def config_folder(environ: Mapping[str, str]) -> Path:
+def config_folder(environ: Mapping[str, str]) -> FilePath:
     """Return the folder of a person's config.yaml, agents, templates, trust and key (XDG Base Directory)."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    from pathlib import Path  # 6 ms, and no shim has any need of it.
-
-    return Path(base) / "agentctl"
+    return FilePath(base) / "agentctl"
 
 
 def state_folder(environ: Mapping[str, str]) -> FilePath:

@@ -22,7 +22,7 @@ Trusted = dict[str, dict[str, str]]
 
 def trust_file(environ: Mapping[str, str]) -> Path:
     """Return where a person's trust is kept."""
-    return config_folder(environ) / "trust.json"
+    return Path(config_folder(environ)) / "trust.json"
 
 
 def read_trusted(file: Path) -> Trusted:

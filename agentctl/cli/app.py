@@ -10,9 +10,9 @@ import errno
 import gc
 import os
 import sys
-from typing import Any, NoReturn
 
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.lean import Any, NoReturn
 
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"

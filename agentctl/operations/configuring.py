@@ -124,4 +124,4 @@ def _personal() -> Document:
 
 def personal_file() -> Path:
     """Return the path of a person's defaults."""
-    return config_folder(os.environ) / "config.yaml"
+    return Path(config_folder(os.environ)) / "config.yaml"

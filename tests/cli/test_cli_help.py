@@ -144,7 +144,7 @@ def loaded_by(*args: str) -> set[str]:
         "print(*sys.modules, file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
-    assert "agentctl.cli.lazy" in done.stderr, done.stderr
+    assert "agentctl.cli.app" in done.stderr, done.stderr
     return set(done.stderr.split())
 
 
