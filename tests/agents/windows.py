@@ -18,7 +18,7 @@ class UsageWindow:
     Args:
         turns: How many turns it lets begin.
         seconds: So long after the first request it is reset, and some seconds after it was used up.
-        tells: So much too early it says that it is reset, the first time.
+        tells: So much too early it says that it is reset, until it has refused one who believed that.
     """
 
     def __init__(self, turns: int, seconds: float, tells: float = 0) -> None:
@@ -43,7 +43,7 @@ class UsageWindow:
                 self._changed.wait_for(lambda: self.begun >= self.turns, timeout=_PATIENCE_S)
                 self._use_up(self.resets_at)
                 if not self.is_reset:
-                    self.refused += 1
+                    self._refuse()
                     return False
             self.served += 1
             return True
@@ -51,19 +51,30 @@ class UsageWindow:
     def _use_up(self, resets_at: float) -> None:
         if not self._is_used_up:
             self._is_used_up = True
-            self.resets_at = max(resets_at, time.time() + _REST_S)  # The turns took long to begin.
+            # Where the turns took long to begin; what is told must not be over then.
+            self.resets_at = max(resets_at, time.time() + _REST_S + self.tells)
+
+    def _refuse(self) -> None:
+        self.refused += 1
+        if self.tells and not self._is_early and self.resets_at is not None:
+            self.resets_at = max(self.resets_at, time.time() + 1)  # Who believed it may have taken long to come back.
+
+    @property
+    def _is_early(self) -> bool:
+        """Whether it is told to be reset before it is."""
+        return bool(self.tells) and self.refused < 2
 
     @property
     def is_reset(self) -> bool:
         """Whether it was used up, and has begun anew."""
-        return self._is_used_up and self.resets_at is not None and time.time() >= self.resets_at
+        is_over = self.resets_at is not None and time.time() >= self.resets_at
+        return self._is_used_up and is_over and not self._is_early
 
     def told_reset(self, *, is_refused: bool) -> int:
         """The time that is told, in whole seconds as both vendors do; to one that is refused, that of its refusal."""
         if self.resets_at is None or (self.is_reset and not is_refused):
             return int(time.time() + LENGTH_MINUTES * 60)
-        told = self.resets_at + 1 - (self.tells if time.time() < self.resets_at - self.tells else 0)
-        return int(told)
+        return int(self.resets_at + 1 - (self.tells if self._is_early else 0))
 
     def used(self) -> float:
         """How much of it is used up, from 0 to 1."""
