@@ -14,10 +14,10 @@ from agentctl.errors import Refused as Refused
 from agentctl.errors import UsageError as UsageError
 from agentctl.errors import WaitStopped as WaitStopped
 from agentctl.errors import WaitTimedOut as WaitTimedOut
-from agentctl.operations.cancelling import Cancelled as Cancelled
-from agentctl.operations.delegating import TaskResult as TaskResult
-from agentctl.operations.requests import Spawned as Spawned
-from agentctl.operations.subtaskends import SubtaskEnd as SubtaskEnd
-from agentctl.operations.waiting import WaitedEnd as WaitedEnd
+from agentctl.operations.delegate.delegating import TaskResult as TaskResult
+from agentctl.operations.show.subtask_answer import SubtaskEnd as SubtaskEnd
+from agentctl.operations.start.requests import Spawned as Spawned
+from agentctl.operations.stop.cancelling import Cancelled as Cancelled
+from agentctl.operations.wait.waiting import WaitedEnd as WaitedEnd
 
 __version__: str

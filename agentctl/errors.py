@@ -74,7 +74,7 @@ class Refused(AgentctlError):
 
 
 class Limited(Refused):
-    """A limit that a person has set. Only they lift it: no worker is told how (`operations/lineage.py`, `limited`)."""
+    """A limit that a person has set. Only they lift it: no worker is told how (`lineage.limited`)."""
 
 
 class UsageError(AgentctlError):

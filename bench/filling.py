@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from agentctl.adapters import eventlog, roster
+from agentctl.adapters import eventlog
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml import roster
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.states import Status
 from bench.ground import Ground

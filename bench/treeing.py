@@ -10,7 +10,7 @@ from itertools import count
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from bench.ground import Ground
 from bench.measuring import BenchError, Found, Rounds, Sample, Turn, alternate
 from bench.measuring import Row as Figure

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.dialogue import Action, Dialogue, Finished, Note, Outcome, Say, Stop
 from agentctl.drivers.order import Order

@@ -21,7 +21,7 @@ from agentctl.errors import StorageError
 _MOST_FILES, _MOST_BYTES = 300, 64 * 1024
 _HERE = Path(__file__).parent
 #: What says how files are understood: a change of one of them is another version, too.
-_CODE = (_HERE / "definitions.py", _HERE / "taskfile.py", _HERE.parent / "domain" / "agentspec.py")
+_CODE = (_HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE.parent / "domain" / "agentspec.py")
 
 
 class KnownFiles:

@@ -11,15 +11,14 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.task import Task
 from agentctl.api.watching import Watcher
 from agentctl.errors import WaitStopped, WaitTimedOut
-from agentctl.operations.cancelling import Cancelled, cancel_workers
-from agentctl.operations.delegating import (
+from agentctl.operations.delegate.delegating import (
     DEFAULT_AGENT,
     DEFAULT_SESSION,
     DEFAULT_TIMEOUT_S,
@@ -30,8 +29,9 @@ from agentctl.operations.delegating import (
     result_of,
     session_results,
 )
-from agentctl.operations.locating import find_agent
-from agentctl.supervision.launching import keep_spares
+from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.where.locating import find_agent
+from agentctl.supervision.dispatch.launching import keep_spares
 
 #: What becomes of the workers of a coroutine that is cancelled.
 OnCancel: TypeAlias = Literal["cancel", "leave"]

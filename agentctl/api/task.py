@@ -11,18 +11,18 @@ from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
 from agentctl.domain.limits import KEYS
 from agentctl.errors import UsageError
-from agentctl.operations.batch import request_from
-from agentctl.operations.cancelling import Cancelled, cancel_workers
-from agentctl.operations.interacting import list_questions, respond
-from agentctl.operations.listing import list_workers, show_worker
-from agentctl.operations.locating import find_root, find_task
-from agentctl.operations.requests import Spawned
-from agentctl.operations.results import DEFAULT_MAX_BYTES, read_result
-from agentctl.operations.spawning import spawn_workers, task_for_spawn
-from agentctl.operations.subtaskends import SubtaskEnd
-from agentctl.operations.subtasks import SubtaskRequest, run_subtask
-from agentctl.operations.tasks import create_task
-from agentctl.operations.waiting import WaitedEnd, wait_all, wait_any
+from agentctl.operations.delegate.subtasks import SubtaskRequest, run_subtask
+from agentctl.operations.show.listing import list_workers, show_worker
+from agentctl.operations.show.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.show.subtask_answer import SubtaskEnd
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.new_task import create_task
+from agentctl.operations.start.requests import Spawned
+from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.talk.interacting import list_questions, respond
+from agentctl.operations.wait.waiting import WaitedEnd, wait_all, wait_any
+from agentctl.operations.where.locating import find_root, find_task
 
 
 class Task:

@@ -7,9 +7,9 @@ from typing import Unpack
 
 from agentctl.api.options import SpawnOptions
 from agentctl.api.task import Task
-from agentctl.operations.cancelling import Cancelled
-from agentctl.operations.requests import Spawned
-from agentctl.operations.waiting import WaitedEnd
+from agentctl.operations.start.requests import Spawned
+from agentctl.operations.stop.cancelling import Cancelled
+from agentctl.operations.wait.waiting import WaitedEnd
 
 
 def spawn(

@@ -11,9 +11,9 @@ from agentctl.cli.activitytext import label_of
 from agentctl.cli.render import as_json, note_foreign, out, out_fields, out_json, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
-from agentctl.operations.activity import follow_activity, rebuild
-from agentctl.operations.locating import find_agent, find_task
-from agentctl.operations.ownership import check_own
+from agentctl.operations.show.activity import follow_activity, rebuild
+from agentctl.operations.where.locating import find_agent, find_task
+from agentctl.operations.where.ownership import check_own
 
 app = module()
 

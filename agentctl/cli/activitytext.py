@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentctl.cli.render import NOTHING, as_json, duration, elapsed, how_it_ended, plain, progress, standing
-from agentctl.domain.activity import RowType
-from agentctl.domain.activityview import INTERRUPTED, RUNNING, Node
-from agentctl.operations.treeing import WorkerTree
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
+from agentctl.operations.show.tree_view import WorkerTree
 
 #: The arguments that tell most about a call, the first that is there.
 _TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt", "message")

@@ -11,8 +11,8 @@ from agentctl.cli.completing import complete_agents
 from agentctl.cli.render import is_terminal, out, out_fields, out_json, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import NotFound
-from agentctl.operations.agents import list_agents, show_agent
-from agentctl.operations.locating import find_root
+from agentctl.operations.trust.definitions import list_agents, show_agent
+from agentctl.operations.where.locating import find_root
 
 app = family(
     "List and show the agents that can be spawned.",

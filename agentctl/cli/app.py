@@ -83,7 +83,7 @@ def _refuse_platform() -> None:
 
 def _hook() -> int:
     """Run what another program waits for at each start of a sub-agent: no parser is loaded, and nothing fails."""
-    from agentctl.operations.hooking import take_hook
+    from agentctl.operations.talk.hooking import take_hook
 
     take_hook(sys.stdin.buffer)
     return ExitCode.DONE

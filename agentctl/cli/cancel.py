@@ -10,8 +10,8 @@ from agentctl.cli.render import note, out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.cancelling import Cancelled, cancel_workers
-from agentctl.operations.locating import find_task
+from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

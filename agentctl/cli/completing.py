@@ -82,21 +82,21 @@ def _given(ctx: typer.Context) -> frozenset[str]:
 
 
 def _root_of(ctx: typer.Context) -> Root:
-    from agentctl.operations.locating import find_root
+    from agentctl.operations.where.locating import find_root
 
     # Reading names does no harm: the checks of whose folder it is are for the command itself.
     return find_root((ctx.params or {}).get("root"), force=True)
 
 
 def _task_of(ctx: typer.Context) -> TaskDir:
-    from agentctl.operations.locating import find_task
+    from agentctl.operations.where.locating import find_task
 
     given = ctx.params or {}
     return find_task(given.get("task"), root=given.get("root"), force=True)
 
 
 def _template_names(ctx: typer.Context) -> Iterator[str]:
-    from agentctl.operations.templatesources import all_templates
+    from agentctl.operations.trust.templates import all_templates
 
     root: Root | None = None
     with suppress(AgentctlError):  # The shipped ones need no root.
@@ -105,7 +105,7 @@ def _template_names(ctx: typer.Context) -> Iterator[str]:
 
 
 def _agent_names(ctx: typer.Context) -> list[str]:
-    from agentctl.operations.agents import list_agent_specs
+    from agentctl.operations.trust.definitions import list_agent_specs
 
     root: Root | None = None
     with suppress(AgentctlError):

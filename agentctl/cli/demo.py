@@ -15,9 +15,9 @@ import typer
 from agentctl.cli.render import out, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
-from agentctl.operations.interacting import list_questions
-from agentctl.operations.locating import find_root, find_task
-from agentctl.operations.results import read_result
+from agentctl.operations.show.results import read_result
+from agentctl.operations.talk.interacting import list_questions
+from agentctl.operations.where.locating import find_root, find_task
 
 app = module()
 
@@ -74,7 +74,7 @@ class _Steps:
 
 
 def _start(path: str) -> str:
-    from agentctl.operations.templatesources import SHIPPED
+    from agentctl.operations.trust.templates import SHIPPED
 
     folder = Path(path).resolve()
     if not folder.is_dir():
@@ -125,7 +125,7 @@ def _play(steps: _Steps) -> None:
 
 def _surveyed(steps: _Steps) -> str:
     """Return the folder that the survey examines, as its first worker was told."""
-    from agentctl.supervision.spec import read_spec
+    from agentctl.supervision.worker.spec import read_spec
 
     return read_spec(steps.task.agent("size").spec).argv[2]
 

@@ -9,8 +9,8 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, NotFound
-from agentctl.operations.doctoring import examine
-from agentctl.operations.locating import find_root, find_task
+from agentctl.operations.doctor.examining import examine
+from agentctl.operations.where.locating import find_root, find_task
 
 app = module()
 
@@ -63,7 +63,7 @@ def doctor(
 
 
 def _close(place: TaskDir, agent: str, json: bool) -> int:
-    from agentctl.operations.gatecare import close_breaker
+    from agentctl.operations.doctor.gates import close_breaker
 
     closed = close_breaker(place, agent)
     if json:
@@ -74,7 +74,7 @@ def _close(place: TaskDir, agent: str, json: bool) -> int:
 
 
 def _free(name: str, json: bool) -> int:
-    from agentctl.operations.gatecare import free_account
+    from agentctl.operations.doctor.gates import free_account
 
     free_account(name)
     if json:

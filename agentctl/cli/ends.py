@@ -11,7 +11,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
 
 if TYPE_CHECKING:
-    from agentctl.operations.waiting import WaitedEnd
+    from agentctl.operations.wait.waiting import WaitedEnd
 
 _LONGEST = 300
 

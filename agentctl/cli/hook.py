@@ -3,7 +3,7 @@
 import sys
 
 from agentctl.cli.verb import module, verb
-from agentctl.operations.hooking import take_hook
+from agentctl.operations.talk.hooking import take_hook
 
 app = module()
 

@@ -12,7 +12,7 @@ from agentctl.cli.render import is_terminal, note, out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
 from agentctl.mcp.serving import check_library
-from agentctl.operations.installing import Change, carry_out, plan
+from agentctl.operations.install.installing import Change, carry_out, plan
 
 app = module()
 

@@ -12,10 +12,10 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, out_now, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.asking import ask as ask_question
-from agentctl.operations.interacting import list_questions, list_questions_below
-from agentctl.operations.interacting import respond as answer_question
-from agentctl.operations.locating import find_root, find_task
+from agentctl.operations.talk.asking import ask as ask_question
+from agentctl.operations.talk.interacting import list_questions, list_questions_below
+from agentctl.operations.talk.interacting import respond as answer_question
+from agentctl.operations.where.locating import find_root, find_task
 
 app = family(
     "Ask, list and answer the questions of workers.",

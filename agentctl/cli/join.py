@@ -7,8 +7,8 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.render import note_foreign, out, out_json, plain
 from agentctl.cli.verb import module, verb
-from agentctl.operations.joining import join_results
-from agentctl.operations.locating import find_task
+from agentctl.operations.show.joining import join_results
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -18,12 +18,12 @@ from agentctl.cli.render import (
     warn,
 )
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.operations.listing import each_worker, list_below
-from agentctl.operations.locating import find_task
-from agentctl.operations.observing import observed_rows
+from agentctl.operations.show.listing import each_worker, list_below
+from agentctl.operations.where.locating import find_task
+from agentctl.operations.where.observed import observed_rows
 
 if TYPE_CHECKING:
-    from agentctl.operations.askers import Asked
+    from agentctl.operations.show.askers import Asked
 
 
 def show(

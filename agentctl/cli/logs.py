@@ -11,11 +11,11 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import NOTHING, as_json, is_terminal, note_foreign, out, out_json, plain, warn
 from agentctl.cli.transcript import paragraph
 from agentctl.cli.verb import module, verb
-from agentctl.domain.transcript import Entry
+from agentctl.domain.activity.transcript import Entry
 from agentctl.errors import UsageError
-from agentctl.operations.activity import follow_transcript, is_told
-from agentctl.operations.locating import find_agent, find_task
-from agentctl.operations.logs import follow_events, follow_logs
+from agentctl.operations.show.activity import follow_transcript, is_told
+from agentctl.operations.show.logs import follow_events, follow_logs
+from agentctl.operations.where.locating import find_agent, find_task
 
 app = module()
 

@@ -5,8 +5,8 @@ from typing import Any
 from agentctl.cli import options as opt
 from agentctl.cli.render import out, out_json
 from agentctl.cli.verb import module, verb
-from agentctl.operations.locating import find_task
-from agentctl.operations.pausing import pause_worker, unpause_worker
+from agentctl.operations.stop.pausing import pause_worker, unpause_worker
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -19,7 +19,7 @@ from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every co
 from agentctl.domain.windows import label_of
 
 if TYPE_CHECKING:
-    from agentctl.operations.askers import Asked
+    from agentctl.operations.show.askers import Asked
 
 #: Where a column has nothing to say.
 NOTHING = "-"
@@ -54,7 +54,7 @@ def note(line: str) -> None:
 
 def note_foreign(task: TaskDir) -> TaskDir:
     """Say so where a task is not this person's own; return it."""
-    from agentctl.operations.ownership import is_own  # The waits print, too, and need none of it.
+    from agentctl.operations.where.ownership import is_own  # The waits print, too, and need none of it.
 
     if not is_own(task):
         note(f"{plain(task.id)} was not made here by you: it is shown as its files tell it")

@@ -8,7 +8,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import out_json
 from agentctl.cli.verb import family, verb
 from agentctl.errors import UsageError
-from agentctl.operations.reporting import report_message, report_progress, report_result
+from agentctl.operations.talk.reporting import report_message, report_progress, report_result
 
 app = family(
     "Tell progress, a message or a result from inside a worker.",

@@ -11,8 +11,8 @@ from agentctl.cli.render import how_it_ended, is_terminal, note, note_foreign, o
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
-from agentctl.operations.locating import find_task
-from agentctl.operations.results import read_result
+from agentctl.operations.show.results import read_result
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -10,8 +10,8 @@ from agentctl.cli.render import note, out_json, out_now
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.locating import find_task
-from agentctl.operations.resuming import resume_lost, resume_worker
+from agentctl.operations.delegate.resuming import resume_lost, resume_worker
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -9,9 +9,9 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode
-from agentctl.operations.locating import find_task
-from agentctl.operations.messaging import receive
-from agentctl.operations.messaging import send as send_message
+from agentctl.operations.talk.messaging import receive
+from agentctl.operations.talk.messaging import send as send_message
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

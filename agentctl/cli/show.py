@@ -3,8 +3,8 @@
 from agentctl.cli import options as opt
 from agentctl.cli.render import note_foreign, out, out_json, outline
 from agentctl.cli.verb import module, verb
-from agentctl.operations.listing import show_worker
-from agentctl.operations.locating import find_task
+from agentctl.operations.show.listing import show_worker
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -11,9 +11,9 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import QuestionsTold, how_it_ended, note, out_json, out_now, plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.operations.locating import find_task
-from agentctl.operations.requests import AgentWork, Spawned, SpawnRequest
-from agentctl.operations.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.where.locating import find_task
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -109,7 +109,7 @@ def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
 
 
 def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
-    from agentctl.operations.templates import start_template
+    from agentctl.operations.start.from_template import start_template
 
     return _answer(place, start_template(place), wait=wait, json=json, many=True)
 
@@ -143,7 +143,7 @@ def spawned_line(one: Spawned) -> str:
 
 
 def _read(batch: str) -> list[SpawnRequest]:
-    from agentctl.operations.batch import read_batch  # Most spawns start one worker.
+    from agentctl.operations.start.batch import read_batch  # Most spawns start one worker.
 
     if batch == "-":
         return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
@@ -174,7 +174,7 @@ def _environment(pairs: list[str]) -> dict[str, str]:
 
 
 def _resume(place: TaskDir, json: bool) -> int:
-    from agentctl.operations.requeuing import resume_queue  # Only after a reboot.
+    from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
 
     resumed = resume_queue(place)
     if json:
@@ -189,7 +189,7 @@ def _resume(place: TaskDir, json: bool) -> int:
 
 def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> int:
     """Wait until the workers have ended; one alone passes its exit code on."""
-    from agentctl.operations.waiting import WaitedEnd, wait_all
+    from agentctl.operations.wait.waiting import WaitedEnd, wait_all
 
     names = [one.agent_instance for one in spawned]
     try:

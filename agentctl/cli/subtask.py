@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import QuestionsTold, note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
-from agentctl.operations.locating import find_task
-from agentctl.supervision.dispatch import shims_ahead
+from agentctl.operations.where.locating import find_task
+from agentctl.supervision.dispatch.dispatch import shims_ahead
 
 if TYPE_CHECKING:
-    from agentctl.operations.subtaskends import SubtaskEnd
-    from agentctl.operations.subtasks import Subtask
+    from agentctl.operations.delegate.subtasks import Subtask
+    from agentctl.operations.show.subtask_answer import SubtaskEnd
 
 app = module()
 
@@ -76,7 +76,7 @@ def subtask(
         parent = _parent(task, root, force)
         with shims_ahead(root_of_tree(parent), 1):
             # One gets ready while these are loaded.
-            from agentctl.operations.subtasks import SubtaskRequest, begin_subtask
+            from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
             request = SubtaskRequest(
                 agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
@@ -86,7 +86,7 @@ def subtask(
             begun = begin_subtask(parent, request)
     except AgentctlError as error:
         if json:
-            from agentctl.operations.subtaskends import refusal
+            from agentctl.operations.show.subtask_answer import refusal
 
             out_json(refusal(error).to_json())
         raise
@@ -100,7 +100,7 @@ def _parent(task: str | None, root: str | None, force: bool) -> TaskDir:
     except NotFound:
         if task is not None:
             raise
-        from agentctl.operations.spawning import task_for_spawn  # Few sub-tasks make the task above them.
+        from agentctl.operations.start.spawning import task_for_spawn  # Few sub-tasks make the task above them.
 
         return task_for_spawn(task, root=root, force=force, tell=note)
 
@@ -115,7 +115,7 @@ def _tell_begun(begun: "Subtask", *, json: bool) -> int:
 
 
 def _stay(begun: "Subtask", wait_s: float | None, *, json: bool) -> int:
-    from agentctl.operations.subtasks import await_subtask, end_with_caller
+    from agentctl.operations.delegate.subtasks import await_subtask, end_with_caller
 
     try:
         with in_foreground(wait_s) as limit_s:
@@ -137,7 +137,7 @@ def _answer(end: "SubtaskEnd", *, json: bool) -> int:
         _tell(end)
     if end.status is None:
         return ExitCode.TIMED_OUT
-    from agentctl.operations.subtaskends import SUCCESS
+    from agentctl.operations.show.subtask_answer import SUCCESS
 
     return ExitCode.DONE if end.status == SUCCESS else ExitCode.UNSUCCESSFUL
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_open, standing
 
 if TYPE_CHECKING:
-    from agentctl.operations.askers import Asked
+    from agentctl.operations.show.askers import Asked
 
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",

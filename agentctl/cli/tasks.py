@@ -13,9 +13,10 @@ from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, pl
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
-from agentctl.operations.locating import find_root
-from agentctl.operations.requests import Spawned
-from agentctl.operations.tasks import create_task, list_tasks, use_task
+from agentctl.operations.show.tasks import list_tasks
+from agentctl.operations.start.new_task import create_task, use_task
+from agentctl.operations.start.requests import Spawned
+from agentctl.operations.where.locating import find_root
 
 app = module()
 
@@ -78,7 +79,7 @@ def new(
         return
     if limits:
         raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
-    from agentctl.operations.templates import create_from_template, start_template
+    from agentctl.operations.start.from_template import create_from_template, start_template
 
     found = find_root(root, create=True, force=force)
     task = create_from_template(found, template, _pairs(values or []), title=title, task_id=task_id)

@@ -7,8 +7,8 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, out, out_fields, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import NotFound
-from agentctl.operations.locating import find_root
-from agentctl.operations.templates import list_templates
+from agentctl.operations.start.from_template import list_templates
+from agentctl.operations.where.locating import find_root
 
 app = module()
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from agentctl.cli.activitytext import label_of, short, string
 from agentctl.cli.render import plain
-from agentctl.domain.activity import RowType
-from agentctl.domain.transcript import Entry
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.transcript import Entry
 
 _STEP = "  "
 _DEEPEST_INDENT = 20

@@ -24,8 +24,8 @@ from agentctl.cli.render import (
 )
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
-from agentctl.operations.locating import find_task
-from agentctl.operations.treeing import Tree, WorkerTree
+from agentctl.operations.show.tree_view import Tree, WorkerTree
+from agentctl.operations.where.locating import find_task
 
 app = module()
 
@@ -93,7 +93,7 @@ def tree(
 
 def _show_all(place: TaskDir, wanted: Collection[str] | None, *, json: bool) -> None:
     """Show a task and, as an outline, the sub-tasks below it."""
-    from agentctl.operations.subtree import nesting
+    from agentctl.operations.where.subtasks_below import nesting
 
     told = []
     for one, level in nesting(place):

@@ -10,7 +10,7 @@ from agentctl.cli.agents import root_or_none
 from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
-from agentctl.operations.trusting import list_trust, revoke_files, trust_files
+from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
 
 app = module()
 

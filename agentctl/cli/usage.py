@@ -21,8 +21,8 @@ from agentctl.cli.render import (
 )
 from agentctl.cli.verb import module, verb
 from agentctl.domain.windows import label_of
-from agentctl.operations.locating import find_task
-from agentctl.operations.usage import read_usage
+from agentctl.operations.show.usage import read_usage
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -13,8 +13,8 @@ from agentctl.cli.render import QuestionsTold, is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.errors import ExitCode
-from agentctl.operations.locating import find_task
-from agentctl.operations.waiting import OnAsked, WaitedEnd, wait_all
+from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
+from agentctl.operations.where.locating import find_task
 
 app = module()
 

@@ -11,13 +11,13 @@ from agentctl.cli.render import QuestionsTold, out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.locating import find_task
-from agentctl.operations.waiting import wait_any
+from agentctl.operations.wait.waiting import wait_any
+from agentctl.operations.where.locating import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentctl.operations.waiting import WaitedEnd
+    from agentctl.operations.wait.waiting import WaitedEnd
 
 app = module()
 

@@ -9,8 +9,8 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import is_terminal, note, note_foreign, out, out_fields, out_json, outline, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import AgentctlError, ExitCode
-from agentctl.operations.locating import find_task
-from agentctl.operations.worktrees import list_worktrees, remove_worktree, show_worktree
+from agentctl.operations.where.locating import find_task
+from agentctl.operations.worktree.changes import list_worktrees, remove_worktree, show_worktree
 
 app = family(
     "List, show and remove the git worktrees of workers.",

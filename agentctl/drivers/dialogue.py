@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from agentctl.domain.activity import Row
+from agentctl.domain.activity.row import Row
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.drivers.order import Order

@@ -59,7 +59,7 @@ class Order(NamedTuple):
     account: str = ""
     #: The folder where what is known of accounts stands.
     accounts: str = ""
-    #: What is kept from it, as `operations/walling.py` has it; empty in the orders of versions that knew no walls.
+    #: What is kept from it, as `operations/start/walls.py` has it; empty in the orders of versions that knew no walls.
     walls: Mapping[str, Any] = {}
     #: Where it is noted that an answer to one of its requests came through agentctl (`adapters/origin.py`).
     marks: str = ""

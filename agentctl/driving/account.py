@@ -13,8 +13,8 @@ from agentctl.domain import events as ev
 from agentctl.domain.windows import Window, plausible
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
-from agentctl.supervision.accounts import account_in, held_now
-from agentctl.supervision.accountwindows import tell
+from agentctl.supervision.account.accounts import account_in
+from agentctl.supervision.account.holds import held_now, tell
 
 
 class OwnAccount:

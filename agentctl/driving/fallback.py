@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.config import known_limits, root_of_tree
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskyaml.cache import known_limits, root_of_tree
 from agentctl.domain.budget import unheld
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Driver, Fallback, Outcome
@@ -26,7 +26,7 @@ from agentctl.driving.recording import Recorder
 from agentctl.driving.room import when_there_is_room
 from agentctl.driving.starting import HeldSignals, Started, start
 from agentctl.errors import Refused
-from agentctl.operations.schemas import ask_for
+from agentctl.operations.start.answer_schema import ask_for
 
 #: How long a program may take to answer what the other way has to know of it.
 _QUERY_S = 20

@@ -46,7 +46,7 @@ from agentctl.driving.program import Program
 from agentctl.driving.questions import Decided, OpenQuestions, decided_by
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, Started
-from agentctl.operations.messaging import next_message
+from agentctl.operations.talk.messaging import next_message
 
 
 class Host:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.driving.room import when_there_is_room
-from agentctl.operations.asking import Asked, close_question, leave, put_question
-from agentctl.supervision.dispatch import carry_out, dispatch_locked
-from agentctl.supervision.idleplaces import come_back
-from agentctl.supervision.slots import IDLE, place_of
+from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
+from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
+from agentctl.supervision.dispatch.idle_places import come_back
+from agentctl.supervision.dispatch.slots import IDLE, place_of
 
 
 class Idle:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.driving.idling import Idle
 from agentctl.lean import NamedTuple
-from agentctl.operations.messaging import mark_read, next_message
+from agentctl.operations.talk.messaging import mark_read, next_message
 
 
 class Message(NamedTuple):

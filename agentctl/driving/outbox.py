@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import is_held_elsewhere
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import RowType
+from agentctl.domain.activity.row import RowType
 from agentctl.driving.room import when_there_is_room
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.asking import Asked, close_question, leave, put_question
-from agentctl.operations.outbox import LONGEST
+from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
+from agentctl.operations.talk.outbox import LONGEST
 
 if TYPE_CHECKING:
     from agentctl.driving.words import Word
@@ -112,13 +112,13 @@ class Outbox:
         if word["verb"] == "ask":
             self._questions.put(word, fd)
             return
-        from agentctl.operations.reporting import keep
+        from agentctl.operations.talk.reporting import keep
 
         when_there_is_room(lambda: keep(self.agent, word))
 
     def _note(self, text: str) -> None:
         """Tell of what was not taken; of more than some, nobody wants to read."""
-        from agentctl.operations.reporting import note
+        from agentctl.operations.talk.reporting import note
 
         self._notes += 1
         if self._notes <= _MOST_NOTES:

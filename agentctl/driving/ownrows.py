@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.drivers.order import Order
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agentctl.adapters.config import known_limits, root_of_tree
 from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import Row, RowType
+from agentctl.adapters.taskyaml.cache import known_limits, root_of_tree
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.limits import KEYS, Limits
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
-from agentctl.supervision.spec import held_limits
+from agentctl.supervision.worker.spec import held_limits
 
 if TYPE_CHECKING:
-    from agentctl.supervision.ledger import Ledger
+    from agentctl.supervision.account.ledger import Ledger
 
 
 class Purse:
@@ -96,7 +96,7 @@ class Purse:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        from agentctl.supervision.ledger import Ledger  # Many trees are not limited.
+        from agentctl.supervision.account.ledger import Ledger  # Many trees are not limited.
 
         return Ledger(self.root)
 

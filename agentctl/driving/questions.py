@@ -17,8 +17,8 @@ from agentctl.drivers.order import Order
 from agentctl.driving.room import when_there_is_room
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
-from agentctl.operations.asking import Asked, close_question, leave, put_again, put_question
-from agentctl.operations.ownership import take_answer
+from agentctl.operations.talk.asking import Asked, close_question, leave, put_again, put_question
+from agentctl.operations.where.ownership import take_answer
 
 #: What somebody may do to a permission beside agentctl.
 FORGED, CHANGED = "forged", "changed"

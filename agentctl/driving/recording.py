@@ -17,12 +17,12 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import Row, encode_row
+from agentctl.domain.activity.row import Row, encode_row
 from agentctl.domain.budget import Spent
 from agentctl.domain.plaintext import whole, whole_json
 from agentctl.drivers.dialogue import Outcome, SessionIs
 from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
-from agentctl.supervision.toldends import bounded
+from agentctl.supervision.worker.driver_end import bounded
 
 #: Rows that are seen within this time have one and the same.
 TIME_GRAIN_S = 0.1
@@ -108,7 +108,7 @@ class Recorder:
         """
         if text is None or len(text) <= _LONGEST_FINAL:
             return {"finalMessage": text}
-        from agentctl.operations.texts import put_text  # Hardly ever.
+        from agentctl.operations.show.whole_texts import put_text  # Hardly ever.
 
         text = whole(text)
         data = text.encode()

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from agentctl.adapters.opening import ODD_HINT, OddFile, open_plain
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import encode_row
+from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
 from agentctl.driving.ownrows import fallback_row, policy_row

@@ -16,8 +16,8 @@ from agentctl.drivers.registry import load
 from agentctl.driving.purse import Purse
 from agentctl.driving.starting import HeldSignals, start
 from agentctl.errors import Damaged
-from agentctl.supervision.environment import AGENT_DIR
-from agentctl.supervision.spec import SPEC_DIGEST, digest_of
+from agentctl.supervision.worker.environment import AGENT_DIR
+from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
 
 
 def main() -> int:
@@ -78,7 +78,7 @@ def _taken_up(agent: AgentDir, order: Order) -> Order:
     order = order._replace(earlier_attempts=attempt - 1)
     if not known.get("session"):
         return order
-    from agentctl.operations.continuing import continued
+    from agentctl.operations.start.continuation import continued
 
     return continued(agent, order, str(known["session"]))
 

@@ -23,7 +23,7 @@ class Junk(Exception):
 
 
 def word_in(data: bytes) -> Word:
-    """Return the word that a file holds: as `operations/reporting.py` keeps it, or a question.
+    """Return the word that a file holds: as `operations/talk/reporting.py` keeps it, or a question.
 
     Raises:
         Junk: It holds none.

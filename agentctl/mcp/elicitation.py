@@ -24,8 +24,8 @@ from agentctl.mcp import forms, handles
 from agentctl.mcp.clients import Client
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
-from agentctl.operations.gathering import Key, Sight
-from agentctl.operations.lineage import true_caller
+from agentctl.operations.wait.keys import Key, Sight
+from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of

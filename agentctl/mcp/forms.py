@@ -15,8 +15,8 @@ from agentctl.domain.answers import DENY, meaning
 from agentctl.domain.plaintext import plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.answering import who_answers
-from agentctl.operations.interacting import respond
+from agentctl.operations.talk.answerers import who_answers
+from agentctl.operations.talk.interacting import respond
 from agentctl.tools.definition import Pending
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of

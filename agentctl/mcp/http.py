@@ -21,7 +21,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
-from agentctl.supervision.environment import store_folder
+from agentctl.supervision.worker.environment import store_folder
 from agentctl.tools.registry import Toolbox
 
 HOST, PATH = "127.0.0.1", "/mcp"

@@ -15,13 +15,13 @@ from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
 
 from agentctl import __version__
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.mcp import elicitation, tasks
 from agentctl.mcp.clients import Clients
 from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import Begun, Context, Teller, as_result, as_tool
-from agentctl.supervision.launching import keep_spares
+from agentctl.supervision.dispatch.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT

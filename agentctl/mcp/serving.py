@@ -70,7 +70,7 @@ def check_library() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        from agentctl.operations.programcare import INSTALL_MCP
+        from agentctl.operations.doctor.programs import INSTALL_MCP
 
         raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_MCP)
 

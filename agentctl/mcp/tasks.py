@@ -16,9 +16,9 @@ from agentctl.mcp import elicitation, forms, handles
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import Begun, Context, as_result, is_modern
-from agentctl.operations.cancelling import cancel_workers
-from agentctl.operations.gathering import Key
-from agentctl.operations.lineage import true_caller
+from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.wait.keys import Key
+from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call
 from agentctl.tools.place import Place
 from agentctl.tools.progress import doing

@@ -1,1 +1,1 @@
-"""One verb a module: read, decide, act; a frozen result; nothing is printed here."""
+"""What people, tools and programs ask for, a wing for each kind of request: read, decide, act; nothing is printed here."""

@@ -22,11 +22,11 @@ if __name__ == "__main__":
     gc.freeze()
     gc.enable()
     if "--bury" in sys.argv:
-        from agentctl.supervision.undertaker import main as bury
+        from agentctl.supervision.stop.undertaker import main as bury
 
         bury(sys.argv[-1])
     elif "--wake" in sys.argv:
-        from agentctl.supervision.waker import main as wake
+        from agentctl.supervision.dispatch.waker import main as wake
 
         wake(*sys.argv[-2:])
     else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.lean import NamedTuple, NoReturn
-from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.worker.spec import WorkerSpec
 
 _READY = b"r"
 _OPEN = b"o"

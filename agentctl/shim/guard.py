@@ -28,17 +28,19 @@ from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
-from agentctl.supervision import environment, failpoints, kinship
-from agentctl.supervision.accounts import Hold, account_in
-from agentctl.supervision.control import name_holder, open_control
-from agentctl.supervision.endings import Ending, decide, log_size, publish, restore_access, was_started
-from agentctl.supervision.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
-from agentctl.supervision.offspring import Offspring, wake_parent
-from agentctl.supervision.spec import SPEC_DIGEST, read_vouched
-from agentctl.supervision.tickets import Ticket, remove_ticket
+from agentctl.supervision import failpoints
+from agentctl.supervision.account.accounts import account_in
+from agentctl.supervision.queue.tickets import Ticket, remove_ticket
+from agentctl.supervision.stop.offspring import Offspring, wake_parent
+from agentctl.supervision.worker import environment, kinship
+from agentctl.supervision.worker.control import name_holder, open_control
+from agentctl.supervision.worker.endings import Ending, decide, log_size, publish, restore_access, was_started
+from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
+from agentctl.supervision.worker.spec import SPEC_DIGEST, read_vouched
 
 if TYPE_CHECKING:
     from agentctl.shim.outcome import Outcome
+    from agentctl.supervision.account.holds import Hold
 
 _STORAGE_RETRY_S = 1.0
 
@@ -298,7 +300,7 @@ class Guard:
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
-            from agentctl.shim.verdict import verdict_of
+            from agentctl.shim.outcome import verdict_of
 
             status, reason, message = verdict_of(self.agent, outcome)
         return Ending(

@@ -21,14 +21,15 @@ from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.twins import await_place
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
-from agentctl.supervision import environment, failpoints
-from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, channel_at, receive_order
-from agentctl.supervision.places import Place
-from agentctl.supervision.succession import Succession
-from agentctl.supervision.tickets import Ticket, forget_environment, parse_ticket, read_names
+from agentctl.supervision import failpoints
+from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, channel_at, receive_order
+from agentctl.supervision.dispatch.succession import Succession
+from agentctl.supervision.queue.places import Place
+from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names
+from agentctl.supervision.worker import environment
 
 if TYPE_CHECKING:
-    from agentctl.supervision.dispatch import Dispatched
+    from agentctl.supervision.dispatch.dispatch import Dispatched
 
 #: Others hold it for milliseconds; one of them may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
@@ -116,7 +117,10 @@ class _Shim:
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
-        from agentctl.supervision.dispatch import Dispatched, carry_out  # Loaded while the worker runs already.
+        from agentctl.supervision.dispatch.dispatch import (  # Loaded while the worker runs already.
+            Dispatched,
+            carry_out,
+        )
 
         failpoints.reached("shim.before-release")
         try:
@@ -149,7 +153,7 @@ class _Shim:
         return self.succession.follow(self.ticket, self.place, self.me)
 
     def _dispatch(self, takes_more: bool) -> Dispatched:
-        from agentctl.supervision.dispatch import dispatch_locked
+        from agentctl.supervision.dispatch.dispatch import dispatch_locked
 
         takes_more = takes_more and not self.wakeups.is_told_to_end
         done = dispatch_locked(self.root, shim=self.me if takes_more else None, folder=self.folder)

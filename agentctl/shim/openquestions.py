@@ -6,7 +6,7 @@ import os
 
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.supervision import questions
+from agentctl.supervision.worker import questions
 
 
 class OpenQuestions:

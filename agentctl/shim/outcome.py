@@ -1,11 +1,13 @@
-"""What came of one attempt of a worker, as its shim saw it."""
+"""What came of one attempt of a worker: as its shim saw it, and of an agent as its driver says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.supervision.worker.driver_end import ToldEnd, told_end
 
 if TYPE_CHECKING:
     from resource import struct_rusage
@@ -32,3 +34,15 @@ def usage_from(used: struct_rusage) -> dict[str, float]:
         "systemSeconds": round(used.ru_stime, 3),
         "maxRssKib": used.ru_maxrss,
     }
+
+
+def verdict_of(agent: AgentDir, outcome: Outcome) -> ToldEnd:
+    """Return how an attempt of an agent ended.
+
+    What agentctl stopped (a cancel, a limit) stays what it is. Otherwise the driver's word counts, if this attempt's
+    driver gave one; a driver that died without a word completed nothing.
+    """
+    if outcome.status is Status.CANCELLED or outcome.reason not in (None, Reason.EXIT_CODE, Reason.SIGNAL):
+        return ToldEnd(outcome.status, outcome.reason, outcome.message)
+    message = outcome.message or "its driver ended without telling how the agent did"
+    return told_end(agent) or ToldEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.config import known_limits
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.domain import events as ev
 from agentctl.domain.events import Event
 from agentctl.domain.states import Reason
@@ -20,10 +20,12 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.shim.retrying import put_aside
 from agentctl.shim.workclock import WorkClock
-from agentctl.supervision import environment, failpoints
-from agentctl.supervision.accounts import Account, Hold, back_off, held_now, hold_of, note_held
-from agentctl.supervision.endings import Ending, parked_as
-from agentctl.supervision.tickets import Ticket, remove_ticket, show_ticket, write_ticket
+from agentctl.supervision import failpoints
+from agentctl.supervision.account.accounts import Account, note_held
+from agentctl.supervision.account.holds import Hold, back_off, held_now, hold_of
+from agentctl.supervision.queue.tickets import Ticket, remove_ticket, show_ticket, write_ticket
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.endings import Ending, parked_as
 
 #: So often a worker is begun again after a rate limit without a time, and after one with: beside its own retries.
 MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000

@@ -49,6 +49,6 @@ def record(agent: AgentDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) ->
 
 def main(folder: str) -> None:
     """Be that program."""
-    from agentctl.supervision.changes import record_changes
+    from agentctl.supervision.worktree.changes import record_changes
 
     record_changes(AgentDir(folder), limit_s=_LIMIT_S)

@@ -10,8 +10,8 @@ from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import Reason
 from agentctl.lean import Any
-from agentctl.supervision.endings import Ending
-from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.worker.endings import Ending
+from agentctl.supervision.worker.spec import WorkerSpec
 
 _LONGEST_BACK_OFF_S = 60.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import AgentDir, TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
-from agentctl.supervision.endings import read_decision
+from agentctl.supervision.worker.endings import read_decision
 
 _LATEST_S = 0.5
 #: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
@@ -51,7 +51,7 @@ class RosterDebt:
         """Pay when it is time."""
         if self._due is None or monotonic() < self._due:
             return
-        from agentctl.adapters.roster import was_just_written
+        from agentctl.adapters.taskyaml.roster import was_just_written
 
         if self._delays < _MOST_DELAYS and any(was_just_written(task, _LATEST_S) for task, _ in self._rows.values()):
             self._delays += 1
@@ -61,7 +61,7 @@ class RosterDebt:
 
     def pay_all(self) -> None:
         """Write the rows; what cannot be written is told by the log all the same."""
-        from agentctl.adapters.roster import Row, update  # Only now: nobody waits for it.
+        from agentctl.adapters.taskyaml.roster import Row, update  # Only now: nobody waits for it.
 
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from agentctl.supervision.handshake import ANSWER_FD, ORDER_FD, Channel, channel_at, receive_fds, tell_pid
+from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, Channel, channel_at, receive_fds, tell_pid
 
 
 def await_place(source: Channel) -> tuple[Channel, int] | None:
@@ -24,7 +24,7 @@ def await_place(source: Channel) -> tuple[Channel, int] | None:
 def _load() -> None:
     """Load what a shim else loads while its worker runs: once, and not in each of its twins."""
     from agentctl.shim import watching  # noqa: F401
-    from agentctl.supervision import dispatch  # noqa: F401
+    from agentctl.supervision.dispatch import dispatch  # noqa: F401
 
     gc.freeze()
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from agentctl.adapters import processes
 from agentctl.adapters.processes import Identity
-from agentctl.supervision.tree import Member, Tree
+from agentctl.supervision.life.process_tree import Member, Tree
 
 #: What sleeping processes need of one processor, with those that look after something now and then.
 _MOST_CPU = 0.05

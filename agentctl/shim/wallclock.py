@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.config import known_limits
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.lean import TYPE_CHECKING
 from agentctl.shim.workclock import WorkClock
 
 if TYPE_CHECKING:
-    from agentctl.supervision.ledger import Ledger
+    from agentctl.supervision.account.ledger import Ledger
 
 
 class WallClock:
@@ -31,7 +31,7 @@ class WallClock:
         if not most or (most == self._most and monotonic() < self._until):
             return None
         from agentctl.domain.budget import Account  # Few trees have such a limit.
-        from agentctl.supervision.ledger import Ledger
+        from agentctl.supervision.account.ledger import Ledger
 
         self._ledger = self._ledger or Ledger(self.root)
         used = self._ledger.update().wall_s(own.agent.path, own.to_json())

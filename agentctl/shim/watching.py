@@ -24,11 +24,11 @@ from agentctl.shim.waiting import Waiting, is_agent
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
-from agentctl.supervision.belonging import Claim
-from agentctl.supervision.endings import from_wait_status
-from agentctl.supervision.offspring import Offspring
-from agentctl.supervision.spec import WorkerSpec, asked_grace
-from agentctl.supervision.tree import SupervisedTree, UnsupervisedTree
+from agentctl.supervision.life.belonging import Claim
+from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedTree
+from agentctl.supervision.stop.offspring import Offspring
+from agentctl.supervision.worker.endings import from_wait_status
+from agentctl.supervision.worker.spec import WorkerSpec, asked_grace
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups

@@ -1,1 +1,1 @@
-"""Who may start, who lives, how it ends: slots, queue, judging, sweeping. Standard library only, for the shim."""
+"""Who may start, who lives and how it ends, for shims and commands alike: standard library only."""

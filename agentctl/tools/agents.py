@@ -8,20 +8,20 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import NotFound
-from agentctl.operations.agents import find_agent_spec
-from agentctl.operations.answering import who_answers
-from agentctl.operations.cancelling import cancel_workers
-from agentctl.operations.delegating import DEFAULT_AGENT
-from agentctl.operations.gathering import Key, gather
-from agentctl.operations.interacting import respond
-from agentctl.operations.listing import read_task
-from agentctl.operations.messaging import send
-from agentctl.operations.requests import AgentWork, SpawnRequest
-from agentctl.operations.resuming import resume_worker
-from agentctl.operations.spawning import spawn_workers
-from agentctl.supervision.inboxes import is_idle
-from agentctl.supervision.kinship import cancelled_with
-from agentctl.supervision.questions import waiting_askers
+from agentctl.operations.delegate.delegating import DEFAULT_AGENT
+from agentctl.operations.delegate.resuming import resume_worker
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.start.requests import AgentWork, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.talk.answerers import who_answers
+from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.messaging import send
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.wait.keys import Key, gather
+from agentctl.supervision.worker.inboxes import is_idle
+from agentctl.supervision.worker.kinship import cancelled_with
+from agentctl.supervision.worker.questions import waiting_askers
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, text
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import result_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentctl.lean import NamedTuple
-from agentctl.operations.gathering import Key
+from agentctl.operations.wait.keys import Key
 
 if TYPE_CHECKING:
     from agentctl.tools.place import Place, Situation

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from agentctl.errors import AgentctlError
-from agentctl.operations.agents import find_agent_spec
-from agentctl.operations.delegating import (
+from agentctl.operations.delegate.delegating import (
     DEFAULT_AGENT,
     DEFAULT_SESSION,
     DEFAULT_TIMEOUT_S,
@@ -18,8 +17,9 @@ from agentctl.operations.delegating import (
     delegate,
     result_of,
 )
-from agentctl.operations.gathering import Key
-from agentctl.operations.resuming import resume_worker
+from agentctl.operations.delegate.resuming import resume_worker
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.wait.keys import Key
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, either, flag, number, text
 from agentctl.tools.hints import hint_of

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from agentctl.errors import AgentctlError, Limited, Next
-from agentctl.operations.lineage import true_caller
+from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.words import short
 
 #: step -> (the tool that it takes, or none; its words). The first whose tool there is says it.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
-from agentctl.operations.gathering import TURN
-from agentctl.operations.listing import read_task
-from agentctl.operations.results import declared_summary, last_words
-from agentctl.supervision.kinship import ancestors
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.results import declared_summary, last_words
+from agentctl.operations.wait.keys import TURN
+from agentctl.supervision.worker.kinship import ancestors
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of

@@ -7,25 +7,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentctl.adapters.config import root_of_tree
 from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import check_name, first_of
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.agents import Agent, list_agent_specs
-from agentctl.operations.configuring import usable_config
-from agentctl.operations.gathering import Key
-from agentctl.operations.lineage import depth_in, depth_limit, true_caller
-from agentctl.operations.listing import read_task
-from agentctl.operations.locating import TASK_VARIABLE, Caller, find_root, find_task
-from agentctl.operations.ownership import is_own
-from agentctl.operations.resuming import Chains, chains_of, newest_of
-from agentctl.operations.spawning import task_for_spawn
-from agentctl.operations.subtree import subtree
-from agentctl.supervision.kinship import descendants
+from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.start.spawning import task_for_spawn
+from agentctl.operations.trust.definitions import Agent, list_agent_specs
+from agentctl.operations.wait.keys import Key
+from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
+from agentctl.operations.where.locating import TASK_VARIABLE, Caller, find_root, find_task
+from agentctl.operations.where.ownership import is_own
+from agentctl.operations.where.subtasks_below import subtree
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.worker.kinship import descendants
 from agentctl.tools.definition import Target
 from agentctl.tools.started import Started
 

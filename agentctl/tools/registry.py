@@ -8,8 +8,8 @@ from typing import Any
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
-from agentctl.operations.delegating import TIMEOUT
-from agentctl.operations.gathering import BrokenOff, Key, Sight, gather
+from agentctl.operations.delegate.delegating import TIMEOUT
+from agentctl.operations.wait.keys import BrokenOff, Key, Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool

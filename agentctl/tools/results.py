@@ -7,11 +7,11 @@ from typing import Any
 from agentctl.adapters.taskdir import AgentDir
 from agentctl.domain.plaintext import whole_json
 from agentctl.domain.states import Status
-from agentctl.operations.delegating import error_of
-from agentctl.operations.results import WHOLE, read_result, text_of
-from agentctl.supervision.endings import decision_of
-from agentctl.supervision.inboxes import is_idle
-from agentctl.supervision.questions import open_questions, read_question
+from agentctl.operations.delegate.delegating import error_of
+from agentctl.operations.show.results import WHOLE, read_result, text_of
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.inboxes import is_idle
+from agentctl.supervision.worker.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.words import short
 

@@ -8,11 +8,18 @@ from typing import Any
 
 from agentctl.domain.names import first_of
 from agentctl.errors import AgentctlError, NotFound, WaitStopped
-from agentctl.operations.agents import Agent
-from agentctl.operations.gathering import Key
-from agentctl.operations.subtaskends import ERROR, SubtaskEnd, refusal
-from agentctl.operations.subtasks import Subtask, SubtaskRequest, begin_subtask, end_of, end_with_caller, find_subtask
-from agentctl.supervision.tickets import HIGHEST, LOWEST
+from agentctl.operations.delegate.subtasks import (
+    Subtask,
+    SubtaskRequest,
+    begin_subtask,
+    end_of,
+    end_with_caller,
+    find_subtask,
+)
+from agentctl.operations.show.subtask_answer import ERROR, SubtaskEnd, refusal
+from agentctl.operations.trust.definitions import Agent
+from agentctl.operations.wait.keys import Key
+from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, text
 from agentctl.tools.delegation import AT_HAND
 from agentctl.tools.hints import hint_of

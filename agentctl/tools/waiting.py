@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.states import Status
-from agentctl.operations.gathering import TURN, Key, Seen, Sight, gather
+from agentctl.operations.wait.keys import TURN, Key, Seen, Sight, gather
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import question_of, result_of, share_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from agentctl.domain.agentspec import EFFORTS, AgentSpec
 from agentctl.errors import AgentctlError
-from agentctl.operations.policies import asking
-from agentctl.supervision.spec import read_order
+from agentctl.operations.start.permissions import asking
+from agentctl.supervision.worker.spec import read_order
 from agentctl.tools.definition import flag, number, text
 from agentctl.tools.place import Place
 

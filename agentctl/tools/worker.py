@@ -10,9 +10,9 @@ from agentctl.adapters.taskdir import AgentDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.answers import KINDS, check_question
 from agentctl.errors import Refused, UsageError
-from agentctl.operations.asking import Asked, close_question, leave, put_question
-from agentctl.operations.gathering import BrokenOff
-from agentctl.operations.reporting import report_message, report_progress, report_result
+from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
+from agentctl.operations.talk.reporting import report_message, report_progress, report_result
+from agentctl.operations.wait.keys import BrokenOff
 from agentctl.tools.definition import Arguments, Call, Tool, either, number, text
 from agentctl.tools.place import Place
 

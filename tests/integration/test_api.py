@@ -19,7 +19,7 @@ import agentctl
 from agentctl import Question, TaskExecutor, TaskResult
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.cancelling import cancel_workers
+from agentctl.operations.stop.cancelling import cancel_workers
 from tests.agent_steps import agent_world
 from tests.life import kill_shims, leader_of
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses

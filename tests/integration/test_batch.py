@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.errors import UsageError
-from agentctl.operations.batch import read_batch
+from agentctl.operations.start.batch import read_batch
 from tests.inside import call
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import run

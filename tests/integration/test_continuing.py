@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import AgentDir
-from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.drivers.order import Order
-from agentctl.operations.continuing import continued, has_spoken
+from agentctl.operations.start.continuation import continued, has_spoken
 
 #: The short way through it is tested beside it; all of this takes long.
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ import pytest
 
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.environment import NO_ENVIRONMENT
-from agentctl.supervision.launching import await_answer, hand_over, launch
-from agentctl.supervision.places import Place
-from agentctl.supervision.tickets import make_ticket, read_queue
+from agentctl.supervision.dispatch.launching import await_answer, hand_over, launch
+from agentctl.supervision.queue.places import Place
+from agentctl.supervision.queue.tickets import make_ticket, read_queue
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from tests.life import is_settled, kill_shims, leader_of, lives, living, members, says_ready, stands, state_of
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import Completed, alike, run, start, wait_until, worker

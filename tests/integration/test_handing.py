@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.offers import SERVER
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.order import Order
-from agentctl.operations.handing import with_server
+from agentctl.operations.start.agent_server import with_server
 from tests.agent_steps import agent_world
 from tests.life import set_config
 from tests.steps import Task

@@ -67,7 +67,9 @@ def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tu
 
 
 def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
-    later = "agentctl.shim.watching, agentctl.supervision.dispatch"  # Every shim needs these too, a moment later.
+    later = (
+        "agentctl.shim.watching, agentctl.supervision.dispatch.dispatch"  # Every shim needs these too, a moment later.
+    )
     code = f"import sys; sys.path.insert(0, sys.argv[1]); import agentctl.shim.loop, {later}; print(*sys.modules)"
     argv = [sys.executable, "-I", "-S", "-c", code, str(REPOSITORY)]
     loaded = set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())

@@ -13,8 +13,8 @@ import pytest
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import UsageError
-from agentctl.operations.batch import read_batch
-from agentctl.operations.spawning import spawn_workers
+from agentctl.operations.start.batch import read_batch
+from agentctl.operations.start.spawning import spawn_workers
 from tests.inside import call
 from tests.ready import ENDED, ended_task
 from tests.steps import Task, new_task, row, spawn, spawn_batch, statuses

@@ -12,9 +12,9 @@ import pytest
 
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.dispatch import Lender, dispatch, dispatch_locked
-from agentctl.supervision.places import Occupant
-from agentctl.supervision.slots import guest_place, place_of
+from agentctl.supervision.dispatch.dispatch import Lender, dispatch, dispatch_locked
+from agentctl.supervision.dispatch.slots import guest_place, place_of
+from agentctl.supervision.queue.places import Occupant
 from tests.life import set_config
 from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import run, wait_for_json, wait_until, worker

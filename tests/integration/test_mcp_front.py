@@ -25,7 +25,7 @@ from agentctl.domain.offers import OFFER_VARIABLE
 from agentctl.mcp.opening import _Opening
 from agentctl.mcp.server import AgentctlServer
 from agentctl.mcp.serving import Serving, offer_of
-from agentctl.operations.handing import server_command
+from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
 from tests.steps import Task
 from tests.support import PROGRAM, alike, environment, wait_until

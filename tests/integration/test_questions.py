@@ -112,8 +112,8 @@ def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> Non
 RACERS = """
 import os, sys
 from agentctl.errors import Refused
-from agentctl.operations.interacting import respond
-from agentctl.operations.locating import find_root, find_task
+from agentctl.operations.talk.interacting import respond
+from agentctl.operations.where.locating import find_root, find_task
 def race(number):
     while not os.path.exists(sys.argv[1]): pass
     try:

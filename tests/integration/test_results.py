@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.delegating import result_of as task_result_of
-from agentctl.operations.subtaskends import answer_of
+from agentctl.operations.delegate.delegating import result_of as task_result_of
+from agentctl.operations.show.subtask_answer import answer_of
 from agentctl.tools.listing import last_message
 from agentctl.tools.results import result_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
@@ -209,7 +209,7 @@ def test_a_final_message_that_no_json_should_hold_is_whole_in_its_file(agents: T
 
 
 def test_a_summary_that_no_json_should_hold_is_refused(agents: Task, tmp_path: Path) -> None:
-    imports = "from agentctl.operations.reporting import report_result"
+    imports = "from agentctl.operations.talk.reporting import report_result"
     declares = f"{imports}\ntry:\n    report_result('s' * 1_000_001, None)"
     agent(plays(tmp_path, f"{declares}\nexcept Exception as error:\n    me.answer(str(error))"))
     assert "a report is at most 1000000 characters long" in ends()["result"]["finalMessage"]

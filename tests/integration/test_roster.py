@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters import roster
-from agentctl.adapters.config import TaskConfig, store
-from agentctl.adapters.roster import MARKER, Row
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.taskyaml.cache import TaskConfig, store
+from agentctl.adapters.taskyaml.roster import MARKER, Row
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from tests.life import stands

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 import agentctl
-from agentctl.adapters.config import root_of_tree
-from agentctl.supervision.launching import keep_spares
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.supervision.dispatch.launching import keep_spares
 from tests.life import state_of
 from tests.steps import Task, held, new_task, spawn_batch
 from tests.support import run, start_argv, wait_until
@@ -75,8 +75,8 @@ def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:
 def test_a_program_that_is_killed_takes_its_spare_shim_along(root: Path, tmp_path: Path) -> None:
     task = new_task()
     code = (
-        "import sys, agentctl; from agentctl.supervision.launching import keep_spares;"
-        "from agentctl.adapters.config import root_of_tree;"
+        "import sys, agentctl; from agentctl.supervision.dispatch.launching import keep_spares;"
+        "from agentctl.adapters.taskyaml.cache import root_of_tree;"
         "keep_spares(root_of_tree(agentctl.Task.find().folder), 2); print('ready', flush=True); sys.stdin.read()"
     )
     program = start_argv([sys.executable, "-c", code], stdin=subprocess.PIPE)

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters import roster, taskfile, yamldoc
+from agentctl.adapters import yamldoc
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml import reader, roster
 from agentctl.domain.limits import Limits
 from agentctl.errors import UsageError
-from agentctl.operations.configuring import read_config
+from agentctl.operations.where.task_limits import read_config
 from tests.ready import ended_task
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, wait_until, worker
@@ -59,7 +60,7 @@ MISTAKES = [
 
 def limits_of(text: str | bytes, path: str = "/t/task.yaml") -> Limits:
     data = text if isinstance(text, bytes) else text.encode()
-    return taskfile.read_limits(yamldoc.parse(Path(path), data))
+    return reader.read_limits(yamldoc.parse(Path(path), data))
 
 
 @pytest.mark.parametrize(("text", "line", "problem"), MISTAKES, ids=[text[:40] for text, _, _ in MISTAKES])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from agentctl.adapters.taskdir import Root
-from agentctl.operations.tasks import create_task
+from agentctl.operations.start.new_task import create_task
 from tests.support import Completed, run, start
 
 

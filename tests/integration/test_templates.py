@@ -10,7 +10,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import UsageError
-from agentctl.operations.templates import create_from_template
+from agentctl.operations.start.from_template import create_from_template
 from tests.steps import Task, statuses
 from tests.support import run
 

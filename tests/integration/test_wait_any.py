@@ -153,8 +153,8 @@ def test_who_is_slow_to_print_takes_nothing_back_from_those_who_were_faster(root
 
 SLOW = """
 import os, sys, time
-from agentctl.operations.locating import find_task
-from agentctl.operations.waiting import wait_any
+from agentctl.operations.where.locating import find_task
+from agentctl.operations.wait.waiting import wait_any
 def deliver(end):
     open(sys.argv[1], "w").close()
     while not os.path.exists(sys.argv[2]): time.sleep(0.01)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentctl.operations.cancelling import Cancelled, cancel_workers
-from agentctl.operations.locating import find_task
-from agentctl.operations.requests import SpawnRequest
-from agentctl.operations.spawning import spawn_workers
+from agentctl.operations.start.requests import SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.where.locating import find_task
 from tests.steps import Task, new_task
 
 ENDS = ("agent.completed", "agent.failed", "agent.cancelled")

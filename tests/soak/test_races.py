@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.operations.locating import find_task
-from agentctl.operations.requests import SpawnRequest
-from agentctl.operations.spawning import spawn_workers
+from agentctl.operations.start.requests import SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.where.locating import find_task
 from tests.steps import Task, most_at_once, new_task, spawn, statuses
 from tests.support import is_alive, run, start, start_argv, wait_until, worker
 
@@ -32,8 +32,8 @@ def rounds(short: int, long: int) -> pytest.MarkDecorator:
 #: Cancels each worker that it is told of, a moment after its ticket or its shim was seen; no two moments are alike.
 CANCELLER = """
 import os, random, sys, time
-from agentctl.operations.cancelling import cancel_workers
-from agentctl.operations.locating import find_task
+from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.where.locating import find_task
 task, chance = find_task(None), random.Random(int(sys.argv[1]))
 for name in map(str.strip, sys.stdin):
     agent = task.agent(name)
@@ -159,8 +159,8 @@ def test_a_nested_shim_takes_a_stranger_while_the_outer_worker_ends(root: Path, 
 TAKER = """
 import sys
 from agentctl.errors import NothingLeft
-from agentctl.operations.locating import find_task
-from agentctl.operations.waiting import wait_any
+from agentctl.operations.where.locating import find_task
+from agentctl.operations.wait.waiting import wait_any
 def deliver(end):
     print(end.agent_instance, "again" if end.redelivered else "first", flush=True)
 while True:

@@ -23,8 +23,9 @@ from agentctl.drivers.codex.windows import rejected
 from agentctl.drivers.codex.windows import windows_in as codex_windows
 from agentctl.drivers.dialogue import Finished, Told
 from agentctl.drivers.order import Order
-from agentctl.supervision import accounts, accountwindows
-from agentctl.supervision.accounts import Account, Hold
+from agentctl.supervision.account import accounts, holds
+from agentctl.supervision.account.accounts import Account
+from agentctl.supervision.account.holds import Hold
 from tests.claude_lines import feed, outcomes, recorded, started
 from tests.support import REPOSITORY
 
@@ -43,8 +44,8 @@ NOW = 1_800_000_000.0
 
 def hold_after(folder: Path, windows: list[Window]) -> float:
     account = Account("claude-1", FilePath(str(folder)))
-    accountwindows.tell(account, windows)
-    hold = accounts.held_now(account)
+    holds.tell(account, windows)
+    hold = holds.held_now(account)
     return hold.left_s if hold is not None else 0.0
 
 
@@ -63,9 +64,9 @@ def test_whatever_stands_in_the_file_of_an_account_nobody_waits_long(tmp_path_fa
     for value in (told, {"windows": told}, {"windows": [told]}, {"backOff": told}):
         (folder / "claude-1.json").write_text(json.dumps(value), encoding="utf-8")
         (account,) = accounts.all_accounts(FilePath(str(folder)))
-        hold = accounts.held_now(account, any_model=True)
+        hold = holds.held_now(account, any_model=True)
         assert hold is None or hold.left_s <= LONGEST_S
-        accountwindows.windows_of(account)
+        holds.windows_of(account)
 
 
 @pytest.mark.parametrize("at", [253402300800, -5, 0, float("nan"), float("inf"), "soon", None, True, 10**400])
@@ -98,10 +99,8 @@ def test_many_windows_are_not_kept() -> None:
 
 def test_the_window_of_a_model_holds_those_that_use_it(tmp_path: Path) -> None:
     folder = FilePath(str(tmp_path))
-    accountwindows.tell(
-        Account("claude-1", folder), [Window("seven_day_opus", 100, time.time() + 900, is_rejected=True)]
-    )
-    held = {model: accounts.held_now(Account("claude-1", folder, model)) for model in ("claude-opus-5", "sonnet", None)}
+    holds.tell(Account("claude-1", folder), [Window("seven_day_opus", 100, time.time() + 900, is_rejected=True)])
+    held = {model: holds.held_now(Account("claude-1", folder, model)) for model in ("claude-opus-5", "sonnet", None)}
     assert [model for model, hold in held.items() if hold is not None] == ["claude-opus-5"]
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentctl.domain.activity import Phase, Row, RowType, encode_row
-from agentctl.domain.activityfold import ActivityFold
-from agentctl.domain.activityrows import read_line
-from agentctl.domain.activityview import Node, view_of
-from agentctl.domain.transcript import Transcript
+from agentctl.domain.activity.fold import ActivityFold
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.rows import read_line
+from agentctl.domain.activity.transcript import Transcript
+from agentctl.domain.activity.view import Node, view_of
 from agentctl.drivers.dialogue import Note
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import load

@@ -12,9 +12,9 @@ import pytest
 
 from agentctl.adapters.activitylog import ActivityReader, ActivityWriter, replace
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.activityfold import ActivityFold
+from agentctl.domain.activity.fold import ActivityFold
 from agentctl.errors import Refused, StorageError
-from agentctl.operations.activity import rebuild
+from agentctl.operations.show.activity import rebuild
 
 ROW = b'{"at":"2026-11-21T20:00:00.000Z","type":"tool","id":"t%d","phase":"end","status":"completed"}\n'
 

@@ -1,4 +1,4 @@
-"""The shape that the code promises: a pure domain, imports that point down, functions and modules that fit a page."""
+"""The shape that the code promises: a pure domain, imports that point down, functions that fit a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import agentctl
 
 PACKAGE = Path(agentctl.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST_BODY, LONGEST_MODULE = 40, 350
+LONGEST_BODY = 40
 #: From the top down; a layer knows those below it.
 LAYERS = ("cli", "operations", "shim", "supervision", "adapters", "domain", "errors")
 #: What has an effect, or another result tomorrow.
@@ -53,10 +53,8 @@ def calls_in(path: Path) -> set[str]:
     return {call.id for call in calls if isinstance(call, ast.Name)}
 
 
-def test_a_module_says_what_it_owns_and_fits_a_few_screens() -> None:
+def test_a_module_says_what_it_owns() -> None:
     assert [named(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
-    lengths = {named(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
 def test_a_function_fits_one_screen() -> None:
@@ -71,7 +69,7 @@ def test_a_function_fits_one_screen() -> None:
 
 
 def test_the_domain_is_pure() -> None:
-    domain = [path for path in MODULES if path.parent.name == "domain"]
+    domain = [path for path in MODULES if named(path).startswith("domain/")]
     assert len(domain) > 6
     for path in domain:
         roots = {name.partition(".")[0] for name in imported_by(path)}

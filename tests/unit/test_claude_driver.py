@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentctl.domain.activity import Phase, RowType
+from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, meaning
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.activity import RowType, encode_row
+from agentctl.domain.activity.row import RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.dialogue import Note, Progress, Retrying, Say, SessionIs, Stop

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import decide
 from agentctl.domain.states import Reason

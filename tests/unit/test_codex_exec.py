@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.activity import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.exec import toml

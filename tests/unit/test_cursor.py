@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.projection import Deliverable
 from agentctl.domain.states import Status
-from agentctl.operations.cursor import Cursor, _is_done, _with
+from agentctl.operations.wait.cursor import Cursor, _is_done, _with
 
 SEQS = st.lists(st.integers(1, 60), unique=True, max_size=20)
 

@@ -13,8 +13,8 @@ from agentctl.adapters.definitions import Found, Origin, Source, read_all, sourc
 from agentctl.adapters.known import known_files
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Damaged, NotFound, Refused
-from agentctl.operations.agents import find_agent_spec, list_agent_specs
-from agentctl.operations.trusting import list_trust, revoke_files, trust_files
+from agentctl.operations.trust.definitions import find_agent_spec, list_agent_specs
+from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
 
 SHIPPED = Path(agentctl.__file__).parent / "agents"
 

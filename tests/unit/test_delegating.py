@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.errors import UsageError
-from agentctl.operations import batch
-from agentctl.operations.delegating import Terms, _request, prompt_of
+from agentctl.operations.delegate.delegating import Terms, _request, prompt_of
+from agentctl.operations.start import batch
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -17,8 +17,8 @@ import pytest
 from agentctl.adapters import processes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.places import names_shim
-from agentctl.supervision.slots import survey
+from agentctl.supervision.dispatch.slots import survey
+from agentctl.supervision.queue.places import names_shim
 
 
 @contextmanager

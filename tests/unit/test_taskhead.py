@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters.taskhead import head_of
+from agentctl.adapters.taskyaml.writer import head_of
 from agentctl.adapters.yamldoc import parse
 
 KEYS = st.sampled_from(["id", "title", "config", "maxDepth", "y", "null", "on"])

@@ -18,9 +18,9 @@ from agentctl.adapters.definitions import Origin
 from agentctl.domain import jsontext
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
-from agentctl.operations.agents import Agent
-from agentctl.operations.clients import CLIENTS, edits_for, guidance
-from agentctl.operations.gathering import Key
+from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
+from agentctl.operations.trust.definitions import Agent
+from agentctl.operations.wait.keys import Key
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from

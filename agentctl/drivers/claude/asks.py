@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.claude.rows import Transcript
 from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in

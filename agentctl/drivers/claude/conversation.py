@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude.account import account_of
 from agentctl.drivers.claude.asks import Asks

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType, message_text
+from agentctl.domain.activity.row import Phase, Row, RowType, message_text
 from agentctl.drivers.claude.values import Tokens, bounded, bounded_values, list_in, object_in, text_in, tokens_of
 from agentctl.lean import NamedTuple
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType
+from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.drivers.codex.requests import ACCEPT, CANCEL, DECLINE, Pending, key_of
 from agentctl.drivers.codex.wire import reply
 from agentctl.drivers.dialogue import Action, Ask, Note, Withdraw

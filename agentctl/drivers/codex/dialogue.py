@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType
+from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.drivers.codex.asks import OpenRequests

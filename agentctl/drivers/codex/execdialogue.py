@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.activity import Row, RowType
+from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex.errors import INTERRUPTED, Ending, early_end, message_of, reason_of, telling
 from agentctl.drivers.codex.execitems import item_of, plan_of

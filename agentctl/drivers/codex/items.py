@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType, message_text
+from agentctl.domain.activity.row import Phase, Row, RowType, message_text
 
 #: The tool that runs commands, and the one that changes files, as the model knows them.
 SHELL, PATCH = "shell", "apply_patch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.activity import Phase, Row, RowType
+from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.drivers.codex.items import as_dict, as_list, as_number, as_text, row_id
 
 _LONGEST_NAME = 80

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentctl.domain.permissions import first_beyond
-from agentctl.supervision.spec import WorkerSpec
+from agentctl.supervision.worker.spec import WorkerSpec
 from tests.agent_steps import agent, agent_world, blocked, ends, inside
 from tests.life import forge, set_config
 from tests.steps import Task

@@ -19,10 +19,10 @@ from agentctl.drivers.dialogue import Ask
 from agentctl.driving.questions import CHANGED, FORGED, OpenQuestions
 from agentctl.errors import Damaged, Refused
 from agentctl.mcp import forms
-from agentctl.operations.answering import Answerer, check_answerer
-from agentctl.operations.clients import guidance
-from agentctl.operations.locating import Caller
-from agentctl.operations.ownership import vouch_for_answer
+from agentctl.operations.install.agent_files import guidance
+from agentctl.operations.talk.answerers import Answerer, check_answerer
+from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
@@ -126,8 +126,8 @@ from agentctl.tools.place import Source
 place = Source().place()
 agent = place.find("child")
 forms.answer(place, agent, forms.question_of(agent), {"answer": "allow"})
-from agentctl.operations.interacting import respond
-from agentctl.operations.answering import who_answers
+from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.answerers import who_answers
 respond(place.task.root, task=agent.task, instance="child", question_id="q1", answer="allow",
         answerer=who_answers(by_form=True))
 """

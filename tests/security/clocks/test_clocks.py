@@ -19,8 +19,8 @@ import pytest
 
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.windows import Window
-from agentctl.supervision import accounts, accountwindows
-from agentctl.supervision.accounts import Account
+from agentctl.supervision.account import accounts, holds
+from agentctl.supervision.account.accounts import Account
 from tests.agent_steps import agent, agent_world, ends, plays
 from tests.life import is_settled, kill_shims, leader_of, lives, passes, says_ready, set_config
 from tests.steps import Task, new_task, spawn, statuses
@@ -316,7 +316,7 @@ def step(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
 
 
 def left(account: Account) -> float:
-    hold = accounts.held_now(account)
+    hold = holds.held_now(account)
     return hold.left_s if hold is not None else 0.0
 
 
@@ -324,7 +324,7 @@ def left(account: Account) -> float:
 def test_an_account_is_left_alone_for_as_long_as_it_was_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int
 ) -> None:
-    accounts.back_off(account_in(tmp_path), 2000)
+    holds.back_off(account_in(tmp_path), 2000)
     step(monkeypatch, step_s)
     assert left(account_in(tmp_path)) == pytest.approx(2000, abs=60)
     assert left(account_in(tmp_path, "claude-2")) == 0
@@ -337,14 +337,14 @@ def test_a_window_is_over_when_the_world_says_so_and_holds_nobody_longer_than_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int, expected: float
 ) -> None:
     account = account_in(tmp_path)
-    accountwindows.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    holds.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
     step(monkeypatch, step_s)
     assert left(account) == pytest.approx(expected, abs=60)
 
 
 def test_a_window_holds_over_a_restart_of_the_machine(tmp_path: Path) -> None:
     account = account_in(tmp_path)
-    accountwindows.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
+    holds.tell(account, [Window("five_hour", 100, time.time() + 2000, is_rejected=True)])
     told = json.loads((tmp_path / "claude-1.json").read_bytes())
     (tmp_path / "claude-1.json").write_text(json.dumps({**told, "boot": "another", "sinceBoot": 1}), encoding="utf-8")
     assert left(account) == pytest.approx(2000, abs=60)

@@ -12,7 +12,7 @@ import pytest
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused
-from agentctl.operations import templates
+from agentctl.operations.start import from_template
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import alike, by_turns, run, wait_until, worker
@@ -371,15 +371,15 @@ def test_a_template_that_changes_while_it_is_copied_makes_no_task(
     shipped: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("trust", shipped)
-    copy = templates._copy
+    copy = from_template._copy
 
     def meanwhile(folder: Path, target: FilePath) -> None:
         (folder / "more.sh").write_text("true", encoding="utf-8")
         copy(folder, target)
 
-    monkeypatch.setattr(templates, "_copy", meanwhile)
+    monkeypatch.setattr(from_template, "_copy", meanwhile)
     with pytest.raises(Refused, match="was changed meanwhile"):
-        templates.create_from_template(Root(str(root)), "survey", {})
+        from_template.create_from_template(Root(str(root)), "survey", {})
     assert run("tasks", "--json").json == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.git import Git, GitError, git_in
-from agentctl.supervision.recordedtree import git_from, tree_from
+from agentctl.supervision.worktree.recorded import git_from, tree_from
 from tests.repositories import commit, git, new_repository, record
 from tests.steps import Task, new_task, spawn
 from tests.support import alike, run

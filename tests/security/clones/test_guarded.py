@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.operations.ownership import text_of
+from agentctl.operations.where.ownership import text_of
 from tests.security.clones.commands import Command
 from tests.security.clones.guarded import Bounds, Ended, breaches, run, told_by
 from tests.security.clones.worlds import ALLOWING, TASK, World

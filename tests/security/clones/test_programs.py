@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.operations.handing import server_command
+from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
 from tests.repositories import commit, new_repository
 from tests.steps import new_task

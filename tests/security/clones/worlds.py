@@ -23,7 +23,7 @@ from typing import Any
 from agentctl.adapters import origin
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.ownership import text_of
+from agentctl.operations.where.ownership import text_of
 
 _CLONE = "clone"
 ROOT = ".agentctl"

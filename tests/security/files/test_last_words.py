@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import Root
-from agentctl.operations.results import text_of
+from agentctl.operations.show.results import text_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.steps import Task
 from tests.support import run

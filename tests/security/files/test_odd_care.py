@@ -194,13 +194,13 @@ def test_the_files_of_a_task_that_is_trusted_are_counted_no_further_than_any_has
 ) -> None:
     from agentctl.adapters.taskdir import TaskDir
     from agentctl.errors import Refused
-    from agentctl.operations import oddcare
+    from agentctl.operations.where import odd_files
 
     task = foreign()
     folder = task.path / "many"
     folder.mkdir()
     for number in range(50):
         (folder / str(number)).touch()
-    monkeypatch.setattr(oddcare, "_MOST_ENTRIES", 40)
+    monkeypatch.setattr(odd_files, "_MOST_ENTRIES", 40)
     with pytest.raises(Refused, match="more than 40 files"):
-        oddcare.refuse_odd_within(TaskDir(task.path))
+        odd_files.refuse_odd_within(TaskDir(task.path))

@@ -20,8 +20,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
 from agentctl.cli.activitytext import tree_lines
 from agentctl.domain import events as ev
-from agentctl.domain.activityfold import ActivityFold
-from agentctl.domain.activityview import view_of
+from agentctl.domain.activity.fold import ActivityFold
+from agentctl.domain.activity.view import view_of
 from agentctl.domain.answers import check_answer, question_in
 from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
@@ -29,12 +29,12 @@ from agentctl.drivers.order import order_from
 from agentctl.driving.words import Junk, word_in
 from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
-from agentctl.operations.listing import row_of
-from agentctl.operations.results import text_of
-from agentctl.operations.schemas import read_schema
-from agentctl.operations.treeing import WorkerTree
-from agentctl.supervision.awaiting import Awaited
-from agentctl.supervision.recordedtree import tree_from
+from agentctl.operations.show.listing import row_of
+from agentctl.operations.show.results import text_of
+from agentctl.operations.show.tree_view import WorkerTree
+from agentctl.operations.start.answer_schema import read_schema
+from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.worktree.recorded import tree_from
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.life import forge

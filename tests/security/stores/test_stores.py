@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentctl.errors import Refused
-from agentctl.supervision import environment
+from agentctl.supervision.worker import environment
 from tests.steps import new_task
 from tests.support import run, start, wait_until
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.supervision import environment
+from agentctl.supervision.worker import environment
 from tests.agent_steps import agent, agent_world, ends, plays
 from tests.steps import Task, held, new_task, spawn_batch
 from tests.support import REPOSITORY, run

@@ -1,0 +1,317 @@
+"""Work handed to sub-agents: how it is put to them, and what came of each, attributed to who did it.
+
+One that cannot be started, or fails, is a result as any other: it takes nothing from the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.states import TERMINAL, Reason, Status
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.results import DEFAULT_MAX_BYTES, text_of
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.supervision.worker.endings import decision_of
+
+DEFAULT_AGENT = "general"
+DEFAULT_SESSION = "default"
+DEFAULT_TIMEOUT_S = 120.0
+TIMEOUT = "timeout"
+#: How much of what a program said on stderr stands in the error of its result.
+_STDERR_BYTES = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskResult:
+    """What came of a delegated task."""
+
+    #: The worker that did it, as `agentctl show` takes it; None where none could be started: there is nothing to show.
+    task_id: str | None
+    objective: str
+    agent_type: str
+    #: `completed failed timeout cancelled`; of one that has not ended `queued running blocked`.
+    status: str
+    #: Its answer, bounded; where something was cut, a mark says so and names the file that has the whole.
+    result: str | None = None
+    error: str | None = None
+    #: Seconds from its start to its end.
+    duration: float = 0.0
+    #: As all times that agentctl tells: ISO 8601, in UTC.
+    started_at: str | None = None
+    completed_at: str | None = None
+    #: What it declared beside its answer.
+    summary: str | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether this is the end of it."""
+        return self.status in _ENDS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it: `to_json` by the name that dataclasses use."""
+        return self.to_json()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as tools answer it."""
+        told = {name: getattr(self, name) for name in _FIELDS}
+        return told | ({"summary": self.summary} if self.summary else {})
+
+
+_FIELDS = (
+    "task_id", "objective", "agent_type", "status", "result", "error", "duration", "started_at", "completed_at",
+)  # fmt: skip
+_ENDS = frozenset({*TERMINAL, TIMEOUT})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What holds for every item that does not say otherwise."""
+
+    session_id: str = DEFAULT_SESSION
+    #: How long each may work, its time in the queue and its open questions not counted; None: the task's own limit.
+    timeout_seconds: float | None = DEFAULT_TIMEOUT_S
+    model: str | None = None
+    cwd: str | None = None
+    by_tool: bool = False
+
+    def renewed(self, session_id: str, timeout_seconds: float | None) -> Terms:
+        """Return them for another session or time limit."""
+        return replace(self, session_id=session_id, timeout_seconds=timeout_seconds)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delegated:
+    """An item that was started or queued, or could not be."""
+
+    objective: str
+    agent_type: str
+    instance: str | None = None
+    error: str | None = None
+
+    def refusal(self) -> TaskResult:
+        """Return the result of one that could not be started."""
+        return TaskResult(
+            task_id=self.instance, objective=self.objective, agent_type=self.agent_type, status=Status.FAILED.value,
+            error=self.error,
+        )  # fmt: skip
+
+
+def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) -> str:
+    """Return what a sub-agent is told: the objective, and below it the context, an object as indented JSON.
+
+    >>> print(prompt_of("Find the tests", {"path": "src"}))
+    Find the tests
+    <BLANKLINE>
+    Context:
+    {
+      "path": "src"
+    }
+    """
+    if not context:
+        return objective
+    told = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
+    return f"{objective}\n\nContext:\n{told}"
+
+
+def delegate(
+    task: TaskDir,
+    items: Sequence[Mapping[str, Any]],
+    terms: Terms | None = None,
+    *,
+    hint_of: Callable[[AgentctlError], str | None] = lambda error: error.hint,
+) -> list[Delegated]:
+    """Start each item, or queue it where there is no slot; returns once all of that is on disk, in their order.
+
+    Args:
+        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv` it
+            is that command that is run, and no agent.
+        hint_of: Returns the next step in the caller's words.
+    """
+    terms = terms or Terms()
+    done: dict[int, Delegated] = {}
+    requests: dict[int, SpawnRequest] = {}
+    for index, item in enumerate(items):
+        where = f"tasks[{index}]" if len(items) > 1 else "the task"
+        try:
+            requests[index] = _request(item, terms, where)
+        except AgentctlError as error:
+            agent = _text(item, "subagent_type", DEFAULT_AGENT)
+            done[index] = _refused(_text(item, "objective"), agent, error, hint_of(error))
+    for index, outcome in zip(requests, _spawn_each(task, list(requests.values())), strict=True):
+        hint = hint_of(outcome) if isinstance(outcome, AgentctlError) else None
+        done[index] = _delegated(requests[index], outcome, hint)
+    return [done[index] for index in range(len(items))]
+
+
+def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
+    fields = dict(item)
+    objective, context = fields.pop("objective", None), fields.pop("context", None)
+    agent = fields.pop("subagent_type", None) or fields.pop("agent_type", None)
+    label = fields.pop("label", None)
+    if not isinstance(objective, str) or not objective.strip():
+        raise UsageError(f"{where}: objective is missing", hint='{"objective": "...", "subagent_type": "explore"}')
+    if not isinstance(context, Mapping | str | None):
+        raise UsageError(f"{where}: context must be an object or a text, not {context!r}")
+    if not isinstance(label, str | None):
+        raise UsageError(f"{where}: label must be a text, not {label!r}")
+    for reserved in ("prompt", "agent", "keep"):
+        if reserved in fields:
+            raise UsageError(f"{where}: {reserved} is none of the keys", hint="objective, subagent_type, context")
+    if "argv" not in fields:
+        fields |= {"prompt": _prompt(objective, context, where), "agent": agent or DEFAULT_AGENT}
+    elif agent is not None:
+        raise UsageError(f"{where}: subagent_type is for an agent, and argv for a command: give one of them")
+    fields.setdefault("timeout_seconds", terms.timeout_seconds)
+    fields = {key: value for key, value in fields.items() if value is not None}
+    return _with_terms(request_from(fields, where)._replace(label=label), terms, objective)
+
+
+def _prompt(objective: str, context: Mapping[str, Any] | str | None, where: str) -> str:
+    try:
+        return prompt_of(objective, context)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: the context cannot be written as JSON: {error}") from error
+
+
+def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnRequest:
+    work = request.work
+    if work is not None and work.model is None:
+        work = work._replace(model=terms.model)
+    cwd = request.cwd or terms.cwd
+    return request._replace(
+        work=work, cwd=cwd, delegation=Delegation(terms.session_id, objective), by_tool=terms.by_tool
+    )
+
+
+def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned | AgentctlError]:
+    """Start what can be started, as few spawns as that takes: a batch that is refused as a whole is halved."""
+    if not requests:
+        return []
+    try:
+        return list(spawn_workers(task, list(requests), queue=True))
+    except AgentctlError as error:
+        # Only these say that nothing was started; after any other a second try could start something twice.
+        if len(requests) == 1 or not isinstance(error, UsageError | NotFound | Refused):
+            return [error] * len(requests)
+    middle = len(requests) // 2
+    return [*_spawn_each(task, requests[:middle]), *_spawn_each(task, requests[middle:])]
+
+
+def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError, hint: str | None) -> Delegated:
+    assert request.delegation is not None
+    objective, agent = request.delegation.objective, agent_named(request)
+    if isinstance(outcome, AgentctlError):
+        return _refused(objective, agent, outcome, hint)
+    return Delegated(objective=objective, agent_type=agent, instance=outcome.agent_instance)
+
+
+def _refused(objective: str, agent: str, error: AgentctlError, hint: str | None) -> Delegated:
+    told = f" ({hint})" if hint else ""
+    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{told}")
+
+
+def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
+    value = item.get(key)
+    return value if isinstance(value, str) and value else default
+
+
+# -- what came of it ---------------------------------------------------------------------------------------------------
+
+
+def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: str | None = None) -> TaskResult:
+    """Return what came of a worker; reads no log.
+
+    Args:
+        max_bytes: Of the answer.
+        status: What is so with one that has not ended.
+    """
+    spec, decision = read_quietly(agent.spec), decision_of(agent)
+    delegation = spec.get("delegation") or {}
+    known: dict[str, Any] = {
+        "task_id": agent.instance,
+        "objective": str(delegation.get("objective") or (spec.get("order") or {}).get("prompt") or ""),
+        "agent_type": str(spec.get("agent") or "command"),
+    }
+    if not decision:
+        return TaskResult(**known, status=str(status or Status.RUNNING))
+    ended, found = str(decision.get("status", Status.FAILED)), text_of(agent, max_bytes)
+    return TaskResult(
+        **known,
+        status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
+        result=_answer(found),
+        summary=_summary(found) if found["source"] != "declared" else None,
+        error=None if ended == Status.COMPLETED else error_of(agent, decision),
+        duration=decision.get("durationSeconds") or 0.0,
+        started_at=decision.get("startedAt"),
+        completed_at=decision.get("endedAt"),
+    )
+
+
+def _answer(found: Mapping[str, Any]) -> str | None:
+    text = str(found["text"])
+    if found["source"] == "stdout":
+        text = text.rstrip("\n")
+    if not found["truncated"]:
+        return text or None
+    return f"{_mark(found)}\n{text}" if found["source"] == "stdout" else f"{text}\n{_mark(found)}"
+
+
+def _summary(found: Mapping[str, Any]) -> str | None:
+    cut = found.get("summaryCut")
+    return f"{found['summary']}\n{_mark(cut)}" if cut else found["summary"]
+
+
+def _mark(cut: Mapping[str, Any]) -> str:
+    where = f", the whole is in {cut['path']}" if cut["path"] else ""
+    more = f", in shorter lines in {cut['wrapped']}" if cut.get("wrapped") else ""
+    return f"[cut: {cut['size']} bytes, sha256 {cut['sha256']}{where}{more}]"
+
+
+def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:
+    """Return why it is no success: the decision's words, else what the program itself said at its end."""
+    if decision.get("status") == Status.CANCELLED:
+        return f"cancelled by {decision.get('by', 'agentctl')}"
+    reason, message = str(decision.get("reason") or "failed"), decision.get("message")
+    if message:
+        return f"{reason}: {message}"
+    code, signal = decision.get("exitCode"), decision.get("signal")
+    how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
+    said = _tail(agent.stderr, _STDERR_BYTES)
+    return f"{how}: {said}" if said else how
+
+
+def _tail(path: str, size: int) -> str:
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            whole = file.seek(0, 2)
+            file.seek(max(0, whole - size))
+            text = file.read(size).decode(errors="replace")
+    except OSError:
+        return ""
+    _, mark, lines = text.partition("\n") if whole > size else ("", "", text)
+    return (lines if mark or whole <= size else text).strip()
+
+
+def session_results(task: TaskDir, session_id: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> list[TaskResult]:
+    """Return every task that was delegated in a session, in the order in which they were accepted."""
+    view, _ = read_task(task)
+    return [
+        result_of(agent, max_bytes=max_bytes, status=view.workers[agent.instance].status)
+        for agent in map(task.agent, view.workers)
+        if _session_of(agent) == session_id
+    ]
+
+
+def _session_of(agent: AgentDir) -> str | None:
+    session = (read_quietly(agent.spec).get("delegation") or {}).get("session")
+    return session if isinstance(session, str) else None

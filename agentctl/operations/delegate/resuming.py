@@ -1,0 +1,116 @@
+"""Continue an ended agent from its vendor's session, as a new worker of the same agent id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.states import Reason
+from agentctl.drivers.order import order_from
+from agentctl.drivers.registry import load
+from agentctl.errors import Next, NotFound, Refused
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.start.continuation import continued, has_spoken
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.talk.messaging import unread
+from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.spec import is_of_task, read_order
+
+#: agent id -> its runs, oldest first
+Chains = Mapping[str, list[str]]
+_CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
+
+
+def resume_worker(
+    task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None, by_tool: bool = False
+) -> Spawned:
+    """Continue an ended agent: its newest run, whichever run (or agent id) was named.
+
+    Raises:
+        NotFound: There is no such worker or agent id.
+        Refused: It is no agent, it has not ended, or its program can continue nothing.
+    """
+    check_own(task)
+    agent = newest_run(task, instance)
+    request = _request(agent, prompt, name)
+    spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
+    if spawned.reused:  # Of two that would continue one session at the same time, one does.
+        other = spawned.agent_instance
+        raise Refused(f"{agent.instance} is continued already, as {other}", hint=Next("send", other))
+    return spawned
+
+
+def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
+    """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
+    check_own(task)
+    view, _ = read_task(task)
+    chains = chains_of(task)
+    requests = []
+    for worker in view.workers.values():
+        agent = task.agent(worker.instance)
+        is_lost = worker.reason in _CRASHES and worker.driver is not None
+        if is_lost and _is_newest(agent, chains) and (_session_of(agent) or not has_spoken(agent)):
+            requests.append(_request(agent, None, None))
+    spawned = spawn_workers(task, requests, queue=queue) if requests else []
+    return [one for one in spawned if not one.reused]
+
+
+def newest_run(task: TaskDir, name: str) -> AgentDir:
+    """Return the newest run of the chain that an instance or an agent id names."""
+    return newest_of(task, chains_of(task), name)
+
+
+def newest_of(task: TaskDir, chains: Chains, name: str) -> AgentDir:
+    """Return the same, by what is known of the task: whoever looks for many reads it once."""
+    if name in chains:
+        return task.agent(chains[name][-1])
+    agent = find_agent(task, name)
+    chain = chains.get(str(read_quietly(agent.spec).get("agentId")), [name])
+    return task.agent(chain[-1])
+
+
+def chains_of(task: TaskDir) -> Chains:
+    """Return the runs of each agent id of a task, oldest first."""
+    found: dict[str, list[str]] = {}
+    for worker in read_task(task)[0].workers.values():
+        if worker.agent_id is not None:
+            found.setdefault(worker.agent_id, []).append(worker.instance)
+    return found
+
+
+def _is_newest(agent: AgentDir, chains: Chains) -> bool:
+    return any(chain[-1] == agent.instance for chain in chains.values())
+
+
+def _session_of(agent: AgentDir) -> str:
+    """Return the vendor's session of a run; empty where it has none yet."""
+    return str(read_quietly(agent.session).get("session") or "")
+
+
+def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequest:
+    """Return what continues a run: the same order, the vendor's session, another prompt."""
+    spec, session, told = read_quietly(agent.spec), _session_of(agent), read_order(agent)
+    if not is_of_task(agent):
+        raise Refused(
+            f"the order of {agent.instance} was not written by a spawn in {agent.task.id}: it may be somebody else's",
+            hint="spawn it anew",
+        )
+    if told is None:
+        raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
+    order = order_from(told)
+    if "resume" not in load(order.driver).honours:
+        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
+    if not agent.has_ended:
+        raise Refused(f"{agent.instance} has not ended", hint=Next("send", agent.instance))
+    if not session and has_spoken(agent):
+        raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
+    order = continued(agent, order, session, [*unread(agent), *([prompt] if prompt else [])])
+    work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
+    fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
+    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{agent.instance}"}
+    fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
+    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields)

@@ -1,0 +1,321 @@
+"""Sub-tasks: a task directory below another one, bound for life to one agent, and its answer to who asked for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain import events as ev
+from agentctl.domain.limits import Limits
+from agentctl.domain.names import is_name
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
+from agentctl.lean import NamedTuple
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
+from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.ownership import check_own, check_rules
+from agentctl.operations.where.task_limits import read_config
+from agentctl.supervision.dispatch.dispatch import shims_ahead
+from agentctl.supervision.worker.kinship import leaves_children
+from agentctl.supervision.worker.spec import read_spec
+
+if TYPE_CHECKING:
+    from agentctl.operations.show.subtask_answer import SubtaskEnd
+    from agentctl.operations.wait.waiting import OnAsked
+
+USER = "user"
+#: Limits of each worker: a sub-task takes them over. Those of the whole tree are its root's alone.
+_OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeilingSeconds", "stallSeconds")
+
+
+class SubtaskRequest(NamedTuple):
+    """A piece of work for one agent; what is None is the definition's or the task's to say."""
+
+    agent: str
+    title: str
+    intent: str | None = None
+    #: Paths, or `task/instance/file`.
+    artifacts: Sequence[str] = ()
+    priority: int = 0
+    task_id: str | None = None
+    #: Of `AgentWork`: driver, model, permissions, max_turns, ...
+    wishes: Mapping[str, Any] = MappingProxyType({})
+    cwd: str | None = None
+    timeout_seconds: float | None = None
+    worktree: bool = False
+    by_tool: bool = False
+
+
+class Subtask(NamedTuple):
+    """A sub-task whose worker is accepted."""
+
+    task: TaskDir
+    spawned: Spawned
+
+    @property
+    def worker(self) -> AgentDir:
+        """The folder of its worker."""
+        return self.task.agent(self.spawned.agent_instance)
+
+    @property
+    def agent_id(self) -> str:
+        """The name of the chain of runs that its worker begins."""
+        return read_spec(self.worker.spec).agent_id or self.spawned.agent_instance
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `subtask --no-wait --json` prints."""
+        return {"agentId": self.agent_id, **self.spawned.to_json()}
+
+
+def run_subtask(parent: TaskDir, request: SubtaskRequest, *, wait_s: float | None = None) -> SubtaskEnd:
+    """Make a sub-task, and wait through questions to its end."""
+    return await_subtask(begin_subtask(parent, request), wait_s=wait_s)
+
+
+# -- making one --------------------------------------------------------------------------------------------------------
+
+
+def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
+    """Make a sub-task of `parent` and put its worker into the queue; whatever interrupts this leaves no sub-task.
+
+    Raises:
+        UsageError: The title is empty, or an artifact is not there.
+        NotFound: There is no such agent or task.
+        Refused: The depth, or the agent, or the calling worker is being cancelled.
+    """
+    if not request.title.strip():
+        raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
+    check_own(parent)
+    caller = _caller_in(parent)
+    _check_depth(parent, caller)
+    with shims_ahead(root_of_tree(parent), 1):
+        return _begin(parent, request, caller)
+
+
+def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> Subtask:
+    spec = find_agent_spec(parent.root, request.agent)
+    agent = spec.name
+    artifacts = _find_artifacts(parent.root, request.artifacts)
+    child = _make_task(parent, request, agent, caller)
+    try:
+        _tell_parent(parent, child, request.title, agent, caller)
+        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.wishes)
+        wanted = SpawnRequest(
+            work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
+            timeout_seconds=request.timeout_seconds, worktree=request.worktree,
+            by_tool=request.by_tool,
+        )  # fmt: skip
+        spawned = spawn_workers(child, [wanted], queue=True)[0]
+    except BaseException:
+        _take_back(parent, child)
+        raise
+    with contextlib.suppress(AgentctlError, OSError):  # It is a cache; the log has it.
+        roster.update(parent, {}, [child.id])
+    return Subtask(child, spawned)
+
+
+def _caller_in(parent: TaskDir) -> Caller | None:
+    """Return the worker that asks; one that belongs to a task makes sub-tasks of that task alone."""
+    caller = true_caller()
+    if caller is not None and caller.task.root.path == parent.root.path and caller.task.id != parent.id:
+        raise Refused(
+            f"{caller.instance} works on {caller.task.id}: it makes sub-tasks of that, and not of {parent.id}",
+            hint="leave --task out",
+        )
+    return caller
+
+
+def _check_depth(parent: TaskDir, caller: Caller | None) -> None:
+    if caller is None:
+        return
+    refuse_if_barred(caller.agent)
+    depth, limit = read_spec(caller.agent.spec).depth, depth_limit(parent, caller)
+    if depth + 1 > limit:
+        raise limited(
+            f"Maximum subtask nesting depth ({limit}) exceeded. Current depth: {depth}.",
+            f"raise maxDepth in {root_of_tree(parent).task_file}",
+        )
+
+
+def _make_task(parent: TaskDir, request: SubtaskRequest, agent: str, caller: Caller | None) -> TaskDir:
+    from agentctl.operations.start.new_task import create_task
+
+    above = {
+        "parentTaskId": parent.id,
+        "parentInstance": caller.instance if caller else None,
+        "rootTaskId": root_of_tree(parent).id,
+        "author": caller.instance if caller else USER,
+        "agent": agent,
+    }
+    head = {key: value for key, value in above.items() if value is not None}
+
+    def is_taken(name: str) -> bool:
+        return any(task.agent(name).path.exists() for task in (parent, *tasks_above(parent)))
+
+    return create_task(
+        parent.root, request.title, task_id=request.task_id, config=_inherited(parent), above=head, is_taken=is_taken
+    )
+
+
+def _inherited(parent: TaskDir) -> dict[str, Any]:
+    """Return what a sub-task takes over: limits that are not the defaults, rules, what becomes of children."""
+    config = read_config(parent)
+    defaults, limits = Limits().to_json(), config.limits.to_json()
+    taken: dict[str, Any] = {key: limits[key] for key in _OF_WORKERS if limits[key] != defaults[key]}
+    if config.permissions:
+        check_rules(parent, config.permissions)
+        taken["permissions"] = [dict(rule) for rule in config.permissions]
+    return {**taken, "childrenAtEnd": config.children_at_end.value}
+
+
+def _tell_parent(parent: TaskDir, child: TaskDir, title: str, agent: str, caller: Caller | None) -> None:
+    payload = {"taskId": child.id, "title": title, "agent": agent, "origin": child.nonce()}
+    by = caller.instance if caller else USER
+    eventlog.append(parent.events, [ev.make_event(now_iso(), ev.SUBTASK_CREATED, parent.id, by, payload)])
+
+
+def _take_back(parent: TaskDir, child: TaskDir) -> None:
+    """Remove a sub-task whose worker was not accepted; one that is in the queue by then stays, whatever interrupts."""
+    if child.instances():
+        return
+    shutil.rmtree(child.path, ignore_errors=True)
+    removed = ev.make_event(now_iso(), ev.SUBTASK_REMOVED, parent.id, "agentctl", {"taskId": child.id})
+    with contextlib.suppress(AgentctlError, OSError):
+        eventlog.append(parent.events, [removed])
+
+
+def prompt_of(request: SubtaskRequest, artifacts: Sequence[str]) -> str:
+    """Return the child's first prompt: the title, what is intended, and the files to work with."""
+    parts = [request.title.strip(), (request.intent or "").strip()]
+    if artifacts:
+        parts.append("Files to work with:\n" + "\n".join(f"- {path}" for path in artifacts))
+    return "\n\n".join(part for part in parts if part)
+
+
+# -- its answer --------------------------------------------------------------------------------------------------------
+
+
+def find_subtask(task: TaskDir) -> Subtask:
+    """Return a sub-task that was begun before, by its first worker."""
+    if read_config(task).agent is None:
+        raise Refused(f"{task.id} is no sub-task", hint="agentctl wait-all waits for the workers of a task")
+    first = min((task.agent(name) for name in task.instances()), key=_begun_at, default=None)
+    if first is None:
+        raise NotFound(f"the sub-task {task.id} has no worker", hint=f"agentctl events --task {task.id}")
+    return Subtask(task, Spawned(agent_instance=first.instance, status=Status.QUEUED, task_id=task.id))
+
+
+def _begun_at(agent: AgentDir) -> float:
+    try:
+        return os.stat(agent.spec).st_mtime
+    except OSError:
+        return float("inf")
+
+
+def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
+    """Wait through questions to the end of a sub-task; within a worker, its slot is lent meanwhile.
+
+    Where the calling worker is cancelled, the child is too, unless its task leaves children: of a child that succeeded
+    in that moment the answer is Success all the same.
+
+    Args:
+        wait_s: After so long the answer is that it still runs.
+        on_asked: Is told of open questions, of the child and of all below it.
+    """
+    # The child is at work while these are loaded.
+    from agentctl.operations.show.subtask_answer import still_running
+    from agentctl.operations.wait.waiting import wait_all
+
+    instance = subtask.spawned.agent_instance
+    try:
+        wait_all(subtask.task, [instance], timeout_s=wait_s, on_asked=on_asked)
+    except WaitTimedOut:
+        return still_running(subtask.task.id, subtask.agent_id, "timeout")
+    except WaitStopped as stop:
+        end = end_with_caller(subtask) if stop.stopped == "cancelled" else None
+        return end or still_running(subtask.task.id, subtask.agent_id, stop.stopped)
+    return end_of(subtask)
+
+
+def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
+    """Cancel a sub-task whose caller is being cancelled, and return its answer; None where the caller is not.
+
+    One that is to live on (`childrenAtEnd: leave`) does, and so is lost to this caller: that is `Cancel`, too.
+    """
+    caller = true_caller()
+    if caller is None or not caller.agent.cancel.exists():
+        return None
+    if leaves_children(caller.agent) and not subtask.worker.has_ended:
+        from agentctl.operations.show.subtask_answer import CANCEL, SubtaskEnd
+
+        why = f"{caller.instance} is being cancelled; {subtask.task.id} goes on (childrenAtEnd: leave)"
+        return SubtaskEnd(task_id=subtask.task.id, agent_id=subtask.agent_id, status=CANCEL, failure_reason=why)
+    from agentctl.operations.stop.cancelling import cancel_workers
+
+    cancel_workers(subtask.task, [subtask.spawned.agent_instance])
+    return end_of(subtask) if subtask.worker.has_ended else None
+
+
+def end_of(subtask: Subtask) -> SubtaskEnd:
+    """Return the answer of a sub-task whose worker has ended."""
+    from agentctl.operations.show.subtask_answer import answer_of
+
+    return answer_of(subtask.worker, subtask.agent_id)
+
+
+# -- files that are handed on: paths, or what another worker has left (`task/instance/file`) ---------------------------
+
+
+def _find_artifacts(root: Root, references: Sequence[str]) -> list[str]:
+    """Return the path of each artifact.
+
+    Raises:
+        UsageError: One is not there.
+    """
+    return [_find_artifact(root, reference) for reference in references]
+
+
+def _find_artifact(root: Root, reference: str) -> str:
+    """Return the path of an artifact: a file or folder, else a file in a worker's folder, else one that it declared."""
+    if reference and os.path.exists(reference):
+        return os.path.abspath(reference)
+    agent, name = _worker_in(root, reference)
+    if agent is not None:
+        place = os.path.normpath(agent.path / name)
+        if place.startswith(f"{agent.path}/") and os.path.exists(place):
+            return place
+        for declared in _declared_by(agent):
+            if name in (declared, os.path.basename(declared)) and os.path.exists(declared):
+                return declared
+    raise UsageError(
+        f"there is no artifact {reference!r}",
+        hint="a path that exists, or TASK/INSTANCE/FILE of what a worker has left",
+    )
+
+
+def _worker_in(root: Root, reference: str) -> tuple[AgentDir | None, str]:
+    task_id, _, rest = reference.partition("/")
+    instance, _, name = rest.partition("/")
+    if not (is_name(task_id) and is_name(instance) and name):
+        return None, ""
+    agent = root.task(task_id).agent(instance)
+    return (agent if agent.path.exists() else None), name
+
+
+def _declared_by(agent: AgentDir) -> list[str]:
+    from agentctl.operations.show.results import artifacts_in  # It brings git along: few sub-tasks are handed a result.
+
+    return [one["path"] for one in artifacts_in(read_quietly(agent.result))]

@@ -1,0 +1,308 @@
+"""What is wrong with a root and the machine below it, and, with `fix`, what of that can safely be repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import read_json, set_aside
+from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskyaml import cache, roster
+from agentctl.adapters.watch import Watch
+from agentctl.domain.projection import TaskView
+from agentctl.domain.states import Reason
+from agentctl.errors import AgentctlError, Damaged, NotFound
+from agentctl.operations.doctor.gates import examine_accounts, examine_gates
+from agentctl.operations.doctor.programs import examine_programs
+from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
+from agentctl.operations.show.listing import read_task, roster_rows
+from agentctl.operations.where.odd_files import (
+    Finding,
+    examine_notes,
+    examine_odd,
+    examine_odd_root,
+    examine_shims,
+    finding,
+)
+from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back
+from agentctl.operations.where.task_limits import personal_defaults, read_config
+from agentctl.operations.worktree.making import is_being_made, take_back
+from agentctl.supervision.life.judging import Condition, judge, queued_instances
+from agentctl.supervision.queue.tickets import UNSEEN, read_queue
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.endings import Ending, decide, read_decision
+from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.worker.spec import read_spec
+
+#: A temporary file of ours, as adapters.files names it; a worker may have files in its folder that end alike.
+_TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
+
+
+def examine(root: Root | None, *, fix: bool) -> list[Finding]:
+    """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
+    findings = [*_machine(), *examine_programs(), *examine_accounts()]
+    if root is not None:
+        findings += examine_odd_root(root, fix=fix)
+        findings += _as_far_as_it_goes(_root(root, fix), root.path)
+    if not any(found["severity"] in ("warning", "error") for found in findings):
+        findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
+    return findings
+
+
+def _of_root(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    is_ours = is_own(task)
+    if not is_ours and may_be_stopped(task):
+        is_ours = fix and put_origin_back(task)
+        yield finding(
+            "error", "its origin is not that of the task which you made here: nothing is started in it", task.path,
+            "agentctl doctor --fix puts it back, if a worker of it proves that; agentctl trust, if all in it is yours",
+            fixed=is_ours,
+        )  # fmt: skip
+        if not is_ours:
+            return
+    yield from _own(task, fix) if is_ours else [_foreign(task)]
+
+
+def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Yield what is wrong with a task of the person's."""
+    yield from examine_odd(task, fix=fix)
+    yield from _as_far_as_it_goes(_task(task, fix), task.path)
+
+
+def _as_far_as_it_goes(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
+    """Yield what was found, and last, where something is no file of ours, that one came no further."""
+    try:
+        yield from found
+    except (AgentctlError, OSError) as error:
+        hint = error.hint if isinstance(error, AgentctlError) else None
+        yield finding("error", str(error), where, hint or "look at it, and remove it")
+
+
+def _foreign(task: TaskDir) -> Finding:
+    return finding("note", "a task that was not made here by you: it is not looked into", task.path, "agentctl trust")
+
+
+# -- the machine -------------------------------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[Finding]:
+    if _kills_at_logout():
+        yield finding(
+            "warning", "the login manager kills all processes of a user at logout: workers too",
+            "/etc/systemd/logind.conf", "loginctl enable-linger, or KillUserProcesses=no",
+        )  # fmt: skip
+    with Watch() as watch:
+        if watch.fd is None:
+            yield finding("note", "no inotify instance is to be had: waits look four times a second instead", "", "")
+    try:
+        environment.store_folder()
+    except (AgentctlError, OSError) as error:
+        yield finding("error", f"queued workers' environments have no private place: {error}", "", "")
+    try:
+        personal_defaults()
+    except AgentctlError as error:
+        yield finding("error", error.message, "", error.hint or "")
+
+
+def _kills_at_logout() -> bool:
+    """Tell whether logind.conf(5) says KillUserProcesses=yes; the file read last wins."""
+    value = "no"
+    base = Path("/etc/systemd/logind.conf")
+    for path in (base, *sorted(Path("/etc/systemd/logind.conf.d").glob("*.conf"))):
+        with contextlib.suppress(OSError):
+            found = re.findall(r"^\s*KillUserProcesses\s*=\s*(\w+)", path.read_text(errors="replace"), re.MULTILINE)
+            value = found[-1].lower() if found else value
+    return value in ("yes", "true", "1", "on")
+
+
+# -- the root ----------------------------------------------------------------------------------------------------------
+
+
+def _root(root: Root, fix: bool) -> Iterator[Finding]:
+    mode = stat.S_IMODE(os.stat(root.path).st_mode)
+    if mode & 0o077 and not _is_private(root.tasks):
+        if fix:
+            os.chmod(root.path, 0o700)
+        yield finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
+    kind = network_file_system(root.path)
+    if kind:
+        yield finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
+    for task in map(root.task, root.task_ids()):
+        yield from _of_root(task, fix)
+    yield from examine_unknown(root)
+    yield from _strays(root)
+
+
+def _is_private(path: FilePath) -> bool:
+    return path.exists() and not stat.S_IMODE(os.stat(path).st_mode) & 0o077
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    yield from _task_file(task, fix)
+    yield from examine_notes(task)
+    yield from _log(task)
+    yield from _leftovers(task, fix)
+    for instance in task.instances():
+        yield from _agent_files(task.agent(instance), fix)
+    try:
+        view, conditions = read_task(task)
+    except AgentctlError as error:
+        yield finding("error", error.message, task.path, error.hint or "")
+        return
+    yield from _missing_decisions(task, view, fix)
+    yield from _conditions(task, conditions)
+    yield from examine_shims(task, conditions)
+    yield from _unfinished(task, view, fix)
+    yield from _queue(task)
+    yield from examine_worktrees(task, fix=fix)
+    yield from examine_gates(task)
+    if fix:
+        with contextlib.suppress(AgentctlError, OSError):
+            roster.mend(task, roster_rows(view))
+
+
+def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    try:
+        if fix and roster.put_marker_back(task):
+            yield finding("error", "the line that begins agentctl's half was missing", task.task_file, fixed=True)
+        read_config(task)
+    except AgentctlError as error:
+        yield finding("error", error.message, task.task_file, error.hint or "")
+
+
+def _log(task: TaskDir) -> Iterator[Finding]:
+    view = TaskView()
+    reader = eventlog.LogReader(task.events)
+    view.apply(reader.rows())
+    for bad in view.damage:
+        yield finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
+    with contextlib.suppress(FileNotFoundError):
+        torn = os.stat(task.events).st_size - reader.offset
+        if torn > 0:
+            yield finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
+
+
+def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Temporary files of writers that were killed; those of live ones are left alone."""
+    for path in sorted(Path(task.path).rglob("*.tmp")):
+        named = _TEMPORARY.search(path.name)
+        if named and not Path("/proc", named[1]).exists():
+            if fix:
+                path.unlink(missing_ok=True)
+            yield finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
+    for path in sorted(Path(task.queue).glob(f"*{UNSEEN}")):
+        if fix:
+            with locked(task.queue_lock):  # Its spawn, if it lives, holds this until the name counts.
+                path.unlink(missing_ok=True)
+        yield finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
+    for path in sorted(Path(task.cursors).glob("*.claim")):
+        if not is_alive_held(path):
+            yield finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
+
+
+def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
+    for path in (agent.spec, agent.exit, agent.result, agent.cancel, agent.worker, agent.shim):
+        try:
+            read_decision(agent) if path == agent.exit and agent.has_ended else read_json(path)
+        except Damaged as error:
+            if fix:
+                set_aside(path)
+            yield finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
+
+
+def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
+    """Ends that the log tells and whose file is gone: without it, others would read the worker as lost."""
+    for worker in view.workers.values():
+        agent = task.agent(worker.instance)
+        if not worker.is_terminal or agent.has_ended or not agent.path.exists():
+            continue
+        if fix:
+            reason = Reason(worker.reason) if worker.reason in set(Reason) else None
+            ending = Ending(
+                status=worker.status, reason=reason, exit_code=worker.exit_code, signal=worker.signal,
+                started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
+            )  # fmt: skip
+            decide(agent, ending)
+        yield finding("warning", "its end is in the log alone", agent.exit, "agentctl doctor --fix", fixed=fix)
+
+
+def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:
+    for instance, condition in conditions.items():
+        where = f"{task.id}/{instance}"
+        match condition:
+            case Condition.UNSUPERVISED:
+                yield finding(
+                    "warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}"
+                )
+            case Condition.LOST:
+                yield finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
+            case Condition.ELSEWHERE:
+                yield finding("note", "on another machine or in another pid namespace", where, "look at it there")
+            case _:
+                pass
+
+
+def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
+    """Folders of spawns that were killed before they told anybody; under the queue's lock none is in the making."""
+    queued = queued_instances(task)
+    for instance in task.instances():
+        agent = task.agent(instance)
+        if instance in view.workers or instance in queued or agent.shim.exists() or agent.has_ended:
+            continue
+        if agent.worktree.exists() and is_being_made(agent):
+            continue
+        if fix:
+            if agent.worktree.exists() and judge(agent) is Condition.LOST and not agent.shim.exists():
+                take_back(agent)  # Not under the lock: git takes its time, and who was making it is proven gone.
+            with locked(cache.root_of_tree(task).queue_lock):
+                if judge(agent) is Condition.LOST and not agent.shim.exists():
+                    shutil.rmtree(agent.path)
+        yield finding("note", "a spawn was killed before it began", agent.path, "agentctl doctor --fix", fixed=fix)
+
+
+def _queue(task: TaskDir) -> Iterator[Finding]:
+    try:
+        folder = environment.store_folder()
+    except (AgentctlError, OSError):
+        return  # What is wrong with the machine was told already.
+    for ticket in read_queue(task):
+        where = f"{ticket.task_id}/{ticket.instance}"
+        if not environment.waits(folder, ticket.environment):
+            yield finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
+        with contextlib.suppress(AgentctlError):
+            spec = read_spec(task.sibling(ticket.task_id).agent(ticket.instance).spec)
+            program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
+            if shutil.which(program) is None:
+                yield finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def _strays(root: Root) -> Iterator[Finding]:
+    """Processes that carry the cookie of a worker of this root which has ended."""
+    import psutil  # 20 ms: only here, where every process is looked at.
+
+    for process in psutil.process_iter():
+        try:
+            environ = process.environ()
+            folder = environ.get(AGENT_DIR, "")
+            if COOKIE not in environ or not Path(folder).is_relative_to(root.path) or process.pid == os.getpid():
+                continue
+            if AgentDir(folder).has_ended:
+                what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
+                yield finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
+        except (psutil.Error, OSError, NotFound):
+            continue

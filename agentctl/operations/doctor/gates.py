@@ -1,0 +1,89 @@
+"""What keeps agents from being started for a while: breakers of a tree, and accounts that are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain import events as ev
+from agentctl.domain.breaker import Breaker, breakers
+from agentctl.errors import NotFound
+from agentctl.operations.where.lineage import limited, shown_caller, who
+from agentctl.operations.where.odd_files import Finding, finding
+from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts, forget
+from agentctl.supervision.account.holds import held_now
+from agentctl.supervision.account.ledger import Ledger
+from agentctl.supervision.worker.failures import failed_ago
+
+_GOES_ON = "agents in the queue go on by themselves; agentctl doctor --free-account {} lets them start now"
+
+
+def examine_gates(task: TaskDir) -> Iterator[Finding]:
+    """Yield a finding for each agent of a tree that has a breaker."""
+    if root_of_tree(task).path != task.path:
+        return  # The tree is looked at from its root task.
+    limits = usable_config(task).limits
+    for breaker in _breakers(task).values():
+        if not breaker.has_tripped(limits):
+            continue
+        left = breaker.left(limits, failed_ago(task, breaker.agent))
+        state = f"not started for another {left:.0f} s" if left else "to be tried again"
+        what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
+        next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
+        yield finding("warning", what, task.id, next_)
+
+
+def examine_accounts() -> Iterator[Finding]:
+    """Yield a finding for each account of this person that is left alone after a rate limit."""
+    for account in all_accounts(folder_of_accounts()):
+        hold = held_now(account, any_model=True)
+        if hold is not None:
+            yield finding("note", hold.told, "", _GOES_ON.format(account.name))
+
+
+def free_account(name: str) -> None:
+    """Know nothing of an account any more, so that nobody waits for it.
+
+    Raises:
+        NotFound: Nothing is known of it.
+        Refused: A worker asks for it.
+    """
+    _refuse_workers(f"it frees no account such as {name}")
+    known = {account.name: account for account in all_accounts(folder_of_accounts())}
+    if name not in known or not forget(known[name]):
+        names = ", ".join(sorted(known)) or "none"
+        raise NotFound(f"nothing is known of an account {name}", hint=f"known: {names}")
+
+
+def close_breaker(task: TaskDir, agent: str) -> Breaker:
+    """Let an agent be started again in the tree of a task; return the breaker that was closed.
+
+    Raises:
+        NotFound: The agent has not failed last.
+        Refused: A worker asks for it.
+    """
+    check_own(task)
+    root = root_of_tree(task)
+    _refuse_workers(f"it closes no breaker of {root.id}")
+    found = _breakers(root)
+    if agent not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise NotFound(f"the agent {agent} has no failures in a row in the tree of {root.id}", hint=f"with: {known}")
+    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root.id, who(), {"agent": agent})
+    eventlog.append(root.events, [event])
+    return found[agent]
+
+
+def _refuse_workers(what: str) -> None:
+    worker = shown_caller()
+    if worker is not None:
+        raise limited(f"{worker.instance} is a worker: {what}", "")
+
+
+def _breakers(root: TaskDir) -> dict[str, Breaker]:
+    return dict(breakers(Ledger(root).update().facts.ends()))

@@ -1,0 +1,69 @@
+"""What is wrong with the worktrees of a task: left-overs of killed spawns, patches that nobody could make."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.errors import Damaged
+from agentctl.operations.worktree.changes import changes_of, ensure_recorded
+
+_SCRATCH = re.compile(r"^changes\.(\d+)\..*\.scratch$")
+Finding = dict[str, Any]
+
+
+def _finding(severity: str, what: str, where: object, next_: str, *, fixed: bool = False) -> Finding:
+    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
+
+
+def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
+    """Yield what is wrong with the worktrees of a task's workers."""
+    for instance in task.instances():
+        agent = task.agent(instance)
+        if not agent.worktree.exists():
+            continue
+        yield from _scratch(agent.path, fix)
+        try:
+            record = read_json(agent.worktree) or {}
+        except Damaged as error:
+            yield _finding("error", error.message, agent.worktree, "git worktree list names it")
+            continue
+        if not agent.has_ended or record.get("removed") or _is_recorded(record):
+            continue
+        if fix:
+            ensure_recorded(agent, again=True)
+        why = changes_of(read_quietly(agent.worktree)).get("error")
+        what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
+        is_fixed = fix and why is None
+        yield _finding("warning" if why else "note", what, agent.worktree, "agentctl doctor --fix", fixed=is_fixed)
+
+
+def _is_recorded(record: dict[str, Any]) -> bool:
+    changes = changes_of(record)
+    return bool(changes) and "error" not in changes
+
+
+def _scratch(folder: str, fix: bool) -> Iterator[Finding]:
+    for name in sorted(os.listdir(folder)):
+        named = _SCRATCH.match(name)
+        if named and not Path("/proc", named[1]).exists():
+            path = os.path.join(folder, name)
+            if fix:
+                shutil.rmtree(path, ignore_errors=True)
+            yield _finding("note", "left by a program that was killed", path, "agentctl doctor --fix", fixed=fix)
+
+
+def examine_unknown(root: Root) -> Iterator[Finding]:
+    """Yield the folders of worktrees that no worker of the root tells of; they may hold work, and are left alone."""
+    for folder in sorted(Path(root.worktrees).glob("*/*")):
+        task = root.task(folder.parent.name)
+        known = (read_quietly(task.agent(instance).worktree).get("path") for instance in task.instances())
+        if str(folder) not in known:
+            what = "a worktree of no worker: its task was removed, or its spawn was killed"
+            yield _finding("note", what, folder, f"look into it, then git worktree remove {folder}")

@@ -1,0 +1,164 @@
+"""Which files teach each agent program to delegate, and what goes into them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agentctl
+from agentctl.domain.offers import SERVER
+from agentctl.errors import UsageError
+from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
+
+CLIENTS = ("claude", "codex", "gemini", "opencode")
+GUIDANCE = Path(agentctl.__file__).resolve().parent / "guidance" / "delegating.md"
+#: A call lasts as long as a sub-agent works; a server that starts on a busy machine takes its time.
+_CALL_S, _START_S = 86_400, 60
+#: What Codex passes on to a server is next to nothing: the sub-agents need their homes, keys and proxies.
+_VARIABLES = (
+    "AGENTCTL_ROOT", "AGENTCTL_TASK", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CODEX_API_KEY", "CODEX_HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+    "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+    "SSL_CERT_FILE", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+)  # fmt: skip
+#: What Gemini keeps from a server because of the name, unless the server's entry asks for it. One that is not set
+#: arrives empty, which the agent programs take for not set; so this is for keys alone, an empty path would be taken.
+_SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY")
+#: Codex asks its model one second after its start, with the tools of those servers that are up by then, unless it is to
+#: wait for one. Then it does not start without that one: so this is for the person's own files, which name a program
+#: that is there, and not for a project's, which others have too.
+_REQUIRED = (
+    "# Codex waits for it, and does not start without it; to be rid of it, remove this block.",
+    "required = true",
+)
+#: Commands that change nothing: a model may use them without being asked.
+_HARMLESS = ("agents", "interact list", "list", "result", "show", "tasks", "tree", "wait", "wait-all", "wait-any")
+_DESCRIPTION = (
+    "Start sub-agents that work in parallel, wait for them in the background, answer their questions and read their"
+    " results. Use it for work that splits into independent parts, or takes long."
+)
+_HASH, _HTML = ("# ", ""), ("<!-- ", " -->")
+
+
+def edits_for(client: str, *, project: str | None, hooks: bool, environ: Mapping[str, str]) -> list[Edit]:
+    """Return the changes for a program: a person's own files, or those of the project in a folder."""
+    if client not in CLIENTS:
+        raise UsageError(f"no agent program {client!r}", hint=f"known: {', '.join(CLIENTS)}")
+    if hooks and client != "claude":
+        raise UsageError(f"--hooks is for claude: {client} is told in its own settings to run `agentctl hook`")
+    made: list[Edit] = _MAKERS[client](_Places(project, environ))
+    return [*made, _hooks(_Places(project, environ))] if hooks else made
+
+
+class _Places:
+    """Where a program's files are."""
+
+    def __init__(self, project: str | None, environ: Mapping[str, str]) -> None:
+        self.project = project
+        self._environ = environ
+        self.home = environ.get("HOME") or os.path.expanduser("~")
+
+    def at(self, in_project: str, in_home: str, variable: str | None = None) -> str:
+        """Return a path: in the project, else in the home folder; `variable` moves the first folder of that."""
+        if self.project is not None:
+            return os.path.join(self.project, in_project)
+        moved = self._environ.get(variable) if variable else None
+        if moved:
+            return os.path.join(moved, in_home.partition("/")[2] or in_home)
+        return os.path.join(self.home, in_home)
+
+    def command(self, dialect: str, call_s: float | None) -> list[str]:
+        """Return the server's command line. What a project's files say has to hold for others, too."""
+        own = ["agentctl"] if self.project is not None else [sys.executable, "-P", "-m", "agentctl"]
+        limit = [] if call_s is None else [f"--call-seconds={call_s:g}"]
+        return [*own, "mcp", f"--tools={dialect}", *limit]
+
+
+def _claude(places: _Places) -> list[Edit]:
+    command = places.command("codex", 0)
+    server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": command[1:], "timeout": _CALL_S * 1000}
+    # Else its model is shown the tools' names alone, and finds what they are for by a search, a round later (2.1.330).
+    server["alwaysLoad"] = True
+    allowed = [f"mcp__{SERVER}", *(f"Bash(agentctl {verb}:*)" for verb in _HARMLESS)]
+    settings = _claude_settings(places)
+    skill = places.at(".claude/skills/agentctl/SKILL.md", ".claude/skills/agentctl/SKILL.md", "CLAUDE_CONFIG_DIR")
+    head = f"---\nname: agentctl\ndescription: {_DESCRIPTION}\n---\n\n"
+    return [
+        JsonEdit(
+            places.at(".mcp.json", ".claude.json", "CLAUDE_CONFIG_DIR"), members=((("mcpServers", SERVER), server),)
+        ),
+        JsonEdit(settings, items=tuple((("permissions", "allow"), rule) for rule in allowed)),
+        FileEdit(skill, head + guidance()),
+    ]
+
+
+def _claude_settings(places: _Places) -> str:
+    return places.at(".claude/settings.json", ".claude/settings.json", "CLAUDE_CONFIG_DIR")
+
+
+def _hooks(places: _Places) -> Edit:
+    own = "agentctl hook" if places.project is not None else f"{sys.executable} -P -m agentctl hook"
+    entry = {"hooks": [{"type": "command", "command": own, "timeout": 10}]}
+    names = ("SubagentStart", "SubagentStop")
+    return JsonEdit(_claude_settings(places), items=tuple((("hooks", name), entry) for name in names))
+
+
+def _codex(places: _Places) -> list[Edit]:
+    command = places.command("codex", 0)
+    lines = [
+        f"[mcp_servers.{SERVER}]",
+        f"command = {_toml(command[0])}",
+        f"args = [{', '.join(_toml(word) for word in command[1:])}]",
+        f"env_vars = [{', '.join(_toml(name) for name in _VARIABLES)}]",
+        f"startup_timeout_sec = {_START_S}",
+        f"tool_timeout_sec = {_CALL_S}",
+        "supports_parallel_tool_calls = true",
+        'default_tools_approval_mode = "approve"',
+        *([] if places.project is not None else _REQUIRED),
+    ]
+    return [
+        BlockEdit(
+            places.at(".codex/config.toml", ".codex/config.toml", "CODEX_HOME"),
+            "\n".join(lines), _HASH, clash=f"[mcp_servers.{SERVER}]",
+        ),
+        BlockEdit(places.at("AGENTS.md", ".codex/AGENTS.md", "CODEX_HOME"), guidance(), _HTML),
+    ]  # fmt: skip
+
+
+def _toml(text: str) -> str:
+    import json
+
+    return json.dumps(text)  # A basic string of TOML has the same escapes.
+
+
+def _gemini(places: _Places) -> list[Edit]:
+    command = places.command("codex", 0)
+    server: dict[str, Any] = {"command": command[0], "args": command[1:], "timeout": _CALL_S * 1000, "trust": True}
+    server["env"] = {name: f"${name}" for name in _SECRETS}
+    settings = places.at(".gemini/settings.json", ".gemini/settings.json")
+    return [
+        JsonEdit(settings, members=((("mcpServers", SERVER), server),)),
+        BlockEdit(places.at("GEMINI.md", ".gemini/GEMINI.md"), guidance(), _HTML),
+    ]
+
+
+def _opencode(places: _Places) -> list[Edit]:
+    # How long it lets a call take is not known: the calls stay short.
+    server = {"type": "local", "command": places.command("codex", None), "enabled": True, "timeout": _START_S * 1000}
+    folder = ".config/opencode"
+    config = places.at("opencode.json", f"{folder}/opencode.json")
+    return [
+        JsonEdit(config, members=((("mcp", SERVER), server),), beside=f"{config}c"),
+        BlockEdit(places.at("AGENTS.md", f"{folder}/AGENTS.md"), guidance(), _HTML),
+    ]
+
+
+_MAKERS = {"claude": _claude, "codex": _codex, "gemini": _gemini, "opencode": _opencode}
+
+
+def guidance() -> str:
+    """Return what teaches a parent to delegate."""
+    return GUIDANCE.read_text(encoding="utf-8")

@@ -1,0 +1,137 @@
+"""`install`: an agent program is taught to delegate, by changes in its own files that are shown first; and undone.
+
+A file is written whole, with a copy of what it was before beside it. With that copy the undo knows what was there: a
+file that nobody has touched since gets its old bytes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+
+from agentctl.adapters.files import make_folder, storage_errors, write_whole
+from agentctl.adapters.opening import read_bytes
+from agentctl.domain.placing import lies_in
+from agentctl.errors import Refused
+from agentctl.operations.install.agent_files import edits_for
+from agentctl.operations.install.edits import Edit
+
+BACKUP = ".before-agentctl"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One file, as it is and as it is to be; None: it is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+    #: The copy of what the file was before the first change: to be made, or to be removed.
+    backup: str
+
+    def diff(self) -> str:
+        """Return the change as one reads it."""
+        old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
+        lines = unified_diff(old, new, self.path if self.before is not None else os.devnull, self.path, n=2)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: Mapping[str, str]) -> list[Change]:
+    """Return what is to be changed; [] where all of it is so already. Changes nothing.
+
+    Raises:
+        Refused: A file cannot be changed safely; the hint says what to do by hand.
+    """
+    texts: dict[str, tuple[str | None, str | None]] = {}
+    for edit in edits_for(client, project=project, hooks=hooks or (undo and client == "claude"), environ=environ):
+        path = os.path.realpath(edit.path)  # A link to a folder of dotfiles stays one.
+        if project is not None and not lies_in(path, os.path.realpath(project)):
+            raise Refused(f"{edit.path} leads out of the project, to {path}", hint="look at that link")
+        before, now = texts.get(path) or (_read(path),) * 2
+        texts[path] = before, _undone(edit, path, now) if undo else edit.applied(now)
+    if undo:
+        texts = {path: (before, _restored(path, before, after)) for path, (before, after) in texts.items()}
+    changes = [
+        Change(path=path, before=before, after=after, backup=path + BACKUP) for path, (before, after) in texts.items()
+    ]
+    return [change for change in changes if change.before != change.after]
+
+
+def _undone(edit: Edit, path: str, now: str | None) -> str | None:
+    if now is None:
+        return None
+    return edit.removed(now, _read(path + BACKUP))
+
+
+def _restored(path: str, now: str | None, after: str | None) -> str | None:
+    """Return the old bytes where what is left means what they meant: then nobody has changed the file since."""
+    before = _read(path + BACKUP)
+    if before is None or after is None or now is None:
+        return after
+    return before if _essence(before) == _essence(after) else after
+
+
+def _essence(text: str) -> object:
+    import json
+
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
+    """Make the changes; where one fails, those before it are taken back."""
+    done: list[Change] = []
+    try:
+        for change in changes:
+            _write(change, undo=undo)
+            done.append(change)
+    except BaseException:
+        for change in reversed(done):
+            _put(change.path, change.before)
+            if not undo and os.path.exists(change.backup):
+                os.unlink(change.backup)
+        raise
+    if undo:
+        for change in changes:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(change.backup)
+
+
+def _write(change: Change, *, undo: bool) -> None:
+    if _read(change.path) != change.before:
+        raise Refused(f"{change.path} has changed meanwhile", hint="look at it, then say it again")
+    try:
+        make_folder(os.path.realpath(os.path.dirname(change.path)))
+        if not undo and change.before is not None and not os.path.exists(change.backup):
+            _put(change.backup, change.before)
+        _put(change.path, change.after)
+    except OSError as error:
+        raise Refused(f"{change.path} cannot be written: {error.strerror}", hint="nothing was changed") from error
+    if change.after is None:
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(change.path))  # Only if it is empty.
+
+
+def _put(path: str, text: str | None) -> None:
+    with storage_errors(path, "write"):
+        if text is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            return
+        try:
+            mode = os.stat(path).st_mode & 0o777
+        except FileNotFoundError:
+            mode = 0o600
+        write_whole(path, text.encode("utf-8", "surrogateescape"))
+        os.chmod(path, mode)
+
+
+def _read(path: str) -> str | None:
+    try:
+        return read_bytes(path).decode("utf-8", "surrogateescape")
+    except (FileNotFoundError, NotADirectoryError):
+        return None

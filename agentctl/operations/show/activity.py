@@ -1,0 +1,114 @@
+"""The rows of a worker's activity: read, followed, made again; and the transcript that a person reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from agentctl.adapters import activitylog
+from agentctl.adapters.activitylog import ActivityReader
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain.activity.row import REPORTED
+from agentctl.domain.activity.rows import read_line
+from agentctl.domain.activity.transcript import Entry, Transcript
+from agentctl.errors import Refused
+from agentctl.operations.show.logs import is_live, start_of_tail
+from agentctl.operations.where.locating import find_agent
+
+
+def is_told(agent: AgentDir) -> bool:
+    """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
+    order = read_quietly(agent.spec).get("order")
+    if not isinstance(order, dict) or order.get("driver") == "command":
+        return False
+    return agent.activity.exists() or not agent.has_ended
+
+
+def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[dict[str, Any]]:
+    """Yield each row as it stands in the file, with its number as `line`; a bad line as {line, problem}."""
+    for number, line in _lines(find_agent(task, instance), follow=follow):
+        if read_line(line, number) is None:
+            yield {"line": number, "problem": "no row of an activity: not JSON, or without a type"}
+        else:
+            yield {"line": number, **json.loads(line)}
+
+
+def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int | None) -> Iterator[Entry]:
+    """Yield what a worker did, a paragraph each; with `follow` until it has ended and all was given.
+
+    Args:
+        tail: Begin with the last `tail` rows; None with all.
+    """
+    told = Transcript()
+    for number, line in _lines(find_agent(task, instance), follow=follow, tail=tail):
+        row = read_line(line, number)
+        entry = None if row is None else told.take(row)
+        if entry is not None:
+            yield entry
+
+
+def _lines(agent: AgentDir, *, follow: bool, tail: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, line); with `follow` until the worker has ended. A file that was made anew is read anew."""
+    reader = ActivityReader(agent.activity, 0 if tail is None else start_of_tail(agent.activity, tail))
+    number = 0
+    with Watch([agent.path]) as watch:
+        while True:
+            goes_on = follow and is_live(agent)
+            if reader.is_replaced():
+                reader.restart()
+                number = 0
+            given = number
+            for block in reader.blocks():
+                for number, line in enumerate(block.split(b"\n")[:-1], number + 1):  # noqa: B020 - it goes on
+                    yield number, line
+            if not goes_on:
+                return
+            if given == number:
+                watch.sleep(None)
+
+
+def rebuild(agent: AgentDir, lines: Iterable[bytes]) -> int:
+    """Put `lines`, made from the raw output, in the place of the activity; return how many it has.
+
+    What the worker reported itself is in no raw output: those rows stay.
+
+    Raises:
+        Refused: The worker may still write.
+    """
+    if not agent.has_ended:
+        raise Refused(
+            f"{agent.instance} has not ended; its activity is being written", hint=f"agentctl wait {agent.instance}"
+        )
+    return activitylog.replace(agent.activity, _merged(_reported(agent), lines))
+
+
+def _reported(agent: AgentDir) -> Iterator[bytes]:
+    mark = b'"' + REPORTED.encode()
+    for block in ActivityReader(agent.activity).blocks():
+        if mark not in block:
+            continue
+        for line in block.splitlines(keepends=True):
+            row = read_line(line, 0)
+            if row is not None and row.id.startswith(REPORTED.encode()):
+                yield line
+
+
+def _merged(reported: Iterator[bytes], lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield both in the order of their times; neither is sorted again."""
+    own = next(reported, None)
+    for line in lines:
+        while own is not None and _time_of(own) < _time_of(line):
+            yield own
+            own = next(reported, None)
+        yield line
+    if own is not None:
+        yield own
+    yield from reported
+
+
+def _time_of(line: bytes) -> bytes:
+    row = read_line(line, 0)
+    return b"" if row is None else row.at

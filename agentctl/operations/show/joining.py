@@ -1,0 +1,142 @@
+"""One report of what several workers have brought: each part attributed, bounded, and in the order of the roster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.plaintext import plain
+from agentctl.lean import NamedTuple
+from agentctl.operations.show.listing import list_workers
+from agentctl.operations.show.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.questions import read_question
+
+#: Of a worker, so many files and questions are named, and so much of each question is told.
+_MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
+_TOLD = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
+         "durationSeconds")  # fmt: skip
+_OF_RESULTS = ("source", "summary", "summaryCut", "text", "truncated", "size", "sha256", "path", "wrapped",
+               "turnsUsed", "usage", "costUsd", "model")  # fmt: skip
+
+
+class Joined(NamedTuple):
+    """A report, and the two files that hold it."""
+
+    report: dict[str, Any]
+    text_path: str
+    data_path: str
+
+
+def join_results(
+    task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = DEFAULT_MAX_BYTES
+) -> Joined:
+    """Write `report.md` and `report.json` about workers (all of the task, where none is named).
+
+    Args:
+        out: The folder for them; else the task's own.
+        max_bytes: How much of each worker's text they hold.
+
+    Raises:
+        NotFound: One of the named is no worker of the task.
+    """
+    check_own(task)
+    for name in instances:
+        find_agent(task, name)
+    rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
+    report = {"taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows]}
+    text, data = task.report_text, task.report_data
+    if out is not None:
+        folder = FilePath(os.path.realpath(out))
+        with storage_errors(folder, "make the folder"):
+            make_folder(folder)
+        text, data = folder / text.name, folder / data.name
+    write_whole(data, to_json(report))
+    write_whole(text, "".join(f"{line}\n" for line in _lines(report)).encode("utf-8", "backslashreplace"))
+    return Joined(report, text, data)
+
+
+def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+    agent = task.agent(row["agentInstance"])
+    result = read_result(task, agent.instance, max_bytes=max_bytes)
+    questions = _questions(agent)
+    return {
+        **{key: row.get(key) for key in _TOLD},
+        **{key: result[key] for key in _OF_RESULTS if key in result},
+        "error": decision_of(agent).get("message") if row["status"] == "failed" else None,
+        "questions": questions[:_MOST_ITEMS],
+        "files": result["files"][:_MOST_ITEMS],
+        "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),
+        "folder": str(agent.path),
+    }
+
+
+def _questions(agent: AgentDir) -> list[dict[str, Any]]:
+    found = []
+    for name in agent.question_ids():
+        question, answer = read_question(agent, name), read_quietly(agent.answer(name))
+        if question is not None and not question.get("idle"):
+            text = question["question"][:_LONGEST_QUESTION]
+            said = {key: answer.get(key) for key in ("answer", "by")}
+            found.append({"id": name, "question": text, "askedBy": question.get("askedBy"), **said})
+    return found
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the report. What workers wrote is quoted: none can write another one's part."""
+    yield f"# {plain(report['taskId'])}"
+    yield ""
+    for part in report["workers"]:
+        yield f"- {plain(part['agentInstance'])} ({plain(part['agent'])}): {_standing(part)}"
+    for part in report["workers"]:
+        yield ""
+        yield f"## {plain(part['agentInstance'])}"
+        yield ""
+        yield from _part_lines(part)
+
+
+def _standing(part: dict[str, Any]) -> str:
+    return f"{part['status']} ({plain(part['reason'])})" if part["reason"] else str(part["status"])
+
+
+def _part_lines(part: dict[str, Any]) -> Iterator[str]:
+    seconds = part["durationSeconds"]
+    yield f"{_standing(part)}{f', {seconds:.1f} s' if seconds is not None else ''}"
+    if part["error"]:
+        yield from ["", *_quoted(part["error"])]
+    if part["summary"] and part["summary"] != part["text"]:
+        yield from ["", *_quoted(part["summary"]), *_cut_lines(part.get("summaryCut"))]
+    if part["text"]:
+        yield from ["", *_quoted(part["text"])]
+    yield from _cut_lines(part if part["truncated"] else None)
+    for question in part["questions"]:
+        yield from ["", f"Asked ({plain(question['id'])}):", "", *_quoted(question["question"])]
+        answer = question["answer"]
+        yield from (
+            ["", f"Answered by {plain(question['by'])}:", "", *_quoted(answer)] if answer else ["", "Not answered."]
+        )
+    if part["files"]:
+        yield from ["", "Files:", ""]
+        yield from (f"- {plain(file['path'])} ({file.get('size')} bytes)" for file in part["files"])
+    if part["leftOut"]:
+        yield from ["", f"{part['leftOut']} more are in {plain(part['folder'])}"]
+
+
+def _cut_lines(cut: dict[str, Any] | None) -> Iterator[str]:
+    if cut is not None:
+        where = f", in {plain(cut['path'])}" if cut["path"] else ""
+        yield from ["", f"Cut: the whole has {cut['size']} bytes, sha256 {cut['sha256']}{where}"]
+
+
+def _quoted(text: object) -> Iterator[str]:
+    return (f"> {line}".rstrip() for line in plain(text, keep="\n\t").split("\n"))

@@ -1,0 +1,212 @@
+"""What is so with the workers of a task. Starts nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.taskyaml.roster import Row
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.show.askers import Asked, asked_below, below_any
+from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.observed import observed_row
+from agentctl.operations.where.ownership import may_be_stopped
+from agentctl.supervision.account.accounts import folder_of_accounts
+from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
+from agentctl.supervision.worker import questions
+from agentctl.supervision.worker.endings import decision_of, read_decision
+
+
+def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
+    """Fold the log and judge the workers whose end it does not tell; what is proven of them is written down.
+
+    Where nothing can be written (a read-only folder), the view is healed in memory. Of a task that is not this
+    person's own nothing is believed but its log, and nothing is judged or written.
+    """
+    reader, view = eventlog.LogReader(task.events), TaskView()
+    if not may_be_stopped(task):
+        view.apply(reader.rows())
+        return view, {}
+    queued = queued_instances(task)
+    view.apply(reader.rows())
+    conditions = {}
+    for worker in list(view.workers.values()):
+        if not worker.is_terminal:
+            agent = task.agent(worker.instance)
+            conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
+            with contextlib.suppress(AgentctlError, OSError):
+                settle(agent, conditions[worker.instance])
+    view.apply(reader.rows())
+    for instance, condition in conditions.items():
+        heal(view.workers[instance], condition, task.agent(instance))
+    if task.stale_roster.exists():
+        from agentctl.operations.where.task_limits import usable_config  # Only now: it may have to load YAML.
+
+        usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
+        with contextlib.suppress(AgentctlError, OSError):
+            roster.mend(task, roster_rows(view), view.subtasks)
+    return view, conditions
+
+
+def roster_rows(view: TaskView) -> dict[str, Row]:
+    """Return the roster that follows from the log."""
+    return {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
+
+
+def tickets_for(worker: WorkerView, queued: Collection[str]) -> Collection[str]:
+    """Return the tickets that count in judging a worker: that of a started one is a leftover of a killed shim."""
+    return queued if worker.status is Status.QUEUED else ()
+
+
+def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
+    """Tell the truth in memory where it could not be put on disk."""
+    if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
+        if worker.status is Status.BLOCKED and not questions.waiting_askers(agent):
+            worker.status = Status.RUNNING
+        return
+    try:
+        decision = read_decision(agent)
+    except (AgentctlError, OSError):
+        decision = lost_ending(agent).to_json()
+    worker.status = Status(decision["status"])
+    worker.reason = decision.get("reason")
+    worker.exit_code = decision.get("exitCode")
+    worker.signal = decision.get("signal")
+    worker.message = decision.get("message")
+    worker.ended_at = decision.get("endedAt")
+
+
+def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what `list_workers` does for a task and all sub-tasks below it; each row names its task."""
+    from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
+
+    rows, warnings = [], []
+    for one in subtree(task):
+        found, damage = list_workers(one)
+        rows += [{"taskId": one.id, **row} for row in found]
+        warnings += damage
+    return rows, warnings
+
+
+def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
+    found = each_worker(task)
+    return list(found.rows), found.warnings
+
+
+class Listing(NamedTuple):
+    """The workers of a task."""
+
+    #: Each made when it is taken.
+    rows: Iterator[dict[str, Any]]
+    warnings: list[str]
+    #: The questions that are open below them (`askers.asked_below`).
+    asked_below: list[Asked]
+
+
+def each_worker(task: TaskDir) -> Listing:
+    """Return the same, and what else there is to be said."""
+    view, conditions = read_task(task)
+    awaited = Awaited(folder_of_accounts())
+    below = asked_below(task, view)
+    counts = {name: len(asked) for name, asked in below.items()}
+    rows = (
+        row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
+        for worker in view.workers.values()
+    )
+    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below_any(below, None))
+
+
+def row_of(
+    task: TaskDir, worker: WorkerView, condition: Condition | None, awaited: Awaited, asked_below: int
+) -> dict[str, Any]:
+    """Return what `list --json` says of a worker."""
+    is_live = not worker.is_terminal and condition is not Condition.QUEUED
+    waits = condition is Condition.QUEUED and worker.driver is not None
+    return {
+        "agentInstance": worker.instance,
+        "agent": worker.agent,
+        "status": worker.status,
+        "reason": worker.reason,
+        "message": worker.message,
+        "pid": worker.pid,
+        "attempt": worker.attempt,
+        "paused": worker.paused,
+        "stalled": worker.stall_seq is not None,
+        "parked": worker.park_seq is not None,
+        "awaitsAccount": awaited.by(task.agent(worker.instance)) if waits else None,
+        "driver": worker.driver,
+        "usage": _usage_of(task.agent(worker.instance)) if worker.driver is not None else None,
+        "agentId": worker.agent_id,
+        "health": condition.value if is_live and condition else None,
+        "parent": worker.parent,
+        "depth": worker.depth,
+        "queuedAt": worker.queued_at,
+        "startedAt": worker.started_at,
+        "endedAt": worker.ended_at,
+        "durationSeconds": worker.duration_s,
+        "exitCode": worker.exit_code,
+        "signal": worker.signal,
+        "progress": read_quietly(task.agent(worker.instance).progress) or None if is_live else None,
+        "survivors": worker.survivors,
+        "awaitsChildren": worker.awaits_children,
+        "uncollected": worker.uncollected,
+        "command": worker.command,
+        "askedBelow": asked_below,
+    }
+
+
+def _usage_of(agent: AgentDir) -> dict[str, Any]:
+    from agentctl.supervision.account.ledger import read_spent  # No command uses anything up.
+
+    return read_spent(agent).to_json()
+
+
+def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Return everything that is known of one worker, or of a sub-agent that is only observed."""
+    try:
+        agent = find_agent(task, instance)
+    except AgentctlError:
+        observed = observed_row(task, instance)
+        if observed is None:
+            raise
+        return {**observed, "taskId": task.id}
+    view, conditions = read_task(task)
+    worker = view.workers.get(instance) or WorkerView(instance)
+    below = len(asked_below(task, view).get(instance, ()))
+    return {
+        **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts()), below),
+        "taskId": task.id,
+        "spec": read_quietly(agent.spec),
+        "worker": read_quietly(agent.worker) or None,
+        "shim": read_quietly(agent.shim) or None,
+        "cancel": read_quietly(agent.cancel) or None,
+        "exit": decision_of(agent) or None,
+        "result": read_quietly(agent.result) or None,
+        "fallback": read_quietly(agent.fallback) or None,
+        "worktree": _worktree_of(agent),
+        "questions": [
+            {**read_quietly(agent.question(name)), "answer": read_quietly(agent.answer(name)).get("answer")}
+            for name in agent.question_ids()
+        ],
+        "folder": str(agent.path),
+        "stdout": str(agent.stdout),
+        "stderr": str(agent.stderr),
+    }
+
+
+def _worktree_of(agent: AgentDir) -> dict[str, Any] | None:
+    if not agent.worktree.exists():
+        return None
+    from agentctl.operations.worktree.changes import told_worktree  # Few workers have one.
+
+    return told_worktree(agent)

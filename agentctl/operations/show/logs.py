@@ -1,0 +1,125 @@
+"""Following what workers write, and the log of the task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.opening import open_plain, pieces
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain.events import BadLine
+from agentctl.operations.where.locating import find_agent
+from agentctl.supervision.life.judging import Condition, judge
+
+_CHUNK = 1 << 16
+#: So far back the last lines of a file are looked for.
+_LONGEST_TAIL = 64 << 20
+_LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED)
+
+
+def follow_logs(
+    task: TaskDir, instance: str, *, streams: Sequence[str] = ("stdout", "stderr"), follow: bool, tail: int | None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield (stream, bytes) of a worker's output; with `follow` until it has ended and all was given.
+
+    Args:
+        tail: Begin with the last `tail` lines of each stream; None with all.
+    """
+    agent = find_agent(task, instance)
+    outputs = [_Output(name, getattr(agent, name), tail) for name in streams]
+    with Watch([agent.path]) as watch:
+        for output in outputs:
+            output.watch(watch)
+        while True:
+            goes_on = follow and is_live(agent)
+            given = False
+            for output in outputs:
+                for chunk in output.read():
+                    given = True
+                    yield output.name, chunk
+            if not goes_on:
+                return
+            if not given:
+                watch.sleep(None)
+
+
+def is_live(agent: AgentDir) -> bool:
+    """Tell whether a worker may still write."""
+    return not agent.has_ended and judge(agent) in _LIVE
+
+
+class _Output:
+    """One stream's file and how far it was read."""
+
+    def __init__(self, name: str, path: FilePath, tail: int | None) -> None:
+        self.name = name
+        self._path = path
+        self._offset = 0 if tail is None else start_of_tail(path, tail)
+
+    def watch(self, watch: Watch) -> None:
+        if self._path.exists():
+            watch.add(self._path)
+
+    def read(self) -> Iterator[bytes]:
+        """Yield what came since; a file that shrank (a worker's own `>/dev/stderr` truncates it) is read anew."""
+        try:
+            fd = open_plain(self._path)
+        except FileNotFoundError:
+            return
+        try:
+            if os.fstat(fd).st_size < self._offset:
+                self._offset = 0
+            for start, chunk in pieces(fd, self._offset, os.fstat(fd).st_size):
+                self._offset = start + len(chunk)
+                yield chunk
+        finally:
+            os.close(fd)
+
+
+def start_of_tail(path: str, lines: int) -> int:
+    """Return the offset at which the last `lines` lines of a file begin."""
+    try:
+        fd = open_plain(path)
+    except FileNotFoundError:
+        return 0
+    try:
+        end = os.fstat(fd).st_size
+        if lines == 0:
+            return end
+        wanted = lines + (1 if end and os.pread(fd, 1, end - 1) == b"\n" else 0)
+        first = max(0, end - _LONGEST_TAIL)
+        while end > first:
+            start = max(first, end - _CHUNK)
+            data = os.pread(fd, end - start, start)
+            found = data.count(b"\n")
+            if found >= wanted:
+                at = len(data)
+                for _ in range(wanted):
+                    at = data.rfind(b"\n", 0, at)
+                return start + at + 1
+            wanted -= found
+            end = start
+        return first
+    finally:
+        os.close(fd)
+
+
+def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the events of a task with their `seq`; a bad line as {seq, problem}. With `follow`, for ever."""
+    if instance is not None:
+        find_agent(task, instance)
+    reader = eventlog.LogReader(task.events)
+    with Watch([task.events]) as watch:
+        while True:
+            for row in reader.read_new():
+                if isinstance(row, BadLine):
+                    yield {"seq": row.seq, "problem": row.problem}
+                elif instance is None or row[1].get("agentInstance") == instance:
+                    yield {"seq": row[0], **row[1]}
+            if not follow:
+                return
+            watch.sleep(None)

@@ -1,0 +1,85 @@
+"""What a sub-task answers to who asked for it: Success, Error or Cancel, and what its agent said last, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.show.results import WHOLE, text_of
+from agentctl.supervision.worker.endings import decision_of
+
+SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
+#: Of a sub-task that has not ended: the call that asked for it gave up before.
+STILL_RUNNING = "still_running"
+_ANSWERS = {Status.COMPLETED: SUCCESS, Status.FAILED: ERROR, Status.CANCELLED: CANCEL}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubtaskEnd:
+    """The answer of a sub-task."""
+
+    #: None where there is no sub-task: it was refused.
+    task_id: str | None
+    agent_id: str | None
+    #: Success, Error or Cancel; None while it runs on.
+    status: str | None
+    #: What the worker declared beside its last words.
+    summary: str | None = None
+    #: Where the summary was cut: as `whole`.
+    summary_cut: Mapping[str, Any] | None = None
+    failure_reason: str | None = None
+    final_message: str | None = None
+    #: Where the final message was cut: {size, sha256, path, wrapped} of the whole.
+    whole: Mapping[str, Any] | None = None
+    #: Why the call came back before the end: `paused`, `cancelled` or `timeout`.
+    stopped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it under the names of the contract."""
+        head = {"taskId": self.task_id, "agentId": self.agent_id}
+        if self.status is None:
+            return {**head, "status": STILL_RUNNING, "stopped": self.stopped}
+        value = {
+            "summary": self.summary,
+            "summaryCut": self.summary_cut,
+            "failureReason": self.failure_reason,
+            "finalAssistantMessage": self.final_message,
+        }
+        cut = {"truncated": True, **self.whole} if self.whole else {}
+        told = {key: item for key, item in value.items() if item is not None}
+        return {**head, "subTaskStatus": self.status, **told, **cut}
+
+
+def refusal(error: AgentctlError) -> SubtaskEnd:
+    """Return the answer of a sub-task that was refused: nothing of it is there."""
+    return SubtaskEnd(task_id=None, agent_id=None, status=ERROR, failure_reason=error.message)
+
+
+def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
+    """Return the answer of a sub-task that a call does not wait for any longer."""
+    return SubtaskEnd(task_id=task_id, agent_id=agent_id, status=None, stopped=why)
+
+
+def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
+    """Return the answer of a sub-task whose worker has ended."""
+    decision, result = decision_of(worker), text_of(worker)
+    status = Status(decision.get("status", Status.FAILED))
+    return SubtaskEnd(
+        task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
+        summary_cut=result.get("summaryCut"),
+        failure_reason=None if status is Status.COMPLETED else why(decision), final_message=result["text"] or None,
+        whole={key: result[key] for key in WHOLE if result.get(key)} if result["truncated"] else None,
+    )  # fmt: skip
+
+
+def why(decision: Mapping[str, Any]) -> str:
+    """Return why it did not succeed: the reason, what is known of it, and who cancelled it."""
+    if decision.get("status") == Status.CANCELLED:
+        return f"cancelled by {decision.get('by', 'user')}"
+    detail = {"exit_code": decision.get("exitCode"), "signal": decision.get("signal")}.get(str(decision.get("reason")))
+    told = " ".join(str(part) for part in (decision.get("reason"), detail) if part is not None)
+    return ": ".join(str(part) for part in (told, decision.get("message")) if part)

@@ -1,0 +1,89 @@
+"""The tasks of a root, and what each of them has come to: its own workers' ends, and its sub-tasks'."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.opening import OddFile
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskyaml.cache import TaskConfig
+from agentctl.domain.projection import TaskView
+from agentctl.domain.states import Status, task_state
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.locating import current_task
+from agentctl.operations.where.ownership import is_own
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.worker.endings import decision_of
+
+
+class _Looked(NamedTuple):
+    """What a look at a task has found."""
+
+    task: TaskDir
+    view: TaskView
+    config: TaskConfig
+    #: Its sub-tasks that are there.
+    below: list[str]
+
+
+def list_tasks(root: Root) -> list[dict[str, Any]]:
+    """Return a row for each task of a root."""
+    current = current_task(root)
+    looked = {task_id: _look(root.task(task_id)) for task_id in root.task_ids()}
+    return [{**_row(one, current), "state": _state(one, looked, set())} for one in looked.values()]
+
+
+def _look(task: TaskDir) -> _Looked:
+    from agentctl.operations.where.subtasks_below import subtasks_of
+
+    view = TaskView()
+    with contextlib.suppress(OddFile):  # It stands there all the same; whoever looks into it is told.
+        view.apply(eventlog.LogReader(task.events).rows())
+    return _Looked(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
+
+
+def _state(one: _Looked, looked: Mapping[str, _Looked], seen: set[str]) -> str:
+    """Return the state of a task: what its own workers make it, unless one of a sub-task works or asks."""
+    seen.add(one.task.id)
+    below = [_state(looked[name], looked, seen) for name in one.below if name in looked and name not in seen]
+    own = task_state(worker.status for worker in one.view.workers.values())
+    if not one.view.workers and below:
+        own = next((state for state in ("failed", "canceled", "completed") if state in below), own)
+    return next((state for state in ("input-required", "working") if state in {own, *below}), own)
+
+
+def _row(one: _Looked, current: str | None) -> dict[str, Any]:
+    task, config = one.task, one.config
+    statuses = [worker.status for worker in one.view.workers.values()]
+    counts = {status.value: statuses.count(status) for status in Status}
+    row = {
+        "taskId": task.id,
+        "title": config.title,
+        "workers": len(statuses),
+        **counts,
+        "createdAt": config.created_at,
+        "parentTaskId": config.parent_task_id,
+        "childTaskIds": one.below,
+        "current": task.id == current,
+        "own": is_own(task),
+        "path": str(task.path),
+    }
+    return row | (_of_subtask(one) if config.parent_task_id else {})
+
+
+def _of_subtask(one: _Looked) -> dict[str, Any]:
+    """Return what a sub-task has beside: who asked for it, its one agent, and what that has brought."""
+    from agentctl.operations.show.results import declared_summary
+    from agentctl.operations.show.subtask_answer import why
+
+    told: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
+    worker = next(iter(one.view.workers.values()), None)
+    if worker is None or not worker.is_terminal or not is_own(one.task):
+        return {**told, "summary": None, "failureReason": None}
+    agent = one.task.agent(worker.instance)
+    failure = None if worker.status is Status.COMPLETED else why(decision_of(agent))
+    return {**told, "summary": declared_summary(read_quietly(agent.result)), "failureReason": failure}

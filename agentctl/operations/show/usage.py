@@ -1,0 +1,102 @@
+"""What the workers of a tree of tasks have used up, and what its limits leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agentctl.adapters.clock import iso_of
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain.breaker import breakers
+from agentctl.domain.budget import Spent, total
+from agentctl.domain.limits import KEYS
+from agentctl.domain.projection import WorkerView
+from agentctl.domain.worktime import time_at_work
+from agentctl.operations.show.listing import read_task
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts
+from agentctl.supervision.account.holds import held_now, windows_of
+from agentctl.supervision.account.ledger import Ledger
+from agentctl.supervision.worker.failures import failed_ago
+
+_OF_TREES = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
+
+
+class _Row:
+    """A worker with what it used up."""
+
+    def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView) -> None:
+        self.task_id, self.worker = task_id, worker
+        agent = ledger.root.sibling(task_id).agent(worker.instance)
+        self.spent = ledger.spent_by(agent) if worker.driver is not None else Spent()
+        self.wall_s = time_at_work([ledger.times.of(agent)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `usage --json` prints it."""
+        head = {"taskId": self.task_id, "agentInstance": self.worker.instance, "agent": self.worker.agent}
+        return {**head, "status": self.worker.status, **_figures([self]), "wallSeconds": round(self.wall_s, 3)}
+
+
+def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
+    """Return what was used up in the tree that a task belongs to; without `recursive` rows of that task alone.
+
+    Returns:
+        {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
+        `accounts` are all that this person's agents have used and of which something is known now.
+    """
+    ledger = Ledger(root_of_tree(task))
+    for name in list(ledger.update().facts.views):
+        read_task(ledger.root.sibling(name))  # Who is proven lost is told so: it works no more.
+    facts = ledger.update().facts
+    names = [name for name in facts.views if recursive or name == task.id]
+    rows = [_Row(ledger, name, worker) for name in names for worker in facts.views[name].workers.values()]
+    limits, account = usable_config(ledger.root).limits, ledger.account()._replace(wall_s=ledger.wall_s())
+    return {
+        "rootTaskId": ledger.root.id,
+        "workers": [row.to_json() for row in rows],
+        "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
+        "tasks": [
+            {"taskId": name, **_figures(row for row in rows if row.task_id == name),
+             "wallSeconds": round(ledger.wall_of(name), 3)}
+            for name in names
+        ],
+        "total": {**account.spent.to_json(), "tokens": account.spent.tokens, "workers": account.workers,
+                  "wallSeconds": round(account.wall_s, 3)},
+        "limits": {KEYS[field]: getattr(limits, field) for field in _OF_TREES if getattr(limits, field)},
+        "left": {key: round(value, 6) for key, value in account.left(limits).items()},
+        "reservedUsd": account.reserved_usd,
+        "accounts": _accounts(),
+        "breakers": [
+            {"agent": one.agent, "failures": one.failures, "reason": one.reason,
+             "open": one.left(limits, failed_ago(ledger.root, one.agent)) > 0}
+            for one in breakers(facts.ends()).values()
+        ],
+    }  # fmt: skip
+
+
+def _accounts() -> list[dict[str, Any]]:
+    """Return the usage windows of this person's accounts, as they were told last: {account, windows, held}."""
+    found = []
+    for account in all_accounts(folder_of_accounts()):
+        hold = held_now(account, any_model=True)
+        windows = [
+            {**window.to_json(), "resetsAt": None if window.resets_at is None else iso_of(window.resets_at)}
+            for window in windows_of(account)
+        ]
+        if windows or hold:
+            found.append({"account": account.name, "windows": windows, "held": hold.to_json() if hold else None})
+    return found
+
+
+def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.worker.agent, []).append(row)
+    return found
+
+
+def _figures(rows: Iterable[_Row]) -> dict[str, Any]:
+    rows = list(rows)
+    spent = total(row.spent for row in rows)
+    return {**spent.to_json(), "tokens": spent.tokens, "workers": len(rows)}

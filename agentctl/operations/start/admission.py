@@ -1,0 +1,123 @@
+"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts that rest.
+
+The limits are looked at under the queue's lock of the tree's root task, which every start in the tree needs, and
+counted from the logs, in which every worker stands that was ever accepted. So of any number of spawns at once no one
+gets past a limit, and one that is killed on its way leaves nothing counted that was not begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import TaskConfig, root_of_tree
+from agentctl.domain.budget import REPORTED, unheld
+from agentctl.domain.limits import Limits
+from agentctl.errors import Refused
+from agentctl.operations.where.lineage import limited
+from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.worker.spec import held_limits
+
+if TYPE_CHECKING:
+    from agentctl.operations.start.worker_folder import Prepared
+
+
+def limits_of_tree(root: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
+    """Return the limits that hold for the whole tree: those of its root task; and for a start that comes from a worker
+    no looser ones than those under which that worker was started.
+    """
+    now = config.limits if root.path == task.path else usable_config(root).limits
+    if parent is None or root_of_tree(parent.task).path != root.path:
+        return now
+    return now.no_looser_than(held_limits(parent.agent))
+
+
+def refuse_elsewhere(root: TaskDir, parent: Caller | None) -> None:
+    """Raise `Refused` where a worker of a limited tree starts something outside of it, where nobody would count."""
+    if parent is None:
+        return
+    own = root_of_tree(parent.task)
+    limits = usable_config(own).limits.no_looser_than(held_limits(parent.agent))
+    if own.path != root.path and limits.has_budget:
+        raise Refused(
+            f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root.path}",
+            hint="agentctl subtask makes a task below its own",
+        )
+
+
+def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for an agent whose program does not tell of what the tree is limited in."""
+    drivers = {str(item.spec.order["driver"]) for item in prepared if item.spec.order}
+    if not drivers:
+        return
+    from agentctl.drivers.registry import load  # Only for agents.
+
+    for name in drivers:
+        found = unheld(limits, load(name).reports)
+        if found is not None:
+            unit, key = found
+            raise limited(
+                f"the driver {name} does not tell the {unit} that its program uses: {key} could not hold",
+                f"take {key} out of the root task's config, or choose another --driver",
+            )
+
+
+def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
+    """Raise `Refused` for workers that the tree's limits leave no room for (under the queue's lock)."""
+    if not limits.has_budget:
+        return
+    from agentctl.supervision.account.ledger import Ledger  # Many tasks are not limited.
+
+    # A command uses no model: what is used up of tokens and money does not concern it.
+    of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
+    fields = ["max_workers", "max_wall_seconds", *of_models]
+    ledger = Ledger(root).update()
+    account = ledger.account()._replace(wall_s=ledger.wall_s() if limits.max_wall_seconds else 0)
+    # The last one may get what is left: as if they were asked for one by one.
+    asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
+    account = account._replace(reserved_usd=account.reserved_usd + asked)
+    why = account.excess(limits, fields, more_workers=len(prepared))
+    if why is not None:
+        raise limited(
+            f"the tree of {root.id} is at its limit: {why}",
+            f"agentctl usage shows who used it up; {root.task_file} has the limit",
+        )
+
+
+def refuse_cooling(prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for an agent whose account is left alone after a rate limit: only the queue waits for that."""
+    from agentctl.supervision.account.accounts import account_in
+    from agentctl.supervision.account.holds import held_now
+
+    for account in {account_in(item.spec.order, item.agent) for item in prepared}:
+        hold = held_now(account) if account is not None else None
+        if hold is not None:
+            raise Refused(hold.told, hint="--queue waits until it may be used again")
+
+
+def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for an agent that failed too often in a row."""
+    named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
+    if not named:
+        return
+    from agentctl.supervision.worker.failures import failed_ago
+
+    ages = {agent: failed_ago(root, agent) for agent in sorted(named)}
+    agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
+    if not agents:
+        return
+    from agentctl.domain.breaker import breakers
+    from agentctl.supervision.account.ledger import Ledger
+
+    found = breakers(Ledger(root).update().facts.ends())
+    for agent in agents:
+        breaker = found.get(agent)
+        left = breaker.left(limits, ages[agent]) if breaker is not None else 0
+        if breaker is not None and left:
+            raise limited(
+                f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root.id}, last with"
+                f" {breaker.reason}: it is not started for another {left:.0f} s",
+                f"agentctl doctor --close-breaker {agent}, once the cause is mended",
+            )

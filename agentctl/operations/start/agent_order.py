@@ -1,0 +1,172 @@
+"""From work for an agent to the order of its driver: definition, program, restrictions, permissions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import agentctl
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.permissions import Rules
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order, order_from
+from agentctl.drivers.registry import COMMAND, choose, load, program_of
+from agentctl.errors import AgentctlError, Next, Refused, UsageError
+from agentctl.lean import NamedTuple
+from agentctl.operations.start.agent_server import with_identity, with_server
+from agentctl.operations.start.answer_schema import ask_for, read_schema
+from agentctl.operations.start.inherited import denied_above
+from agentctl.operations.start.permissions import check_policy_again, policy_of
+from agentctl.operations.start.requests import AgentWork
+from agentctl.operations.start.walls import refuse_behind_walls, walls_of
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.ownership import place_for_marks
+from agentctl.operations.where.task_limits import driver_order, usable_config
+from agentctl.supervision.account.accounts import folder_of_accounts
+
+#: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
+_RESTRICTIONS = {
+    "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
+    "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
+}  # fmt: skip
+_PREFERENCES = {"model": "model", "effort": "effort"}
+#: Of a configuration of an agent program; what is longer tells nothing of the account.
+_MOST_BYTES = 16 << 20
+_PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
+
+
+class Ordered(NamedTuple):
+    """An order that can be carried out here."""
+
+    order: Order
+    #: What the definition says of the time; None is the task's to say.
+    timeout_seconds: float | None = None
+    wants_worktree: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> list[str]:
+        """The worker's command line: the program that drives the agent's."""
+        return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
+
+    def of(self, agent: AgentDir, cwd: str) -> Order:
+        """Return the order with the worker's name, its folder, and the walls around it.
+
+        Raises:
+            Refused: It may write, and its folder is what the walls are to protect.
+        """
+        walls = walls_of(agent, cwd, os.environ)
+        if not self.order.read_only and self.order.driver != COMMAND:
+            refuse_behind_walls(agent, cwd, walls)
+        order = self.order._replace(
+            instance=agent.instance, task_id=agent.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
+        )
+        return with_identity(order, agent)
+
+
+def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:
+    """Return the order for some work.
+
+    Raises:
+        NotFound: There is no such agent or driver.
+        Refused: The definition is not trusted, its program is not installed, or cannot honour a restriction.
+    """
+    denied = denied_above()
+    if work.order is not None:
+        return _again(task, order_from(work.order), denied, environ)
+    if not work.prompt.strip():
+        raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
+    spec = work.spec or find_agent_spec(task.root, work.agent)
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    driver = choose(work.driver or spec.driver, driver_order(), path)
+    order = Order(
+        driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
+        instructions=spec.instructions, model=work.model or spec.model, effort=work.effort or spec.effort,
+        tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
+        max_turns=_least(work.max_turns, spec.max_turns),
+        max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
+        permissions=policy_of(task, work, spec), denied_above=denied, keep=work.keep, session=str(uuid.uuid4()),
+        argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
+        retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
+        account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
+    )  # fmt: skip
+    if order.output_schema and "outputSchema" not in driver.honours:
+        order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
+    warnings = _check_honoured(driver, order)
+    order = with_server(task, order, driver, environ)
+    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
+
+
+def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
+    """Return an order that was carried out before, under the rules of who wants it again too."""
+    check_policy_again(task, order.agent, order.permissions)
+    more = [rules for rules in denied if rules not in order.denied_above]
+    account = _account(load(order.driver), environ)
+    order = order._replace(denied_above=[*order.denied_above, *more], account=account, accounts=folder_of_accounts())
+    return Ordered(order, warnings=_check_honoured(load(order.driver), order) if more else ())
+
+
+def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
+    if driver.name == COMMAND:
+        if not spec.argv:
+            raise Refused(
+                f"the agent {spec.name} names no command for the driver {COMMAND}",
+                hint=Next("another driver", spec.source),
+            )
+        return spec.argv[0]
+    program = program_of(driver, path)
+    if program is None:
+        raise Refused(f"{driver.program} is not installed: it is not in PATH", hint=driver.install)
+    return program
+
+
+def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
+    """Return a name for the account that a program uses: the same for all that share its rate limits.
+
+    A hash of what decides it: short enough to tell nothing of a key that is among it.
+    """
+    import hashlib
+
+    if driver.account is None:
+        return ""
+    texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
+    told = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    return f"{driver.name}-{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+
+
+def _content(path: str) -> bytes:
+    """Return what stands in a file; nothing where it cannot be read."""
+    try:
+        return read_bytes(path, _MOST_BYTES)
+    except (AgentctlError, OSError, ValueError):
+        return b""
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _least(one: _Number | None, other: _Number | None) -> _Number | None:
+    """Return the smaller of two limits: a definition's limit can be tightened, and not lifted."""
+    given = [value for value in (one, other) if value is not None]
+    return min(given) if given else None
+
+
+def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:
+    for field, key in _RESTRICTIONS.items():
+        if getattr(order, field) and key not in driver.honours:
+            others = [name for name in ("claude", "codex") if key in load(name).honours]
+            raise Refused(
+                f"the driver {driver.name} cannot honour {key}",
+                hint=f"drivers that can: {', '.join(others)}" if others else f"leave {key} out",
+            )
+    return tuple(
+        f"the driver {driver.name} cannot honour {key}: it is left to the program"
+        for field, key in _PREFERENCES.items()
+        if getattr(order, field) and key not in driver.honours
+    )

@@ -1,0 +1,107 @@
+"""The MCP server that an agent gets from us: with it, it starts sub-agents of its own and asks the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agentctl
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.offers import OFFER_VARIABLE, SERVER
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order
+from agentctl.errors import AgentctlError
+from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
+from agentctl.operations.where.locating import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
+
+_PREFIX = f"mcp__{SERVER}__"
+#: The agents below have limits of their own; what starts them needs nobody's permission.
+SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
+_DIALECTS = {"claude": "claude"}
+#: A call lasts as long as a sub-agent works.
+_CALL_S = 7 * 86_400
+_PROGRAM = Path(agentctl.__file__).resolve().parent / "cli" / "early.py"
+_START_S = 120
+
+
+def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
+    """Return an order with our server in it, where the agent may use one and gains by it.
+
+    An agent that may only read gets no server at all. The variables go to this one by name, since some programs give a
+    server next to nothing of their own: a sub-agent needs its keys.
+    """
+    if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
+        return order
+    command = server_command(_DIALECTS.get(driver.name, "codex"), call_s=0)
+    server: dict[str, Any] = {
+        "command": command[0],
+        "args": command[1:],
+        "env_vars": sorted(os.fsdecode(name) for name in environ),
+        "timeout": _CALL_S * 1000,
+        "tool_timeout_sec": _CALL_S,
+        "startup_timeout_sec": _START_S,
+        "supports_parallel_tool_calls": True,
+        # Claude Code shows its model the tools at once, and not their names alone, to be searched for (2.1.330).
+        "alwaysLoad": True,
+        # Codex waits for it before it asks the model, which else would begin without these tools.
+        "required": True,
+    }
+    return order._replace(
+        mcp_servers={**order.mcp_servers, SERVER: server}, permissions=[*order.permissions, dict(SERVER_RULE)]
+    )
+
+
+def server_command(dialect: str, *, call_s: float) -> list[str]:
+    """Return the command line of a server: `agentctl mcp`, in the form that answers first."""
+    return [sys.executable, "-P", "-S", str(_PROGRAM), f"--tools={dialect}", f"--call-seconds={call_s:g}"]
+
+
+def _has_library() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("mcp") is not None
+
+
+def is_ours(server: Mapping[str, Any]) -> bool:
+    """Tell whether a server is the one that `with_server` has named."""
+    return str(_PROGRAM) in server.get("args", ())
+
+
+def _may(order: Order, driver: Driver) -> bool:
+    return "mcpServers" in driver.honours and not order.read_only and (order.tools is None or _names_ours(order))
+
+
+def _names_ours(order: Order) -> bool:
+    return any(name.startswith(_PREFIX.rstrip("_")) for name in order.tools or ())
+
+
+def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
+    """Tell whether a server is worth its memory and its part of the agent's start.
+
+    Where nothing may be started it is there for asking, which most programs can do by themselves; and for whoever
+    names its tools in the definition.
+    """
+    return _names_ours(order) or not driver.asks or _may_start(task)
+
+
+def _may_start(task: TaskDir) -> bool:
+    caller = true_caller()
+    try:
+        return depth_in(task, caller) < depth_limit(task, caller)
+    except AgentctlError:
+        return False
+
+
+def with_identity(order: Order, agent: AgentDir) -> Order:
+    """Return an order whose server knows which worker it serves."""
+    server = order.mcp_servers.get(SERVER)
+    if server is None:
+        return order
+    root = str(agent.task.root.path)
+    identity = {ROOT_VARIABLE: root, TASK_VARIABLE: agent.task.id, INSTANCE_VARIABLE: agent.instance}
+    if is_ours(server):
+        identity[OFFER_VARIABLE] = str(agent.offer)
+    return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": identity}})

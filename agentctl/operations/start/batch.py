@@ -1,0 +1,98 @@
+"""The lines of `spawn --batch`: JSON with the names of spawn's options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from agentctl.errors import UsageError
+from agentctl.operations.start.requests import AgentWork, SpawnRequest
+
+_TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
+    "text",
+    "a number",
+    "a whole number",
+    "true or false",
+    "a list of texts",
+    "a table of texts",
+)
+_KINDS = {
+    "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
+    "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
+    "max_park_seconds": _NUMBER, "key": _TEXT, "reuse": _FLAG, "keep_children": _FLAG, "worktree": _FLAG,
+}  # fmt: skip
+#: Keys of work for an agent; a line has these and a prompt, or an argv.
+_WORK = {
+    "prompt": _TEXT, "agent": _TEXT, "driver": _TEXT, "model": _TEXT, "effort": _TEXT, "max_turns": _WHOLE,
+    "max_budget_usd": _NUMBER, "permissions": _TEXT, "keep": _FLAG, "output_schema": _TEXT,
+}  # fmt: skip
+
+
+def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
+    """Return the requests in JSON lines with the options' names; empty lines and those that begin with # are skipped.
+
+    Raises:
+        UsageError: A line that is no request; it names source and line.
+    """
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            found.append(parse_request(line, f"{source}:{number}"))
+    if not found:
+        raise UsageError(f"{source} holds no worker", hint='a line each: {"name": "a1", "argv": ["true"]}')
+    return found
+
+
+def parse_request(line: str, where: str) -> SpawnRequest:
+    """Return the request in one line; `where` (source:line) is named in errors."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f'{where}: it must be an object, like {{"argv": ["true"]}}')
+    return request_from(value, where)
+
+
+def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
+    """Return the request in a mapping whose keys are written as options, in snake case or in camel case."""
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _snake(key)
+        kind = _KINDS.get(name) or _WORK.get(name)
+        if kind is None:
+            raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join([*_KINDS, *_WORK])}")
+        if name in fields:
+            raise UsageError(f"{where}: {key!r} stands twice")
+        if not _fits(item, kind):
+            raise UsageError(f"{where}: {key} must be {kind}, not {item!r}")
+        fields[name] = item
+    work = {name: fields.pop(name) for name in _WORK if name in fields}
+    if not fields.get("argv") and "prompt" not in work:
+        raise UsageError(
+            f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]; an agent has a prompt instead'
+        )
+    if fields.get("argv") and work:
+        raise UsageError(f"{where}: {min(work)} is for an agent, and argv for a command: give one of them")
+    return SpawnRequest(**fields, work=AgentWork(**work) if work else None, where=where)
+
+
+def _snake(key: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in key.replace("-", "_"))
+
+
+def _fits(item: object, kind: str) -> bool:
+    match kind:
+        case "text":
+            return isinstance(item, str)
+        case "a whole number":
+            return isinstance(item, int) and not isinstance(item, bool)
+        case "a number":
+            return isinstance(item, (int, float)) and not isinstance(item, bool)
+        case "true or false":
+            return isinstance(item, bool)
+        case "a list of texts":
+            return isinstance(item, list) and all(isinstance(part, str) for part in item)
+        case _:
+            return isinstance(item, dict) and all(isinstance(part, str) for pair in item.items() for part in pair)

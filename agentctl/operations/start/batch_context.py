@@ -1,0 +1,78 @@
+"""What the workers of one batch have in common, found once: where they run, in what environment, and their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_free
+from agentctl.errors import UsageError
+from agentctl.operations.start.requests import SpawnRequest, check_program
+from agentctl.supervision.worker import environment
+
+
+class Surroundings:
+    """Of one call of spawn: another one may come from elsewhere, and find other programs."""
+
+    def __init__(self, task: TaskDir) -> None:
+        self._task = task
+        self._environs: dict[tuple[tuple[str, str], ...], dict[bytes, bytes]] = {}
+        self._names: dict[tuple[bytes, ...], list[str]] = {}
+        self._checked: set[tuple[object, ...]] = set()
+        self._free: dict[str, int] = {}
+
+    def folder(self, request: SpawnRequest, *, keeps: bool) -> str:
+        """Return the folder that a worker runs in.
+
+        Args:
+            keeps: Where its links lead now; without it they are followed once the worker starts.
+        """
+        try:
+            folder = os.path.abspath(request.cwd) if request.cwd else os.getcwd()
+            # What an earlier run has was found so: a link that came into it since must not count.
+            return os.path.realpath(folder) if keeps and not request.continues else folder
+        except FileNotFoundError:
+            raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
+
+    def environ(self, request: SpawnRequest) -> dict[bytes, bytes]:
+        """Return the environment of a worker."""
+        extra = tuple(request.env.items())
+        if extra not in self._environs:
+            environ = environment.for_worker(os.environb, request.env)
+            _make_agentctl_reachable(environ)
+            self._environs[extra] = environ
+        return dict(self._environs[extra])
+
+    def names_in(self, environ: Mapping[bytes, bytes]) -> list[str]:
+        """Return the names of an environment's variables in order; those of a batch mostly have the same."""
+        names = tuple(environ)
+        if names not in self._names:
+            self._names[names] = sorted(map(os.fsdecode, names))
+        return self._names[names]
+
+    def check_program(self, argv: Sequence[str], cwd: str, environ: dict[bytes, bytes]) -> None:
+        """Refuse a missing program, as `requests.check_program` does."""
+        asked = (*argv[:1], cwd, environ.get(b"PATH"))
+        if asked not in self._checked:
+            check_program(argv, cwd, environ)
+            self._checked.add(asked)
+
+    def first_free(self, base: str) -> int:
+        """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
+        known = self._free.get(base)
+        if known is not None:
+            self._free[base] = known + 1
+        else:
+            self._free[base] = first_free(lambda number: self._task.agent(f"{base}-{number}").path.exists())
+        return self._free[base]
+
+
+def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
+    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    folder = os.path.dirname(sys.executable)
+    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
+        environ[b"PATH"] = os.fsencode(os.pathsep.join(filter(None, (path, folder))))  # "" is the current folder.

@@ -1,0 +1,184 @@
+"""Task templates: a folder with a task.yaml (config, parameters, roster) and the files that its workers need.
+
+A task made from one has its own copy of the files, and its workers' orders, resolved, in `template/roster.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import string
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters.document import Document
+from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.opening import OddFile
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskyaml.reader import read_limits
+from agentctl.adapters.yamldoc import parse
+from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.new_task import create_task
+from agentctl.operations.start.requests import Spawned
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.trust.templates import (
+    CACHES,
+    FILE,
+    Template,
+    all_templates,
+    bytes_of,
+    check_usable,
+    digest_of,
+    find_template,
+    is_usable,
+    read_template,
+)
+from agentctl.operations.where.locating import working_folder
+
+_ROSTER = "roster.json"
+_KEYS = ("name", "description", "title", "parameters", "config", "roster")
+
+
+def list_templates(root: Root | None) -> list[dict[str, Any]]:
+    """Return a row for each template: {name, description, source, parameters, usable}; those that win."""
+    found: dict[str, dict[str, Any]] = {}
+    for template in all_templates(root):
+        if template.name not in found:
+            found[template.name] = _row(template)
+    return list(found.values())
+
+
+def _row(template: Template) -> dict[str, Any]:
+    row = {"name": template.name, "source": str(template.folder), "usable": is_usable(template)}
+    try:
+        document = read_template(template)
+        return {**row, "description": str(document.value.get("description", "")), "parameters": _parameters(document)}
+    except (UsageError, OddFile) as error:
+        if not template.of_root:
+            raise
+        return {**row, "description": f"it cannot be read: {error.message}", "parameters": {}}
+
+
+def create_from_template(
+    root: Root, name: str, values: Mapping[str, str], *, title: str | None = None, task_id: str | None = None
+) -> TaskDir:
+    """Make a task from a template, with its parameters set to `values`; nothing of it is started.
+
+    Raises:
+        NotFound: There is no such template.
+        Refused: It comes with the project, and is not trusted.
+        UsageError: An unknown or missing parameter, or an error in the template: file, line and key.
+    """
+    template = find_template(root, name)
+    digest, said = check_usable(template), bytes_of(template)
+    document = parse(template.folder / FILE, said)
+    unknown = set(document.value) - set(_KEYS)
+    if unknown:
+        raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
+    settings = _settings(document, values)
+    read_limits(document)
+    task_title = title or _fill(str(document.value.get("title") or template.name), settings, document, ("title",))
+    _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
+
+    def furnish(task: TaskDir) -> None:
+        _copy(template.folder, task.template)
+        copied = (task.template / FILE).read_bytes()
+        if digest is not None and (digest_of(task.template), copied) != (digest, said):  # What is used was trusted.
+            raise Refused(f"{template.folder} was changed meanwhile", hint="say it again")
+        places = {**settings, "template": str(task.template), "task": str(task.path)}
+        write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
+
+    config = document.value.get("config") or {}
+    return create_task(root, task_title, task_id=task_id, config=config, furnish=furnish)
+
+
+def _copy(folder: Path, target: FilePath) -> None:
+    try:
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns(CACHES))
+    except OSError as error:
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise StorageError(f"cannot copy the template {folder}: {why}", hint="nothing was made") from error
+
+
+def start_template(task: TaskDir) -> list[Spawned]:
+    """Start (or queue) the workers that a task's template declares."""
+    value = read_json(task.template / _ROSTER)
+    if value is None:
+        raise Refused(f"task {task.id} was made from no template", hint="agentctl new --template NAME")
+    requests = [request_from(item, f"{task.template / _ROSTER}") for item in value["requests"]]
+    known = [item.name for item in requests if item.name and task.agent(item.name).path.exists()]
+    if known:
+        raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
+    return spawn_workers(task, requests, queue=True)
+
+
+def _parameters(document: Document) -> dict[str, dict[str, str]]:
+    value = document.value.get("parameters") or {}
+    if not isinstance(value, dict) or not all(isinstance(item, dict) for item in value.values()):
+        raise document.error(("parameters",), "parameters must be a mapping of name: {description, default}")
+    return {
+        name: {key: "" if text is None else str(text) for key, text in item.items()} for name, item in value.items()
+    }
+
+
+def _settings(document: Document, values: Mapping[str, str]) -> dict[str, str]:
+    known = _parameters(document)
+    for name in values:
+        if name not in known:
+            raise UsageError(f"the template has no parameter {name!r}", hint=f"known: {', '.join(known) or 'none'}")
+    settings = {"python": sys.executable}
+    for name, item in known.items():
+        if name in values:
+            settings[name] = values[name]
+        elif "default" in item:
+            settings[name] = item["default"]
+        else:
+            raise UsageError(f"the parameter {name!r} has no value", hint=f"--set {name}=...")
+    return settings
+
+
+def _requests(document: Document, settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    roster = document.value.get("roster")
+    if not isinstance(roster, list) or not roster:
+        raise document.error(("roster",), "roster must be a list of workers")
+    found = []
+    for index, item in enumerate(roster):
+        at = ("roster", str(index))
+        if not isinstance(item, dict):
+            raise document.error(at, "a worker must be a mapping")
+        filled = {key: _fill_in(value, settings, document, (*at, key)) for key, value in item.items()}
+        try:
+            request_from(filled, "the worker")
+        except UsageError as error:
+            raise document.error(at, error.message) from error
+        found.append({"cwd": working_folder(), **filled})
+    return found
+
+
+def _fill_in(value: Any, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return _fill(value, settings, document, at)
+    if isinstance(value, list):
+        return [_fill_in(item, settings, document, at) for item in value]
+    if isinstance(value, dict):
+        return {key: _fill_in(item, settings, document, at) for key, item in value.items()}
+    return value
+
+
+def _fill(text: str, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> str:
+    """Put the settings in the place of `{name}`; only plain names, so that a template reaches nothing else."""
+    try:
+        parts = []
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            parts.append(literal)
+            if field is not None:
+                if spec or conversion or field not in settings:
+                    raise document.error(at, f"unknown {{{field}}}; known: {', '.join(sorted(settings))}")
+                parts.append(settings[field])
+        return "".join(parts)
+    except ValueError as error:
+        raise document.error(at, f"{error} in {json.dumps(text)}; a literal brace is {{{{ or }}}}") from error

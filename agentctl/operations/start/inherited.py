@@ -1,0 +1,118 @@
+"""What an agent may not do, those that it starts may not do either, whichever way it starts them.
+
+Looked at for every start, and by who really calls: an agent that has a shell can call the command line under any name.
+Where it says to be another than it is shown to be, it is held to what both may do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
+from agentctl.errors import Refused
+from agentctl.operations.where.lineage import shown_caller, true_caller
+from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.ownership import are_vouched_for
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.worker.kinship import ancestors
+from agentctl.supervision.worker.spec import read_order
+
+if TYPE_CHECKING:
+    from agentctl.operations.start.worker_folder import Prepared
+
+
+def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
+    """Raise `Refused` for a worker that could do what the agent that starts it may not."""
+    for item, (caller, order) in product(prepared, orders_above(parent)):
+        _refuse_outside(caller, str(order.get("cwd") or "/"), item)
+        own = item.spec.order
+        what = f"the agent {item.spec.agent}" if own else f"the command {item.spec.argv[0]}"
+        if order.get("readOnly") and not (own and own.get("readOnly")):
+            raise Refused(
+                f"{caller.instance} is readOnly, and so is what it starts: {what} is not",
+                hint="start an agent that is, as explore and plan are; or leave it to whoever started you",
+            )
+        if own is None and _is_denied(order, {"command": shlex.join(item.spec.argv)}):
+            raise Refused(
+                f"the permissions of {caller.instance} deny it {what}, also as a worker",
+                hint="leave it to whoever started you",
+            )
+
+
+def orders_above(parent: Caller) -> list[tuple[Caller, Mapping[str, Any]]]:
+    """Return the agents by whom a start that comes from a worker is held, with what their drivers were told."""
+    return [(caller, order) for caller, _, order in _orders_of([*_callers(), parent])]
+
+
+def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
+    """Refuse a folder that does not lie within the agent's own: what it may do there, its child may do in its own.
+
+    An agent that goes on in the worktree of its earlier run goes back to what was made for it.
+    """
+    if item.worktree is not None and item.request.continues:
+        return
+    # The agent's own is not looked up anew: whoever is above it may have put a link in its place.
+    wanted, within = os.path.realpath(item.folder), os.path.normpath(folder)
+    if os.path.commonpath([wanted, within]) != within:
+        raise Refused(
+            f"{caller.instance} works in {within}, and what it starts works there or below: {wanted} is elsewhere",
+            hint="leave the folder out; or leave it to whoever started you",
+        )
+
+
+def _is_denied(order: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    shell = min(SHELLS)  # A rule for one of them is a rule for all.
+    return any(decide(rules, shell, arguments) == "deny" for rules in _denying(order))
+
+
+def denied_above() -> list[Rules]:
+    """Return the rules by which the calling agent, and agents above it, are denied something."""
+    found = [rules for _, _, order in _orders_of(_callers()) for rules in _denying(order)]
+    return [rules for number, rules in enumerate(found) if rules not in found[:number]]
+
+
+def _denying(order: Mapping[str, Any]) -> list[Rules]:
+    own: Rules = order.get("permissions") or []
+    return [*(order.get("deniedAbove") or []), *([own] if denies(own) else [])]
+
+
+def refuse_allowing(rules: Rules, told: Callable[[], Iterable[Rules]] = tuple) -> None:
+    """Raise `Refused` where an agent would have a child under rules that allow more than its own, or its task's, do.
+
+    Args:
+        told: What else a person has said of such a child; called where an agent starts it.
+    """
+    for me, agent, order in _orders_of(_callers()):
+        own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
+        beyond = first_beyond(rules, own, _rules_in(agent.task), *told())
+        if beyond is not None:
+            raise Refused(
+                f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",
+                hint="spawn one in your own task, without --permissions: it asks; or leave it to whoever started you",
+            )
+
+
+def _rules_in(task: TaskDir) -> Rules:
+    rules = [dict(rule) for rule in usable_config(task).permissions]
+    return rules if are_vouched_for(task, rules) else []
+
+
+def _callers() -> list[Caller]:
+    """Return the worker in which this process is shown to run, and the one that it says to be; none for a person."""
+    return [one for one in (shown_caller(), true_caller()) if one is not None]
+
+
+def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, AgentDir, Mapping[str, Any]]]:
+    """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
+    for worker in dict.fromkeys(workers):
+        for agent in (worker.agent, *ancestors(worker.agent)):
+            order = read_order(agent)
+            if order is not None:
+                yield worker, agent, order
+                break

@@ -1,0 +1,135 @@
+"""Making a task, and choosing the one that later commands mean."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import make_durable, make_folder, storage_errors, write_whole
+from agentctl.adapters.opening import refuse_odd
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.taskyaml.reader import OTHER_KEYS
+from agentctl.adapters.taskyaml.writer import head_of
+from agentctl.domain import events as ev
+from agentctl.domain.limits import KEYS, BadLimit, limits_from
+from agentctl.domain.names import check_name, first_free, slug
+from agentctl.domain.permissions import parse_policy
+from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
+from agentctl.operations.where.lineage import who
+from agentctl.operations.where.locating import caller
+from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
+from agentctl.operations.where.task_limits import keep_config, personal_defaults
+
+_ROOT_LOCK_LIMIT_S = 20
+_LONGEST_TITLE = 4000
+_CONFIG_KEYS = [*KEYS.values(), *sorted(OTHER_KEYS)]
+_COMMENT = [
+    "# config takes these; what is missing takes its default:",
+    *(f"#   {', '.join(_CONFIG_KEYS[at : at + 5])}" for at in range(0, len(_CONFIG_KEYS), 5)),
+]
+
+
+def create_task(
+    root: Root,
+    title: str,
+    *,
+    task_id: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    above: Mapping[str, str] | None = None,
+    furnish: Callable[[TaskDir], None] | None = None,
+    is_taken: Callable[[str], bool] = lambda _: False,
+) -> TaskDir:
+    """Make a task with these limits over the person's own; where a person asks, it becomes the root's current one.
+
+    Args:
+        above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
+        furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
+        is_taken: Tells of an id whether something else has it for a name.
+    """
+    config = {**({} if above else personal_defaults()), **(config or {})}
+    try:
+        limits_from({key: value for key, value in config.items() if key not in OTHER_KEYS})
+    except BadLimit as error:
+        raise UsageError(str(error)) from error
+    if "permissions" in config and not above:
+        from agentctl.operations.start.inherited import refuse_allowing  # Few tasks have rules of their own.
+
+        refuse_allowing(parse_policy(config["permissions"]))
+    if len(title) > _LONGEST_TITLE:
+        raise UsageError(
+            f"the title has {len(title)} characters, and may have {_LONGEST_TITLE}",
+            hint="it is shown wherever the task is; what is to be done, at length, is the intent of a sub-task",
+        )
+    if task_id is not None and is_taken(task_id):
+        raise UsageError(f"{task_id!r} is a worker's name already", hint="choose another --id")
+    task = _make_folder(root, task_id, title, is_taken)
+    try:
+        _fill(task, title, config, above or {})
+        if furnish is not None:
+            furnish(task)
+        return task if above or caller() is not None else use_task(root, task.id)
+    except BaseException:  # A full disk: the name must not be taken by what is no task.
+        shutil.rmtree(task.path, ignore_errors=True)
+        raise
+
+
+def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
+    for folder in task.folders():
+        make_folder(folder)
+    head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
+    text = head_of(head) + "".join(f"{line}\n" for line in _COMMENT).encode()
+    write_whole(task.task_file, roster.initial(text), durable=False)
+    mark_own(task)
+    vouch_for_rules(task, parse_policy(config.get("permissions")))
+    keep_config(task, text, head)
+    event = ev.make_event(now_iso(), ev.TASK_CREATED, task.id, who(), {"title": title, **above})
+    eventlog.append(task.events, [event])
+    make_durable([task.task_file, task.origin], task.path.parent)
+
+
+def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable[[str], bool]) -> TaskDir:
+    """Take a name by mkdir, so that of two that race each gets one."""
+    if os.path.islink(root.tasks):
+        raise Refused(f"{root.tasks} is a link: tasks are made where one sees them", hint="--root names another place")
+    make_folder(root.tasks)
+    base = check_name(task_id, "the task id") if task_id is not None else slug(title)
+
+    def numbered(number: int) -> TaskDir:
+        return root.task(base if number == 1 else f"{base}-{number}")
+
+    def is_in_use(number: int) -> bool:
+        return numbered(number).path.exists() or is_taken(numbered(number).id)
+
+    number = first_free(is_in_use) if is_taken(base) else 1
+    while True:
+        task = numbered(number)
+        try:
+            with storage_errors(task.path, "make the folder"):
+                task.path.mkdir()
+            return task
+        except FileExistsError:
+            if task_id is not None:
+                raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
+            number = max(number + 1, first_free(is_in_use))
+
+
+def use_task(root: Root, task_id: str) -> TaskDir:
+    """Choose the root's current task."""
+    from filelock import FileLock, Timeout  # 37 ms and asyncio with it: only for what people do by hand.
+
+    task = root.task(check_name(task_id, "the task"))
+    if not task.exists:
+        raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
+    check_own(task)
+    refuse_odd(root.lock)
+    try:
+        with storage_errors(root.lock, "lock"), FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
+            write_whole(root.current, task.id.encode() + b"\n")
+    except Timeout as error:
+        raise LockTimeout(f"{root.lock} is still locked after {_ROOT_LOCK_LIMIT_S} s") from error
+    return task

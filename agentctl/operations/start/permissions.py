@@ -1,0 +1,66 @@
+"""Which rules decide what an agent may do without asking: those of the call, of its definition, of its task."""
+
+from __future__ import annotations
+
+import json
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.permissions import Rules, parse_policy
+from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.operations.start.agent_server import SERVER_RULE
+from agentctl.operations.start.inherited import refuse_allowing
+from agentctl.operations.start.requests import AgentWork
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.ownership import check_rules
+from agentctl.operations.where.task_limits import usable_config
+
+_FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
+
+
+def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
+    """Return the rules: those of the call before the definition's, before the task's; the first that matches decides.
+
+    What a read-only agent may not do, no rule allows: its driver sees to that.
+
+    Raises:
+        Refused: The task's rules allow something for which this person has not vouched; or a worker would allow its
+            child what neither its own rules, nor its task's, nor the child's definition do.
+    """
+    of_task = list(usable_config(task).permissions)
+    check_rules(task, of_task)
+    rules = [*_parsed(work.permissions), *spec.permissions, *of_task]
+    refuse_allowing(rules, lambda: [list(spec.permissions)])
+    return rules
+
+
+def asking(task: TaskDir, spec: AgentSpec) -> Rules:
+    """Return rules by which an agent is asked about everything that it may do unasked, and denied what it is denied.
+
+    To stand before the definition's own and the task's: a rule that asks is read widely, and leaves them nothing.
+    """
+    own = [*spec.permissions, *usable_config(task).permissions]
+    return [{**rule, "answer": "ask"} if rule["answer"] == "allow" else dict(rule) for rule in own]
+
+
+def check_policy_again(task: TaskDir, agent: str, rules: Rules) -> None:
+    """Raise `Refused` where a worker would continue an agent under rules by which it could not start one."""
+    refuse_allowing(rules, lambda: [_defined(task, agent), [SERVER_RULE]])
+
+
+def _defined(task: TaskDir, agent: str) -> Rules:
+    try:
+        return list(find_agent_spec(task.root, agent).permissions)
+    except (NotFound, Refused):
+        return []
+
+
+def _parsed(wished: str | Rules | None) -> Rules:
+    if wished is None:
+        return []
+    if isinstance(wished, str) and wished.lstrip().startswith("["):
+        try:
+            wished = json.loads(wished)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--permissions is no JSON: {error}", hint=_FORM) from error
+    return parse_policy(wished, "--permissions")

@@ -1,0 +1,223 @@
+"""What is asked of a spawn, and whether it can be meant: all of it is looked at before anything is made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.graph import check_no_cycle
+from agentctl.domain.limits import BadLimit, check_limit
+from agentctl.domain.names import check_name
+from agentctl.errors import AgentctlError, Next, NotFound, UsageError
+from agentctl.lean import NamedTuple
+from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
+
+if TYPE_CHECKING:
+    from agentctl.domain.agentspec import AgentSpec
+
+
+class AgentWork(NamedTuple):
+    """Work for an agent; what is None is the definition's to say."""
+
+    prompt: str
+    agent: str = "general"
+    driver: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_turns: int | None = None
+    max_budget_usd: float | None = None
+    #: `ask`, `allow`, `deny`, or rules {tool, pattern, answer}.
+    permissions: str | list[dict[str, str]] | None = None
+    #: Stay for more messages after the answer.
+    keep: bool = False
+    #: What the final answer has to fit: a JSON schema, or the path of a file with one.
+    output_schema: Mapping[str, Any] | str | None = None
+    #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
+    order: Mapping[str, Any] | None = None
+    agent_id: str | None = None
+    #: What `agent` names, where somebody has looked already.
+    spec: AgentSpec | None = None
+
+
+class Delegation(NamedTuple):
+    """In which session a task was delegated, and in which words."""
+
+    session: str
+    objective: str
+
+
+class SpawnRequest(NamedTuple):
+    """A worker to be started: a command, or work for an agent; times in seconds, None takes the task's limit."""
+
+    argv: Sequence[str] = ()
+    work: AgentWork | None = None
+    name: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = MappingProxyType({})
+    timeout_seconds: float | None = None
+    grace_seconds: float | None = None
+    priority: int = 0
+    after: Sequence[str] = ()
+    after_any: bool = False
+    retries: int = 0
+    retry_delay_seconds: float = 1.0
+    #: How long it may wait for its account after it was stopped.
+    max_park_seconds: float | None = None
+    key: str | None = None
+    #: The same work over the same files that was done before answers again, instead of being done.
+    reuse: bool = False
+    keep_children: bool = False
+    #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
+    worktree: bool = False
+    #: The files that it is given to work with.
+    artifacts: Sequence[str] = ()
+    #: What it is about in a few words: the stem of the name that it gets.
+    label: str | None = None
+    delegation: Delegation | None = None
+    #: A tool of a session asks for it, and no person's hand.
+    by_tool: bool = False
+    #: The line that it stands in (`source:number`), for what is said about it.
+    where: str = ""
+
+    @property
+    def continues(self) -> bool:
+        """Tell whether it goes on from an agent's earlier run: by the same order, in the same folder."""
+        return self.work is not None and self.work.order is not None
+
+
+class Spawned(NamedTuple):
+    """What became of a request."""
+
+    agent_instance: str
+    status: str
+    task_id: str
+    pid: int | None = None
+    #: The key was known: this is the worker that has it.
+    reused: bool = False
+    message: str | None = None
+    #: What its agent program cannot do of what was wished.
+    warnings: tuple[str, ...] = ()
+    #: {path, branch} of its own.
+    worktree: Mapping[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `spawn --json` prints it."""
+        value = {
+            "agentInstance": self.agent_instance,
+            "status": self.status,
+            "pid": self.pid,
+            "taskId": self.task_id,
+            "reused": self.reused,
+        }
+        more = {"message": self.message, "warnings": list(self.warnings), "worktree": self.worktree}
+        return value | {key: item for key, item in more.items() if item}
+
+
+@contextlib.contextmanager
+def told_by_line(request: SpawnRequest) -> Iterator[None]:
+    """Name the line of a request in what is said about it."""
+    try:
+        yield
+    except AgentctlError as error:
+        if request.where and not error.message.startswith(request.where):
+            error.message = f"{request.where}: {error.message}"
+        raise
+
+
+def agent_named(request: SpawnRequest) -> str:
+    """Return the agent that a request is for."""
+    if request.work is None:
+        return "command"
+    return str(request.work.order["agent"]) if request.work.order else request.work.agent
+
+
+def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
+    """Raise for the first request that cannot be meant."""
+    known: set[str] = set()
+    for request in requests:
+        if request.name is not None:
+            with told_by_line(request):
+                if check_name(request.name, "the instance") in known:
+                    raise UsageError(f"the instance {request.name!r} stands twice in the batch")
+            known.add(request.name)
+    for request in requests:
+        with told_by_line(request):
+            _check_numbers(request)
+            if request.work is not None:
+                _check_work(request.work)
+            _check_texts(request)
+            for name in request.after:
+                _check_after(task, name, known)
+    check_no_cycle({request.name: request.after for request in requests if request.name is not None})
+
+
+def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
+    check_name(name, "--after")
+    if name not in known and not task.agent(name).spec.exists():
+        raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint=Next("look around"))
+
+
+def _check_numbers(request: SpawnRequest) -> None:
+    try:
+        if request.timeout_seconds is not None:
+            check_limit("timeoutSeconds", request.timeout_seconds)
+        if request.grace_seconds is not None:
+            check_limit("graceSeconds", request.grace_seconds)
+        if request.max_park_seconds is not None:
+            check_limit("maxParkSeconds", request.max_park_seconds)
+    except BadLimit as error:
+        raise UsageError(str(error)) from error
+    if not LOWEST <= request.priority <= HIGHEST:
+        raise UsageError(f"the priority must be from {LOWEST} to {HIGHEST}, not {request.priority}")
+    if not 0 <= request.retries <= 1000:
+        raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
+    if request.reuse and request.key is not None:
+        raise UsageError("--reuse and --key exclude each other: each says what counts as the same")
+    if not 0 <= request.retry_delay_seconds <= 3600:
+        raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
+
+
+def _check_work(work: AgentWork) -> None:
+    from agentctl.domain.agentspec import EFFORTS  # Commands have no need of it.
+
+    if work.max_turns is not None and work.max_turns < 1:
+        raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
+    if work.max_budget_usd is not None and not 0 < work.max_budget_usd < 1e9:
+        raise UsageError(f"max_budget_usd must be more than 0, not {work.max_budget_usd:g}")
+    if work.effort is not None and work.effort not in EFFORTS:
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {work.effort!r}")
+
+
+def _check_texts(request: SpawnRequest) -> None:
+    """Refuse what the system cannot be given: a NUL ends a text there, and half a surrogate pair has no bytes."""
+    texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [request.cwd or ""],
+             "key": [request.key or ""], "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
+    for what, parts in texts.items():
+        for part in parts:
+            try:
+                is_text = b"\0" not in os.fsencode(part)
+            except UnicodeEncodeError:
+                is_text = False
+            if not is_text:
+                raise UsageError(f"{what} holds what no program can be given: {part[:80]!r}")
+    if any(not name or "=" in name for name in request.env):
+        raise UsageError("env has a name that is empty or holds a =")
+
+
+def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes]) -> None:
+    """Refuse a missing program before the name is taken."""
+    if not argv or not argv[0]:
+        raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
+    if not os.path.isdir(cwd):
+        raise UsageError(f"the working folder {cwd} does not exist", hint=Next("another folder"))
+    program = argv[0]
+    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
+    place = os.path.join(cwd, program) if os.sep in program else program
+    if shutil.which(place, path=path) is None:
+        where = "or it is not executable" if os.sep in program else "in PATH"
+        raise UsageError(f"there is no program {program!r} {where}", hint="is it installed? a path must be executable")

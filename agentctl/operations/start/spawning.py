@@ -1,0 +1,369 @@
+"""Start workers: validate, put on disk, queue or take a slot, and wait for the shim's word that it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import make_durable, sync_folder
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import TaskConfig, root_of_tree
+from agentctl.adapters.taskyaml.roster import Row, enlist, mark_stale
+from agentctl.domain import events as ev
+from agentctl.domain.limits import Limits
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.start.admission import (
+    admit,
+    limits_of_tree,
+    refuse_broken,
+    refuse_cooling,
+    refuse_elsewhere,
+    refuse_unreported,
+)
+from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
+from agentctl.operations.where.lineage import (
+    Standing,
+    depth_in,
+    depth_limit,
+    enlist_all,
+    queues_locked,
+    true_caller,
+    who,
+)
+from agentctl.operations.where.locating import (
+    TASK_VARIABLE,
+    Caller,
+    current_task,
+    find_root,
+    find_task,
+    foreign_current,
+)
+from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.sandbox import refuse_in_sandbox
+from agentctl.operations.where.task_limits import read_config
+from agentctl.supervision import failpoints
+from agentctl.supervision.dispatch.dispatch import (
+    Dispatched,
+    answers,
+    carry_out,
+    check_free,
+    dispatch_locked,
+    give_orders,
+    shims_ahead,
+)
+from agentctl.supervision.dispatch.launching import replace_spares
+from agentctl.supervision.queue.tickets import (
+    forget_environment,
+    make_ticket,
+    next_age,
+    read_queue,
+    remove_ticket,
+    show_ticket,
+    write_ticket,
+)
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.endings import Ending, decide, decision_of, publish
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT
+
+if TYPE_CHECKING:
+    from agentctl.operations.start.worker_folder import Prepared
+
+_COMMAND_SHOWN = 200
+
+
+def task_for_spawn(
+    explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool
+) -> TaskDir:
+    """Return the task that `find_task` finds; where none is chosen, make one.
+
+    Args:
+        tell: Called where one is chosen that is not this person's own, and so another one is made.
+    """
+    if explicit or os.environ.get(TASK_VARIABLE):
+        return find_task(explicit, root=root, force=force)
+    found = find_root(root, create=True, force=force)
+    current = current_task(found)
+    if current is not None and found.task(current).exists:
+        return found.task(current)
+    from agentctl.operations.start.new_task import create_task  # Few spawns make a task.
+
+    why = foreign_current(found)
+    if why is not None:
+        tell(f"a new task is made: {why}")
+    return create_task(found, "Task")
+
+
+def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> list[Spawned]:
+    """Start or queue workers; returns once each runs, or waits in the queue, and all of it is on disk.
+
+    Args:
+        queue: Wait for a free slot instead of being refused.
+
+    Raises:
+        NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
+        UsageError, NotFound, Refused: A request that cannot be meant; nothing was started.
+    """
+    check_own(task)
+    config = read_config(task)
+    parent = true_caller()
+    depth = depth_in(task, parent)
+    check_requests(task, requests)
+    _check_bound(task, config, requests, parent)
+    root = root_of_tree(task)
+    refuse_in_sandbox(root, parent)
+    refuse_elsewhere(root, parent)
+    reused: dict[int, Spawned] = {}
+    prepared: list[Prepared] = []
+    around = Surroundings(task)
+    limits = limits_of_tree(root, task, config, parent)
+    held = limits._replace(max_depth=depth_limit(task, parent)).of_tree()
+    standing = Standing(parent, depth, held)
+    try:
+        with shims_ahead(root, len(requests)):
+            from agentctl.operations.start.worker_folder import (  # The shims start while this is loaded.
+                Prepared,
+                prepare,
+            )
+
+            for index, request in enumerate(requests):
+                with told_by_line(request):
+                    found = prepare(task, request, config.limits, standing, around)
+                if isinstance(found, Prepared):
+                    prepared.append(found)
+                else:
+                    reused[index] = found
+            if not prepared:
+                return [reused[index] for index in sorted(reused)]
+            must_queue = queue or any(item.spec.after for item in prepared)
+            _check_prepared(root, parent, prepared, limits, queue=must_queue)
+            done = _admit(root, parent, prepared, limits, queue=must_queue)
+    except BaseException:
+        _take_back(task, prepared)
+        raise
+    failpoints.reached("spawn.after-orders")
+    fresh = iter(_outcomes(task, root, prepared, done))
+    return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+
+
+def _check_prepared(
+    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+) -> None:
+    """Refuse what the parent, the tree's limits or an account do not let start now."""
+    if parent is not None:
+        from agentctl.operations.start.inherited import refuse_freer  # Most starts are a person's.
+
+        refuse_freer(parent, prepared)
+    refuse_unreported(limits, prepared)
+    refuse_broken(root, limits, prepared)
+    if not queue:
+        refuse_cooling(prepared)
+
+
+def _admit(
+    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+) -> Dispatched:
+    """Put tickets and events on disk, and start what can start, under one lock."""
+    task = prepared[0].agent.task
+    blobs = _blobs_of(prepared)
+    make_durable([item.agent.spec for item in prepared], task.agents)
+    if queue:
+        _keep_environments(prepared, blobs)
+    before = Dispatched()
+    try:
+        with queues_locked(root, parent):
+            if not queue:
+                before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
+                check_free(root, len(prepared))
+            admit(root, limits, prepared)
+            enlist_all(parent, [item.agent for item in prepared])
+            _line_up(root, task, prepared)
+            done = _start(root, blobs)
+    finally:
+        carry_out(root, before)
+    give_orders(root, done, blobs)
+    replace_spares(root)  # While the shims start their workers: what comes next may come soon.
+    return done
+
+
+def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest], parent: Caller | None) -> None:
+    """Refuse another agent in a sub-task: it is bound to one. What that one starts there itself is its own affair."""
+    if config.agent is None or (parent is not None and parent.task.path == task.path):
+        return
+    for agent in map(agent_named, requests):
+        if agent != config.agent:
+            another = f'agentctl subtask {agent} "TITLE" makes another one'
+            top = f"agentctl spawn --task {root_of_tree(task).id}: the task on top of the tree takes any worker"
+            raise Refused(
+                f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
+                hint=top if agent == "command" else another,
+            )
+
+
+def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
+    """Put all of them into the queue and the log, or none: a full disk may stop this anywhere."""
+    tickets = [
+        make_ticket(task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
+        for age, item in enumerate(prepared, next_age(read_queue(root)))
+    ]
+    try:
+        for item, ticket in zip(prepared, tickets, strict=True):
+            write_ticket(root, ticket, item.spec.after, item.spec.after_any)
+        failpoints.reached("spawn.after-ticket")
+        eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
+        failpoints.reached("spawn.after-queued")
+        # Names that count only now: a worker that starts is in the log, whoever is killed when.
+        for ticket in tickets:
+            show_ticket(root, ticket)
+        sync_folder(root.queue)
+    except BaseException:
+        for ticket in tickets:
+            remove_ticket(root, ticket)
+        raise
+
+
+def _start(root: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
+    """Start what can start; where the disk refuses, everybody is in the queue all the same."""
+    try:
+        return dispatch_locked(root, given=blobs)
+    except (AgentctlError, OSError) as error:
+        done = Dispatched()
+        done.problem = str(error)
+        return done
+
+
+def _blobs_of(prepared: list[Prepared]) -> dict[tuple[str, str], bytes]:
+    """Return the environments by task and instance; each vouches for the orders of all workers that share it."""
+    packed = [(item, environment.pack(item.environ)) for item in prepared]
+    digests: dict[bytes, list[str]] = {}
+    for item, blob in packed:
+        digests.setdefault(blob, []).append(item.digest)
+    vouching = {blob: environment.with_orders(blob, found) for blob, found in digests.items()}
+    return {(item.agent.task.id, item.agent.instance): vouching[blob] for item, blob in packed}
+
+
+def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str], bytes]) -> None:
+    tokens: dict[bytes, str] = {}
+    for item in prepared:
+        blob = blobs[item.agent.task.id, item.agent.instance]
+        if blob not in tokens:
+            tokens[blob] = environment.put(blob)
+        item.environment = tokens[blob]
+
+
+def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
+    spec = item.spec
+    command = " ".join(spec.argv) if item.request.work is None else item.request.work.prompt
+    payload: dict[str, Any] = {"agent": spec.agent, "command": command[:_COMMAND_SHOWN]}
+    kin = {"parentInstance": spec.parent, "parentTaskId": spec.parent_task}
+    more = {
+        "agentId": spec.agent_id,
+        "driver": (spec.order or {}).get("driver"),
+        **({"parent": spec.parent} if spec.parent_task is None else kin),
+        "depth": spec.depth,
+        "after": spec.after,
+    }
+    payload |= {key: value for key, value in more.items() if value}
+    return ev.make_event(now_iso(), ev.QUEUED, task.id, who(), payload, spec.instance)
+
+
+def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
+    """Remove the folders of what was refused as a whole; nobody has been told of them.
+
+    One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
+    """
+    from agentctl.operations.start.worker_folder import remove_folder
+
+    root = root_of_tree(task)
+    queue = read_queue(root)
+    queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
+    for item in prepared:
+        if item.agent.instance not in queued and not item.agent.shim.exists():
+            remove_folder(item.agent)
+            if item.environment != NO_ENVIRONMENT:
+                forget_environment(item.environment, environment.store_folder(), queue)
+
+
+def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
+    said = answers(done)
+    rows, found = {}, []
+    for item in prepared:
+        instance = item.agent.instance
+        try:
+            if instance in said:
+                spawned = _outcome(root, item, said[instance])
+            else:
+                spawned = _not_begun(root, item, done.problem) if done.problem else _waits(item)
+        except Refused as error:
+            if len(prepared) == 1:
+                raise
+            spawned = _spawned(item, Status.FAILED, message=error.message)  # The others of the batch have begun.
+        found.append(spawned)
+        rows[instance] = _row_of(item, spawned)
+    failpoints.reached("spawn.before-roster")
+    with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
+        enlist(task, rows)
+    return found
+
+
+def _waits(item: Prepared) -> Spawned:
+    """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
+    decision = decision_of(item.agent)
+    return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
+
+
+def _row_of(item: Prepared, spawned: Spawned) -> Row:
+    """Return what the roster says of a worker that may have ended meanwhile."""
+    decision = decision_of(item.agent)
+    return Row(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
+
+
+def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
+    return Spawned(
+        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message,
+        warnings=item.warnings, worktree=item.worktree,
+    )  # fmt: skip
+
+
+def _outcome(root: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:
+    status, why = answer.get("status"), str(answer.get("error") or "its shim died before the worker was started")
+    if status == Status.FAILED and answer.get("reason") == Reason.NOT_STARTED:
+        raise Refused(
+            f"{item.agent.instance} could not be started: {answer.get('message')}",
+            hint=f"its name is taken; agentctl show {item.agent.instance}",
+        )
+    if status in (Status.RUNNING, Status.CANCELLED, Status.FAILED):
+        return _spawned(item, status, answer.get("pid"), answer.get("message"))
+    return _not_begun(root, item, why)
+
+
+def _not_begun(root: TaskDir, item: Prepared, why: str) -> Spawned:
+    """Tell the truth of a worker whose shim did not say that it runs.
+
+    With its ticket still there nothing has run, and one with its environment in memory is started by the next
+    dispatch. One without could only wait for ever: it is ended.
+    """
+    if item.environment == NO_ENVIRONMENT and _withdraw(root, item, why):
+        raise Refused(f"{item.agent.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
+    return _spawned(item, decision_of(item.agent).get("status", Status.QUEUED), message=why)
+
+
+def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:
+    with locked(root.queue_lock):
+        me = (item.agent.task.id, item.agent.instance)
+        mine = [ticket for ticket in read_queue(root) if (ticket.task_id, ticket.instance) == me]
+        if not mine:
+            return False
+        with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
+            decide(item.agent, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
+        remove_ticket(root, mine[0])
+    with contextlib.suppress(AgentctlError):
+        publish(item.agent)
+    mark_stale(item.agent.task)
+    return True

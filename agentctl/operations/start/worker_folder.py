@@ -1,0 +1,288 @@
+"""A worker's folder: its name taken by mkdir, its order written, before anybody is told of it."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.files import (
+    make_folder,
+    read_json,
+    read_quietly,
+    storage_errors,
+    to_json,
+    write_whole,
+)
+from agentctl.adapters.locks import locked
+from agentctl.adapters.processes import Identity, Life
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain.events import BadLine
+from agentctl.domain.limits import Limits
+from agentctl.domain.names import base_name, check_name, slug
+from agentctl.domain.states import Status
+from agentctl.errors import Next, Refused, UsageError
+from agentctl.lean import NamedTuple
+from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
+from agentctl.operations.where.lineage import Standing
+from agentctl.operations.where.locating import Caller
+from agentctl.supervision import failpoints
+from agentctl.supervision.life.judging import judge, queued_instances, settle
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT
+from agentctl.supervision.worker.kinship import task_name
+from agentctl.supervision.worker.spec import WorkerSpec, digest_of, is_of_task
+
+if TYPE_CHECKING:
+    from agentctl.operations.start.agent_order import Ordered
+
+
+class Prepared:
+    """A request whose folder is on disk."""
+
+    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
+        self.request, self.agent, self.spec, self.digest = request, agent, spec, digest
+        self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
+        #: Where it was to run, before it got a worktree of its own.
+        self.folder = made.origin
+        #: The token of its environment in memory.
+        self.environment = NO_ENVIRONMENT
+
+
+def prepare(
+    task: TaskDir, request: SpawnRequest, limits: Limits, standing: Standing, around: Surroundings
+) -> Prepared | Spawned:
+    parent = standing.parent
+    keeps = request.work is not None or parent is not None
+    cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
+    ordered = _order(task, request, environ)
+    argv = ordered.argv if ordered else list(request.argv)
+    around.check_program(argv, cwd, environ)
+    if request.reuse:
+        request = _keyed(task, request, ordered, cwd)
+    agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
+    if isinstance(agent, Spawned):
+        return agent
+    try:
+        failpoints.reached("spawn.after-mkdir")
+        made = _isolate(agent, request, ordered, _Made(cwd, environ, cwd), argv, parent)
+        spec = WorkerSpec(
+            instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
+            env_names=around.names_in(made.environ), umask=_umask(),
+            timeout_s=_time_limit(request, ordered, limits),
+            grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
+            max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
+            after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
+            max_park_s=request.max_park_seconds,
+            keep_children=request.keep_children, key=request.key, depth=standing.depth,
+            parent=parent.instance if parent else None,
+            parent_task=task_name(parent.task, task) if parent else None,
+            order=ordered.of(agent, made.cwd).to_json() if ordered else None,
+            agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
+            artifacts=list(request.artifacts) or None,
+            delegation=request.delegation._asdict() if request.delegation else None,
+            by_tool=request.by_tool or None, origin=task.nonce() or None,
+            tree_limits=dict(standing.held),
+        )  # fmt: skip
+        data = to_json(spec.to_json())
+        write_whole(agent.spec, data, durable=False)
+    except BaseException:
+        remove_folder(agent)
+        raise
+    failpoints.reached("spawn.after-spec")
+    warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
+    return Prepared(request, agent, spec, digest_of(data), made._replace(warnings=warnings))
+
+
+class _Made(NamedTuple):
+    """Where a worker is to run."""
+
+    cwd: str
+    environ: dict[bytes, bytes]
+    origin: str
+    warnings: tuple[str, ...] = ()
+    worktree: dict[str, str] | None = None
+
+
+def _isolate(
+    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
+    parent: Caller | None,
+) -> _Made:  # fmt: skip
+    """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
+    if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
+        return here
+    from agentctl.operations.worktree.making import (
+        adopt_worktree,
+        find_origin,
+        make_worktree,
+        refuse_repository_within,
+        without_repository,
+    )
+
+    if request.continues:
+        record = adopt_worktree(agent, here.cwd)
+        if record is None:
+            return here
+    else:
+        origin = find_origin(here.cwd)
+        if parent is not None:
+            from agentctl.operations.start.inherited import orders_above
+
+            refuse_repository_within(orders_above(parent), origin)
+        record = make_worktree(agent, origin)
+    failpoints.reached("spawn.after-worktree")
+    cwd, environ = record["cwd"], without_repository(here.environ, request.env)
+    try:
+        check_program(argv, cwd, environ)
+    except UsageError as error:  # A relative path to what is not committed.
+        raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
+    return _Made(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+
+
+def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:
+    if request.work is None:
+        return None
+    from agentctl.operations.start.agent_order import make_order  # YAML and the definitions: only for agents.
+
+    return make_order(task, request.work, environ)
+
+
+def _stem(request: SpawnRequest) -> str:
+    if request.work is None:
+        return base_name(request.argv[0])
+    own = request.work.agent_id or request.work.agent
+    return slug(request.label, fallback=base_name(own)) if request.label else base_name(own)
+
+
+#: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
+_UMASK_LOCK = _thread.allocate_lock()
+
+
+def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: str) -> SpawnRequest:
+    """Return a request under the key that the same work over the same files has."""
+    from agentctl.operations.start.reuse import key_of  # It asks git.
+
+    return request._replace(key=key_of(task.root, request, ordered.order if ordered else None, cwd))
+
+
+def _umask() -> int:
+    with _UMASK_LOCK:
+        mask = os.umask(0o077)
+        os.umask(mask)
+    return mask
+
+
+def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir:
+    """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
+    if request.name is not None:
+        agent = task.agent(request.name)
+        if _is_subtask(agent):
+            raise Refused(f"{request.name!r} is a sub-task's id already", hint=Next("another name"))
+        if not _make(agent):
+            raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
+        return agent
+    base = _stem(request)
+    while _is_subtask(agent := task.agent(f"{base}-{around.first_free(base)}")) or not _make(agent):
+        pass  # Another spawn has taken it.
+    return agent
+
+
+def _is_subtask(agent: AgentDir) -> bool:
+    """Tell whether a worker's name is the id of a sub-task of its tree: whoever says it would mean either."""
+    other, root = agent.task.sibling(agent.instance), root_of_tree(agent.task)
+    is_other = other.path not in (agent.task.path, root.path) and other.exists
+    return is_other and root_of_tree(other).path == root.path
+
+
+def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) -> float:
+    if request.timeout_seconds is not None:
+        return request.timeout_seconds
+    own = ordered.timeout_seconds if ordered else None
+    return limits.timeout_seconds if own is None else own
+
+
+def _agent_id(request: SpawnRequest, agent: AgentDir) -> str | None:
+    """Return the name of the chain of runs that an agent's worker begins, or goes on with."""
+    return (request.work.agent_id or agent.instance) if request.work else None
+
+
+def _make(agent: AgentDir) -> bool:
+    with storage_errors(agent.path, "make the folder"):
+        try:
+            agent.path.mkdir()
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            make_folder(agent.path.parent)
+            return _make(agent)
+    return True
+
+
+def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir | Spawned:
+    """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
+    import hashlib  # 6 ms, with OpenSSL: only for keys.
+
+    make_folder(task.keys)
+    path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    with locked(task.keys / ""):
+        known = read_json(path) or {}
+        agent = task.agent(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
+        if known and (is_of_task(agent) or not agent.spec.exists()):
+            is_begun = _is_begun(agent, processes.identity_from(known.get("spawner")))
+            if is_begun and not (request.reuse and _was_in_vain(agent)):
+                return _spawned_of(agent)
+            if not is_begun:
+                remove_folder(agent)
+        agent = _take_name(task, request, around)
+        try:
+            me = processes.identify(os.getpid())
+            write_whole(path, to_json({"agentInstance": agent.instance, "spawner": me and me.to_json()}))
+        except BaseException:
+            remove_folder(agent)
+            raise
+        return agent
+
+
+def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
+    """Tell whether the worker of a key is in the queue or beyond, or on its way there.
+
+    One that was refused has no folder any more. One whose spawner was killed on the way has neither ticket nor shim; if
+    it is in the log by then it was begun, and has failed.
+    """
+    if spawner is None or processes.life_of(spawner) is not Life.GONE:
+        return agent.path.exists()
+    if agent.instance in queued_instances(agent.task) or agent.shim.exists() or agent.has_ended:
+        return True
+    is_told = any(
+        not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance
+        for row in eventlog.LogReader(agent.task.events).rows()
+    )
+    return is_told and settle(agent, judge(agent))
+
+
+def _was_in_vain(agent: AgentDir) -> bool:
+    """Tell whether a worker has ended without what it was for: nobody wants that again."""
+    return bool(decision_of(agent).get("status", Status.COMPLETED) != Status.COMPLETED)
+
+
+def _spawned_of(agent: AgentDir) -> Spawned:
+    decision, worker = decision_of(agent), read_quietly(agent.worker)
+    status = decision.get("status") or (Status.RUNNING if worker else Status.QUEUED)
+    return Spawned(
+        agent_instance=agent.instance, status=str(status), task_id=agent.task.id, pid=worker.get("pid"), reused=True
+    )
+
+
+def remove_folder(agent: AgentDir) -> None:
+    if agent.worktree.exists():
+        from agentctl.operations.worktree.making import take_back
+
+        take_back(agent)
+    with contextlib.suppress(OSError):
+        shutil.rmtree(agent.path)

@@ -1,0 +1,4 @@
+"""How workers are cancelled or paused, and how that is proven.
+
+Doors: `cancelling`, `pausing`.
+"""

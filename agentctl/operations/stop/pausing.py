@@ -1,0 +1,80 @@
+"""Pause and continue a worker's whole tree; its clock stands still meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import Refused
+from agentctl.operations.wait.live_view import LiveTask
+from agentctl.operations.where.lineage import who
+from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.worker.control import poke
+from agentctl.supervision.worker.kinship import descendants, task_name
+
+_ANSWER_LIMIT_S = 15.0
+
+
+def pause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Stop a running worker's tree, and those of the workers it started; returns once they stand."""
+    return _turn(task, instance, paused=True)
+
+
+def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Let a paused worker's tree, and those of the workers it started, go on."""
+    return _turn(task, instance, paused=False)
+
+
+def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
+    check_own(task)
+    agent = find_agent(task, instance)
+    condition = judge(agent)
+    if condition is not Condition.SUPERVISED:
+        raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
+    below = [one for one in descendants(agent) if judge(one) is Condition.SUPERVISED]
+    agents = [agent, *below]
+    for one in agents if paused else reversed(agents):
+        _ask(one, paused)
+    deadline = monotonic() + _ANSWER_LIMIT_S
+    for place in {str(one.task.path): one.task for one in agents}.values():
+        _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
+    names = ["/".join(filter(None, (task_name(one.task, task), one.instance))) for one in below]
+    return {"agentInstance": instance, "paused": paused, "withIt": names}
+
+
+def _described(condition: Condition) -> str:
+    return {
+        Condition.ENDED: "over",
+        Condition.LOST: "lost",
+        Condition.QUEUED: "still in the queue",
+        Condition.UNSUPERVISED: "unsupervised (its shim is gone); it can only be cancelled",
+        Condition.ELSEWHERE: "on another machine or in another pid namespace",
+    }[condition]
+
+
+def _ask(agent: AgentDir, paused: bool) -> None:
+    if paused:
+        write_whole(agent.pause, to_json({"by": who(), "at": now_iso()}))
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(agent.pause)
+    poke(agent)
+
+
+def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> None:
+    with LiveTask(task) as live_task:
+        while True:
+            view = live_task.update()
+            workers = [view.workers[name] for name in names]
+            if all(worker.paused == paused or worker.is_terminal for worker in workers):
+                return
+            left = deadline - monotonic()
+            if left <= 0:
+                raise Refused(f"the shim of {names[0]} has not answered in {_ANSWER_LIMIT_S:g} s: is it stopped?")
+            live_task.sleep(left)

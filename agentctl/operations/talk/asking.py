@@ -1,0 +1,229 @@
+"""Asking, as a worker: a question is put on disk, waits for its answer, or is closed unanswered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import create_whole, make_folder, read_json, set_aside, to_json, write_whole
+from agentctl.adapters.locks import hold_alive, locked
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.watch import Watch
+from agentctl.domain import events as ev
+from agentctl.domain.answers import check_question
+from agentctl.domain.names import check_name
+from agentctl.domain.plaintext import whole_json
+from agentctl.errors import Damaged, Refused, StorageError, WaitTimedOut
+from agentctl.operations.where.lineage import who
+from agentctl.operations.where.locating import caller_or_refuse
+from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.control import poke
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.questions import read_question, waiting_askers
+
+_TOLD = (
+    "id", "kind", "question", "options", "default", "deadlineSeconds", "tool", "askedBy", "askedByType",
+)  # fmt: skip
+
+
+def ask(
+    question: str,
+    *,
+    kind: str,
+    options: Sequence[tuple[str, str]],
+    default: str | None,
+    deadline_s: float | None,
+    question_id: str | None,
+) -> dict[str, str]:
+    """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile.
+
+    Args:
+        kind: `select` (an option's id is the answer), `confirm` (yes or no), `input` (any text).
+        default: The answer at the deadline.
+        deadline_s: None waits without a limit.
+        question_id: Take a question up again that was asked before, answered meanwhile or not.
+
+    Returns:
+        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
+
+    Raises:
+        WaitTimedOut: The deadline passed and there is no default; the question is closed.
+        Refused: The worker has ended, or somebody else waits for this question's answer.
+    """
+    agent = caller_or_refuse("interact ask").agent
+    check_own(agent.task)
+    body: dict[str, Any] = {
+        "kind": kind,
+        "question": question,
+        "options": [{"id": key, "label": label} for key, label in options],
+        "default": default,
+        "deadlineSeconds": deadline_s,
+    }
+    check_question(body, default)
+    deadline = None if deadline_s is None else monotonic() + deadline_s
+    with Watch() as watch:
+        try:
+            asked = put_question(agent, body, question_id)
+        except (StorageError, OSError) as error:
+            return _ask_from_within(agent, body, question_id, watch, error)
+        try:
+            watch.add(agent.interactions)
+            return _await_answer(agent, asked.question_id, watch, default, deadline)
+        finally:
+            leave(agent, asked)
+
+
+def _ask_from_within(
+    agent: AgentDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
+) -> dict[str, str]:
+    """Have the driver put a question that a sandbox does not let this process put, and wait for its answer.
+
+    The answer can be read where every other is. The driver minds the deadline: only it can close the question.
+    """
+    from agentctl.operations.talk import outbox
+
+    if not outbox.is_walled(agent, error):
+        raise error
+    name = question_id or f"q{os.urandom(4).hex()}"
+    watch.add(agent.interactions)
+    with outbox.said(agent, {"verb": "ask", "id": name, **body}):
+        if not agent.question(name).exists():
+            raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {agent.instance} tells why")
+        return _await_answer(agent, name, watch, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question on disk whose asker waits: the lock is what tells that it lives."""
+
+    question_id: str
+    lock: int
+    #: As its file has it.
+    question: Mapping[str, Any]
+
+
+def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None) -> Asked:
+    """Put a question on disk, or find it there, and hold its asker's lock."""
+    make_folder(agent.interactions)
+    with locked(agent.lock):
+        refuse_if_ended(agent, "asks")
+        name = check_name(question_id, "--id") if question_id else _next_id(agent)
+        is_new = not agent.question(name).exists()
+        lock = hold_alive(agent.asker_lock(name))
+        if lock is None:
+            raise Refused(f"somebody waits for the answer to {name} already")
+        try:
+            question = _put(agent, name, body, is_new=is_new)
+        except BaseException:
+            os.close(lock)
+            if is_new:  # A question that no event tells of would be open for ever.
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(agent.question(name))
+            raise
+    poke(agent)
+    return Asked(name, lock, question)
+
+
+def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
+    known = None if is_new else read_question(agent, name)
+    value = known or {"id": name, "askedAt": now_iso(), **whole_json(body)}
+    me = processes.identify(os.getpid())
+    value["asker"] = me.to_json() if me else None
+    write_whole(agent.question(name), to_json(value))
+    events = []
+    if is_new:
+        payload = {key: value[key] for key in _TOLD if key in value}
+        events.append(event_of(agent, ev.ASKED, payload))
+    if not agent.answer(name).exists():
+        events.append(event_of(agent, ev.BLOCKED, {"id": name}))
+    eventlog.append(agent.task.events, events)
+    return value
+
+
+def put_again(agent: AgentDir, asked: Asked) -> bool:
+    """Give a question's file the content back that it was put with; tell whether somebody has changed it since.
+
+    Where there is no room for it now the next look does it.
+    """
+    file, content = agent.question(asked.question_id), to_json(asked.question)
+    try:
+        if read_bytes(file) == content:
+            return False
+        set_aside(file)  # A folder would stand in the way of another file.
+    except (StorageError, OSError):
+        pass
+    with contextlib.suppress(StorageError, OSError):
+        write_whole(file, content)
+        return True
+    return False
+
+
+def leave(agent: AgentDir, asked: Asked) -> None:
+    """Stop waiting for an answer."""
+    os.close(asked.lock)
+    poke(agent)
+
+
+def _next_id(agent: AgentDir) -> str:
+    """Return a name that nothing has: an answer that is there already would be taken for that of a new question."""
+    number = len(agent.question_ids()) + 1
+    while agent.question(f"q{number}").exists() or agent.answer(f"q{number}").exists():
+        number += 1
+    return f"q{number}"
+
+
+def event_of(agent: AgentDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:
+    """Return an event about a worker; without `by` it is by whoever runs this."""
+    return ev.make_event(now_iso(), kind, agent.task.id, by or who(), payload, agent.instance)
+
+
+def refuse_if_ended(agent: AgentDir, verb: str) -> None:
+    """Raise `Refused` for what comes after a worker's end."""
+    if agent.has_ended:
+        raise Refused(f"{agent.instance} has ended ({decision_of(agent).get('status')}): it {verb} nothing any more")
+
+
+def _await_answer(
+    agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None
+) -> dict[str, str]:
+    while True:
+        answer = read_json(agent.answer(name))
+        if answer is not None:
+            if answer.get("expired"):
+                raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
+            if answer.get("answer") is None:
+                raise Damaged(f"{agent.answer(name)} holds no answer", hint="ask again, under another --id")
+            return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
+        if agent.has_ended:
+            raise Refused(f"{agent.instance} has ended; nobody will answer {name}")
+        left = None if deadline is None else deadline - monotonic()
+        if left is not None and left <= 0:
+            close_question(agent, name, default)
+            continue
+        watch.sleep(left)
+
+
+def close_question(agent: AgentDir, name: str, default: str | None, why: str = "deadline") -> None:
+    """Answer with the default, or close the question unanswered; an answer that came first wins."""
+    if not agent.path.exists():
+        return  # Somebody removed it under a running worker.
+    with locked(agent.lock):
+        if agent.answer(name).exists() or agent.has_ended:
+            return
+        body = {"id": name, "at": now_iso(), "by": "agentctl", "answer": default, "expired": default is None}
+        if default is None and why != "deadline":
+            body["why"] = why
+        create_whole(agent.answer(name), to_json(body))
+        kind = ev.EXPIRED if default is None else ev.ANSWERED
+        eventlog.append(agent.task.events, [event_of(agent, kind, body), *resumed_by(agent, name)])
+
+
+def resumed_by(agent: AgentDir, name: str) -> list[ev.Event]:
+    """Return the event that the worker goes on, unless another question of it still has a live asker."""
+    return [] if set(waiting_askers(agent)) - {name} else [event_of(agent, ev.RESUMED, {"id": name})]

@@ -1,0 +1,79 @@
+"""`hook`: Claude Code and Codex tell of the start and the end of their own sub-agents; they are shown, and no more.
+
+In a worker they are rows of its activity; of a session by hand they stand in `observed.jsonl` of the task. Whoever
+calls waits for this: whatever is wrong, nothing is said and nothing fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+from agentctl.adapters.activitylog import ActivityWriter
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType, encode_row
+from agentctl.errors import AgentctlError
+from agentctl.operations.where.locating import caller, find_task
+from agentctl.operations.where.ownership import check_own
+
+_LONGEST = 1 << 20
+_SHOWN = 2000
+_PHASES = {"SubagentStart": Phase.START, "SubagentStop": Phase.END}
+_TOLD = ("session_id", "agent_transcript_path", "cwd")
+
+
+def take_hook(stream: BinaryIO) -> bool:
+    """Read what a program tells, and note it where it belongs; tell whether it was noted."""
+    try:
+        told = json.loads(stream.read(_LONGEST))
+        return isinstance(told, dict) and _note(told)
+    except (AgentctlError, OSError, ValueError, RecursionError):
+        return False
+
+
+def _note(told: Mapping[str, Any]) -> bool:
+    phase, agent_id = _PHASES.get(str(told.get("hook_event_name"))), told.get("agent_id")
+    if phase is None or not isinstance(agent_id, str) or not agent_id:
+        return False
+    me = caller()
+    if me is not None and me.agent.spec.exists():
+        check_own(me.task)
+        if me.agent.has_ended or _is_driven(read_quietly(me.agent.spec)):
+            return False
+        ActivityWriter(me.agent.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
+        return True
+    task = _task_of(told)
+    check_own(task)
+    ActivityWriter(task.observed).write(encode_row(_row(told, phase, agent_id), now_iso()))
+    return True
+
+
+def _is_driven(spec: Mapping[str, Any]) -> bool:
+    """Tell whether the worker's driver tells of its sub-agents itself."""
+    order = spec.get("order")
+    return isinstance(order, dict) and order.get("driver") != "command"
+
+
+def _task_of(told: Mapping[str, Any]) -> TaskDir:
+    """Return the task of the folder that the session is in; a hook may be run in another one."""
+    folder = told.get("cwd")
+    if isinstance(folder, str) and os.path.isdir(folder):
+        os.chdir(folder)
+    return find_task(None)
+
+
+def _row(told: Mapping[str, Any], phase: Phase, row_id: str) -> Row:
+    last = told.get("last_assistant_message")
+    return Row(
+        RowType.AGENT,
+        row_id,
+        phase,
+        status="running" if phase is Phase.START else "completed",
+        agent_type=str(told.get("agent_type") or "") or None,
+        text=last[:_SHOWN] if isinstance(last, str) and last else None,
+        detail={key: told[key] for key in _TOLD if isinstance(told.get(key), str)},
+    )

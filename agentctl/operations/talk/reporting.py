@@ -1,0 +1,147 @@
+"""What a worker reports of itself: progress, messages, its result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.activitylog import ActivityWriter
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.activity.row import REPORTED, Row, RowType
+from agentctl.domain.plaintext import whole
+from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.operations.where.locating import caller_or_refuse
+from agentctl.operations.where.ownership import check_own
+
+_TEXT_SHOWN = 2000
+#: Characters of one word: what holds it is read whole, by everybody who asks.
+_LONGEST = 1_000_000
+
+
+def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
+    """Tell how far the calling worker is; `list` shows the last word."""
+    if percent is None and not text:
+        raise UsageError("say how far: a percentage, a text, or both", hint="agentctl report progress 40 'reading'")
+    if percent is not None and not 0 <= percent <= 100:
+        raise UsageError(f"the percentage must be from 0 to 100, not {percent:g}")
+    return _say(_reporting("report progress"), {"verb": "progress", "percent": percent, "text": text})
+
+
+def report_message(text: str) -> dict[str, Any]:
+    """Leave a message of the calling worker in its activity."""
+    if not text.strip():
+        raise UsageError("the message is empty")
+    return _say(_reporting("report message"), {"verb": "message", "text": text})
+
+
+def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
+    """Declare the calling worker's result: a summary, a file, or both. A later declaration replaces it."""
+    if not summary and not file:
+        raise UsageError(
+            "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
+        )
+    agent = _reporting("report result")
+    artifact = _artifact(Path(file)) if file else None
+    return _say(agent, {"verb": "result", "summary": summary, "artifact": artifact})
+
+
+def _say(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+    """Keep a word of the calling worker; where a sandbox does not let it, have its driver keep it."""
+    if len(word.get("summary") or word.get("text") or "") > _LONGEST:
+        raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
+    try:
+        return keep(agent, word)
+    except (StorageError, OSError) as error:
+        from agentctl.operations.talk import outbox
+
+        if not outbox.is_walled(agent, error):
+            raise
+        outbox.say(agent, word)
+        return told_of(word)
+
+
+def told_of(word: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a word that is being kept."""
+    match word["verb"]:
+        case "progress":
+            return {"at": now_iso(), "percent": word["percent"], "text": _whole(word["text"])}
+        case "message":
+            return _row(RowType.MESSAGE, _whole(word["text"]))
+        case _:
+            artifacts = [word["artifact"]] if word["artifact"] else []
+            return {"summary": _whole(word["summary"]), "artifacts": artifacts, "at": now_iso()}
+
+
+def _whole(text: str | None) -> str | None:
+    return None if text is None else whole(text)
+
+
+def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+    """Keep what a worker says of itself: {verb: progress, percent, text}, {verb: message, text} or
+    {verb: result, summary, artifact}. Return what is told of it.
+
+    Raises:
+        Refused: The worker has ended.
+    """
+    told = told_of(word)
+    with locked(agent.lock):
+        _refuse_if_ended(agent)
+        match word["verb"]:
+            case "progress":
+                write_whole(agent.progress, to_json(told), durable=False)
+                note(agent, RowType.PROGRESS, told["text"], percent=word["percent"])
+            case "message":
+                _append(agent, told)
+            case _:
+                write_whole(agent.result, to_json(told))
+                eventlog.append(agent.task.events, [_declared(agent, word)])
+    return told
+
+
+def _declared(agent: AgentDir, word: dict[str, Any]) -> ev.Event:
+    path = word["artifact"]["path"] if word["artifact"] else None
+    payload = {"summary": (word["summary"] or "")[:_TEXT_SHOWN], "path": path}
+    return ev.make_event(now_iso(), ev.RESULT_DECLARED, agent.task.id, agent.instance, payload, agent.instance)
+
+
+def _reporting(what: str) -> AgentDir:
+    agent = caller_or_refuse(what).agent
+    check_own(agent.task)
+    return agent
+
+
+def _artifact(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", hint="--file names a file that exists")
+    path = path.absolute()
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return {"path": str(path), "size": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _refuse_if_ended(agent: AgentDir) -> None:
+    if agent.has_ended:
+        raise Refused(f"{agent.instance} has ended; what it reports now is not kept")
+
+
+def note(agent: AgentDir, kind: RowType, text: str | None, **more: Any) -> None:
+    """Add a row to what a worker says of itself."""
+    _append(agent, {**_row(kind, text), **more})
+
+
+def _row(kind: RowType, text: str | None) -> dict[str, Any]:
+    """Return a row of the activity; its id is told from those of a driver, whose rows can be made again."""
+    return Row(kind, f"{REPORTED}{os.urandom(6).hex()}", text=text).to_json(now_iso())
+
+
+def _append(agent: AgentDir, row: dict[str, Any]) -> None:
+    ActivityWriter(agent.activity).write(to_json(row))

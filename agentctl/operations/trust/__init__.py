@@ -1,0 +1,4 @@
+"""Which agents and templates may be used, and a person's word that they may.
+
+Doors: `definitions`, `templates`, `trusting`.
+"""

@@ -1,0 +1,202 @@
+"""A person's word that what came with a project, or was changed in it, may do what it says.
+
+It is asked for of definitions of agents, of templates, of rules in a task.yaml that allow something, and of whole
+tasks that were made elsewhere, or by somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters import trust
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.errors import AgentctlError, NotFound, Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.trust.definitions import Agent, all_agents
+from agentctl.operations.trust.templates import Template, all_templates, digest_of, is_usable, powers_of
+from agentctl.operations.where.lineage import true_caller
+from agentctl.operations.where.locating import caller
+from agentctl.operations.where.odd_files import refuse_odd_within
+from agentctl.operations.where.ownership import (
+    allowing,
+    are_vouched_for,
+    check_own,
+    disown,
+    doubt_rules,
+    is_own,
+    take_over,
+    vouch_for_rules,
+)
+from agentctl.operations.where.task_limits import read_config
+
+Row = dict[str, Any]
+
+
+class _Things(NamedTuple):
+    """What in a root can be trusted."""
+
+    agents: list[Agent]
+    templates: list[Template]
+    tasks: list[TaskDir]
+    #: What was left out.
+    warnings: list[str]
+
+
+def _things(root: Root | None) -> _Things:
+    agents, warnings = all_agents(root)
+    templates = [one for one in all_templates(root) if one.of_root]
+    return _Things(agents, templates, [root.task(name) for name in root.task_ids()] if root else [], warnings)
+
+
+def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
+    """Return a row for each thing that needs trust here and each that is trusted, and what was left out."""
+    found = _things(root)
+    rows = [_of_agent(agent) for agent in found.agents if agent.powers]
+    rows += [_of_template(template) for template in found.templates]
+    rows += [row for task in found.tasks for row in _of_task(task)]
+    here = {row["path"] for row in rows}
+    elsewhere = [path for path in trust.read_trusted(trust.trust_file(os.environ)) if path not in here]
+    return rows + [_row(path, _kind_of(path), trusted=True) for path in elsewhere], found.warnings
+
+
+def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+    """Trust definitions, templates, tasks and rules of this project as they are now; return a row for each.
+
+    Raises:
+        NotFound: A file is none of these, or cannot be read as one.
+        Refused: A worker asks; what its agents may do is for a person to say.
+    """
+    _refuse_workers()
+    found = _things(root)
+    named = [_named(file, found) for file in files]
+    digests: dict[str, str] = {}
+    for one in named:
+        if isinstance(one, Agent) and one.powers:
+            digests[one.spec.source] = one.digest
+        elif isinstance(one, Template):
+            digests[str(one.folder)] = digest_of(one.folder)
+    if digests:
+        trust.trust(trust.trust_file(os.environ), digests)
+    return [_trusted(one) for one in named]
+
+
+class _Rules(NamedTuple):
+    """The rules in the task.yaml of a task."""
+
+    task: TaskDir
+
+
+def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
+    """Return the row of what has just been trusted; a task and its rules are noted here."""
+    if isinstance(one, Agent):
+        return _of_agent(one._replace(usable=True))
+    if isinstance(one, Template):
+        return _of_template(one)
+    if isinstance(one, TaskDir):
+        refuse_odd_within(one)
+        if not is_own(one):
+            take_over(one)
+        return _row(one.path, "task", trusted=True)
+    check_own(one.task)
+    rules = read_config(one.task).permissions
+    vouch_for_rules(one.task, rules)
+    return _row(one.task.task_file, "rules", trusted=True, powers=_told(rules))
+
+
+def revoke_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+    """Trust these no more; definitions and templates need not exist any more."""
+    _refuse_workers()
+    paths = [os.path.realpath(file) for file in files]
+    tasks = {path: task for path in paths if (task := _task_at(root, path)) is not None}
+    gone = trust.revoke(trust.trust_file(os.environ), [path for path in paths if path not in tasks])
+    gone += [path for path, task in tasks.items() if _untrust(path, task)]
+    missing = [path for path in paths if path not in gone]
+    if missing:
+        raise NotFound(f"{missing[0]} was not trusted", hint="agentctl trust --list shows what is")
+    return [_row(path, _kind_of(path, tasks.get(path)), trusted=False) for path in gone]
+
+
+def _untrust(path: str, task: TaskDir) -> bool:
+    return doubt_rules(task, read_config(task).permissions) if _is_of_rules(path) else disown(task)
+
+
+def _is_of_rules(path: str) -> bool:
+    return os.path.basename(path) == "task.yaml"
+
+
+def _kind_of(path: str, task: TaskDir | None = None) -> str:
+    """Return what a path was trusted as, which need not exist any more; the name of a template has no dot."""
+    if task is not None:
+        return "rules" if _is_of_rules(path) else "task"
+    return "agent" if os.path.splitext(path)[1] else "template"
+
+
+def _refuse_workers() -> None:
+    found = true_caller() or caller()  # Also one that was lost: its environment is what tells of it.
+    if found is not None:
+        raise Refused(f"{found.instance} is a worker: whom to trust is for a person to say", hint="ask for it")
+
+
+def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
+    path = os.path.realpath(file)
+    for agent in found.agents:
+        if os.path.realpath(agent.spec.source) == path:
+            return agent
+    for template in found.templates:
+        if path in (os.path.realpath(template.folder), os.path.realpath(template.folder / "task.yaml")):
+            return template
+    for task in found.tasks:
+        if path == os.path.realpath(task.path):
+            return task
+        if path == os.path.realpath(task.task_file):
+            return _Rules(task)
+    left_out = [line for line in found.warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
+    raise NotFound(
+        f"{file} is no definition, template, task or task.yaml here",
+        hint="; ".join(left_out) or "agentctl trust --list",
+    )
+
+
+def _task_at(root: Root | None, path: str) -> TaskDir | None:
+    """Return the task that a path is, or whose task.yaml it is."""
+    folder = Path(path).parent if _is_of_rules(path) else Path(path)
+    if root is None or os.path.realpath(folder.parent) != os.path.realpath(root.tasks):
+        return None
+    return root.task(folder.name)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _row(path: str, kind: str, *, trusted: bool, powers: Sequence[str] = (), agent: str | None = None) -> Row:
+    return {"path": str(path), "kind": kind, "agent": agent, "trusted": trusted, "powers": list(powers)}
+
+
+def _of_agent(agent: Agent) -> Row:
+    path = os.path.realpath(agent.spec.source)
+    return _row(path, "agent", trusted=agent.usable, powers=agent.powers, agent=agent.spec.name)
+
+
+def _of_template(template: Template) -> Row:
+    path = os.path.realpath(template.folder)
+    return _row(path, "template", trusted=is_usable(template), powers=powers_of(template))
+
+
+def _of_task(task: TaskDir) -> Iterator[Row]:
+    """Yield what is to be said of a task: it is somebody else's, or its rules allow something."""
+    if not is_own(task):
+        yield _row(task.path, "task", trusted=False, powers=["a task that was not made here by you"])
+        return
+    try:
+        rules = read_config(task).permissions
+    except AgentctlError:
+        return
+    if allowing(rules):
+        yield _row(task.task_file, "rules", trusted=are_vouched_for(task, rules), powers=_told(rules))
+
+
+def _told(rules: Sequence[Any]) -> list[str]:
+    return [f"permissions allow {rule['tool']} {rule['pattern']}" for rule in allowing(rules)]

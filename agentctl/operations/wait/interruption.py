@@ -1,0 +1,41 @@
+"""Whether a wait within a worker has to stop: the worker is being cancelled, or was paused."""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.watch import Watch
+from agentctl.domain import events as ev
+from agentctl.errors import WaitStopped
+from agentctl.operations.where.locating import Caller, caller
+
+
+class Stop:
+    """What would stop a wait; outside of a worker nothing does.
+
+    A pause stops this process too: it is met when the worker goes on, and the log tells of it then.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        me = caller()
+        self._me = me if me is not None and me.agent.spec.exists() else None
+        if self._me is not None:
+            watch.add(self._me.agent.path, names_only=True)
+            self._log = LogReader(self._me.task.events)
+            self._log.offset = os.path.getsize(self._me.task.events)
+
+    def check(self) -> None:
+        """Raise `WaitStopped` if the waiting worker was cancelled or paused."""
+        me = self._me
+        if me is None:
+            return
+        if me.agent.cancel.exists() or me.agent.has_ended:
+            raise WaitStopped(f"{me.instance} is being cancelled: it waits no longer", me.instance, "cancelled")
+        if me.agent.pause.exists() or self._was_paused(me):
+            message = f"{me.instance} was paused: it waits no longer"
+            raise WaitStopped(message, me.instance, "paused", hint="those below it go on with it; wait again")
+
+    def _was_paused(self, me: Caller) -> bool:
+        told = [row[1] for row in self._log.read_new() if not isinstance(row, ev.BadLine)]
+        return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in told)

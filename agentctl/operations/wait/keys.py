@@ -1,0 +1,121 @@
+"""Waiting for several workers of a tree at once, until what has become of them is enough for whoever asks."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.projection import WorkerView
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.wait.interruption import Stop
+from agentctl.operations.wait.live_view import LiveTree
+from agentctl.operations.wait.loan import Loan
+
+#: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
+#: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
+TURN = _thread.allocate_lock()
+
+
+class BrokenOff(AgentctlError):
+    """Nobody wants the answer of this wait any more."""
+
+
+class Key(NamedTuple):
+    """A worker of a tree."""
+
+    task_id: str
+    instance: str
+
+
+class Seen(NamedTuple):
+    """What a wait has seen of a worker."""
+
+    status: Status
+    reason: str | None
+    #: The event that made it so; of a worker at work 0.
+    seq: int
+
+    @property
+    def is_terminal(self) -> bool:
+        """Tell whether it is over."""
+        return self.status in TERMINAL
+
+    @property
+    def is_news(self) -> bool:
+        """Tell whether it ended, or needs an answer."""
+        return self.is_terminal or self.status is Status.BLOCKED
+
+
+Sight = Mapping[Key, Seen]
+
+
+def gather(
+    task: TaskDir,
+    keys: Collection[Key],
+    *,
+    is_enough: Callable[[Sight], bool],
+    timeout_s: float | None,
+    broken: int | None = None,
+) -> Sight:
+    """Wait until what is seen of some workers of a task and its sub-tasks is enough, or the time is over.
+
+    Args:
+        timeout_s: None waits without a limit.
+        broken: A descriptor that is readable once nobody wants the answer any more.
+
+    Returns:
+        What was seen last; a worker that is not there is not in it. Nobody was stopped.
+
+    Raises:
+        BrokenOff: `broken` became readable.
+        WaitStopped: The worker that waits was cancelled or paused.
+    """
+    deadline = None if timeout_s is None else monotonic() + timeout_s
+    others = [] if broken is None else [broken]
+    # Only those: a task that has had a thousand sub-tasks is not looked at whole for one.
+    below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
+    with (
+        LiveTree(task, others=[one for one in below if one.exists]) as live_tree,
+        contextlib.closing(Loan(live_tree.top)) as loan,
+    ):
+        stop = Stop(live_tree.watch)
+        while True:
+            with TURN:
+                seen = _look(live_tree, keys)
+            left = None if deadline is None else deadline - monotonic()
+            if is_enough(seen) or (left is not None and left <= 0):
+                loan.take_back()
+                return seen
+            stop.check()
+            with TURN:
+                live_tree.run_queue(loan.lender())
+            if broken in live_tree.sleep(left, others):
+                raise BrokenOff("the call was broken off; nobody was stopped")
+
+
+def _look(live_tree: LiveTree, keys: Collection[Key]) -> Sight:
+    found: dict[Key, Seen] = {}
+    views = {live_task.task.id: (live_task.task, view) for live_task, view in live_tree.update()}
+    for key in keys:
+        task, view = views.get(key.task_id, (None, None))
+        worker = view.workers.get(key.instance) if view is not None else None
+        if worker is not None and task is not None:
+            found[key] = Seen(Status.RUNNING, None, 0) if _is_begun_anew(task, worker) else _seen(worker)
+    return found
+
+
+def _is_begun_anew(task: TaskDir, worker: WorkerView) -> bool:
+    """Tell whether somebody has removed the folder of an ended worker, and another one that works has its name."""
+    agent = task.agent(worker.instance)
+    return worker.end_seq is not None and not agent.has_ended and agent.spec.exists()
+
+
+def _seen(worker: WorkerView) -> Seen:
+    if worker.is_terminal:
+        return Seen(worker.status, worker.reason, worker.end_seq or 0)
+    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0)

@@ -1,0 +1,240 @@
+"""Watching a task: its log, and the processes that would write no event if they died.
+
+Subscribe, then read, then sleep. What is proven meanwhile (a shim's death, a lost worker) is written down, and the
+queue goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import sys
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.processes import Identity
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.watch import SAFETY_S, Watch
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError, NotFound
+from agentctl.operations.show.listing import heal, tickets_for
+from agentctl.operations.where.ownership import check_may_be_stopped, is_own
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.dispatch.dispatch import Lender, dispatch
+from agentctl.supervision.life.belonging import claim_of
+from agentctl.supervision.life.judging import Condition, judge_surely, queued_instances, settle
+
+#: What reading the log, judging and starting a worker or two take.
+_SPARE_FDS = 16
+
+
+class LiveTask:
+    """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
+
+    def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
+        check_may_be_stopped(task)
+        self.task = task
+        self.root = root_of_tree(task)
+        self.watch = watch or Watch()
+        self.watch.add(task.events)
+        self._reader = eventlog.LogReader(task.events)
+        self.view = TaskView()
+        self.conditions: dict[str, Condition] = {}
+        self._sentinels: dict[int, str] = {}
+        #: si_code and si_status of workers without a shim whose exit this wait saw.
+        self._exits: dict[str, tuple[int, int]] = {}
+        self._next_look = 0.0
+        self._unguarded: dict[str, Identity] = {}
+        self._queue_may_stand = True
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most_fds = soft - _SPARE_FDS if soft != resource.RLIM_INFINITY else sys.maxsize
+
+    def update(self) -> TaskView:
+        """Return the view as of now."""
+        self.view.apply(self._reader.rows())
+        if monotonic() >= self._next_look:
+            self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
+            self._next_look = monotonic() + SAFETY_S
+            self._queue_may_stand = True
+        self._set_sentinels()
+        return self.view
+
+    def _look(self, workers: list[WorkerView]) -> None:
+        """Judge workers, write down what is proven, and read that again.
+
+        Raises:
+            NotFound: Somebody has removed the task.
+        """
+        try:
+            self._judge(workers)
+        except FileNotFoundError:
+            self.check_there()
+            raise
+
+    def check_there(self) -> None:
+        """Raise `NotFound` where somebody has removed the task."""
+        for task in (self.task, self.root):
+            if not task.exists:
+                raise NotFound(
+                    f"the task {task.id} has been removed: {task.path} is not there any more",
+                    hint="whatever still ran in it is being cancelled",
+                )
+
+    def _judge(self, workers: list[WorkerView]) -> None:
+        queued = queued_instances(self.task)
+        for worker in workers:
+            agent = self.task.agent(worker.instance)
+            condition = self.conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
+            with contextlib.suppress(AgentctlError, OSError):
+                settle(agent, condition, self._exits.get(worker.instance))
+        self.view.apply(self._reader.rows())
+        for worker in workers:
+            heal(worker, self.conditions[worker.instance], self.task.agent(worker.instance))
+
+    def _set_sentinels(self) -> None:
+        """Watch the process that would write each live worker's end: its shim, else the worker itself."""
+        watched = set(self._sentinels.values())
+        for fd, instance in list(self._sentinels.items()):
+            if self.view.workers[instance].is_terminal:
+                self._drop(fd)
+        for worker in self.view.workers.values():
+            if worker.status in (Status.RUNNING, Status.BLOCKED) and worker.instance not in watched:
+                self._set_sentinel(worker.instance)
+
+    def _set_sentinel(self, instance: str) -> None:
+        agent = self.task.agent(instance)
+        for is_shim in (True, False):
+            identity = processes.identity_from(read_quietly(agent.shim)) if is_shim else claim_of(agent).leader
+            if identity is not None and not is_shim:
+                self._unguarded[instance] = identity
+            # No descriptor left, but for what reading and starting need: the safety look serves this one.
+            with contextlib.suppress(OSError):
+                fd = processes.open_pidfd(identity) if identity else None
+                if fd is not None and fd < self._most_fds:
+                    self._sentinels[fd] = instance
+                    return
+                if fd is not None:
+                    os.close(fd)
+
+    def _note_exit(self, fd: int) -> None:
+        """Keep the exit of a worker without a shim: nobody else will have seen it."""
+        instance = self._sentinels[fd]
+        worker = self._unguarded.get(instance)
+        seen = processes.exit_of(worker, fd) if worker else None
+        if seen is not None:
+            self._exits[instance] = seen
+
+    def _drop(self, fd: int) -> str:
+        os.close(fd)
+        return self._sentinels.pop(fd)
+
+    def run_queue(self, lender: Lender | None = None) -> None:
+        """Start what can start: at first, when a shim died, at each safety look, and always for a lender.
+
+        Otherwise the shims keep the queue going, and a wait that joined in at every event would only be in their way.
+        """
+        if lender is None and not self._queue_may_stand:
+            return
+        self._queue_may_stand = False
+        if not is_own(self.root):
+            return
+        usable_config(self.root)  # A raised cap becomes known to all who dispatch.
+        # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
+        with contextlib.suppress(AgentctlError, OSError):
+            dispatch(self.root, lender=lender)
+
+    def sleep(self, timeout_s: float | None) -> None:
+        """Sleep until something may have changed."""
+        limit = self.until_look()
+        self.woken(self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels))
+
+    def until_look(self) -> float:
+        """Return the time to the next look at everything."""
+        return max(0.0, self._next_look - monotonic())
+
+    def sentinels(self) -> list[int]:
+        """Return the descriptors whose processes' ends have to wake."""
+        return list(self._sentinels)
+
+    def woken(self, fds: Iterable[int]) -> None:
+        """Look at the workers whose guardians have ended, by their descriptors."""
+        ended = [fd for fd in fds if fd in self._sentinels]
+        if ended:
+            self._queue_may_stand = True
+            for fd in ended:
+                self._note_exit(fd)
+            names = {self._drop(fd) for fd in ended}
+            self.view.apply(self._reader.rows())
+            self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
+
+    def __enter__(self) -> LiveTask:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fd in list(self._sentinels):
+            self._drop(fd)
+        self.watch.close()
+
+
+class LiveTree:
+    """Views of tasks that are brought up to date together; sub-tasks that are made meanwhile are taken in.
+
+    Args:
+        recursive: Watch the sub-tasks too, and theirs.
+        others: Some tasks of the same tree that are watched too, whatever else there is.
+    """
+
+    def __init__(self, task: TaskDir, *, recursive: bool = False, others: Iterable[TaskDir] = ()) -> None:
+        self.watch = Watch()
+        self.top = LiveTask(task, self.watch)
+        self._all = {task.id: self.top} | {other.id: LiveTask(other, self.watch) for other in others}
+        self._is_recursive = recursive
+
+    def update(self) -> list[tuple[LiveTask, TaskView]]:
+        """Return each live task with its view as of now, a task before those below it."""
+        return [(live_task, live_task.view) for live_task in self._updated()]
+
+    def _updated(self) -> Iterator[LiveTask]:
+        found = [self.top] if self._is_recursive else list(self._all.values())
+        for live_task in found:
+            view = live_task.update()
+            yield live_task
+            if self._is_recursive and view.subtasks:
+                from agentctl.operations.where.subtasks_below import subtasks_of  # Few tasks have sub-tasks.
+
+                for below in subtasks_of(live_task.task, view.subtasks):
+                    if below.id not in self._all:
+                        self._all[below.id] = LiveTask(below, self.watch)
+                    if self._all[below.id] not in found:
+                        found.append(self._all[below.id])
+
+    def run_queue(self, lender: Lender | None) -> None:
+        """Start what can start; all tasks of a tree have one queue."""
+        for live_task in [self.top] if lender is not None else self._all.values():
+            live_task.run_queue(lender)
+
+    def sleep(self, timeout_s: float | None, others: Iterable[int] = ()) -> list[int]:
+        """Sleep until something may have changed, or one of some `others` is readable; return what is readable."""
+        limit = min(live_task.until_look() for live_task in self._all.values())
+        sentinels = [fd for live_task in self._all.values() for fd in live_task.sentinels()]
+        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), [*sentinels, *others])
+        for live_task in self._all.values():
+            live_task.woken(ended)
+        return ended
+
+    def __enter__(self) -> LiveTree:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for live_task in self._all.values():
+            live_task.__exit__(kind, error, trace)

@@ -1,0 +1,66 @@
+"""A wait within a worker lends that worker's place to its descendants, and takes it back before it returns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from agentctl.adapters.locks import locked
+from agentctl.operations.wait.live_view import LiveTask
+from agentctl.operations.where.locating import caller
+from agentctl.supervision.dispatch.dispatch import Lender, carry_out, dispatch_locked
+from agentctl.supervision.dispatch.slots import loan_lock, place_of
+
+
+class Loan:
+    """The loan of the calling worker's place. The open descriptor is the loan: when this process dies, nobody new is
+    started in the place.
+
+    A worker may have several waits at once, as those of an agent that makes its calls in parallel: one of them lends,
+    and once it has returned the next look of another one does.
+    """
+
+    def __init__(self, live_task: LiveTask) -> None:
+        self._live_task = live_task
+        self._me = caller()
+        self._fd: int | None = None
+
+    def lender(self) -> Lender | None:
+        """Lend, unless another wait of the worker does; return who lends."""
+        me, root = self._me, self._live_task.root
+        if me is None or me.task.root.path != root.root.path:
+            return None
+        if self._fd is None:
+            place = place_of(root, me.task.id, me.instance)
+            self._fd = loan_lock(root, place) if place is not None else None
+            if self._fd is None:
+                return None
+            self._live_task.watch.add(root.slots)  # A guest ends before its place is free: that wakes once more.
+        return Lender(me.task.id, me.instance)
+
+    def take_back(self) -> None:
+        """Get the lent place back before the wait returns."""
+        if self._fd is not None and self._me is not None:
+            take_back(self._live_task, Lender(self._me.task.id, self._me.instance))
+
+    def close(self) -> None:
+        """Let nobody new into the place."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+@contextlib.contextmanager
+def lending(live_task: LiveTask) -> Iterator[Lender | None]:
+    """Within a worker, lend its place to its descendants while this wait lasts, if no other wait of it does."""
+    with contextlib.closing(Loan(live_task)) as loan:
+        yield loan.lender()
+
+
+def take_back(live_task: LiveTask, lender: Lender | None) -> None:
+    """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
+    if lender is not None:
+        with locked(live_task.root.queue_lock):
+            done = dispatch_locked(live_task.root)
+        carry_out(live_task.root, done)

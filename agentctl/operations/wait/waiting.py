@@ -1,0 +1,271 @@
+"""Waiting for workers to end: for the next one, once for each consumer, or for all, through their questions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import first_of
+from agentctl.domain.projection import Deliverable, TaskView, WorkerView
+from agentctl.domain.states import PARKED, TERMINAL, Status
+from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
+from agentctl.operations.show.askers import Asked, Askers, below_any
+from agentctl.operations.show.listing import row_of
+from agentctl.operations.wait.cursor import Claim, Cursor
+from agentctl.operations.wait.interruption import Stop
+from agentctl.operations.wait.live_view import LiveTask, LiveTree
+from agentctl.operations.wait.loan import lending, take_back
+from agentctl.operations.where.locating import caller, find_agent
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision import failpoints
+from agentctl.supervision.account.accounts import folder_of_accounts
+from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.worker.kinship import descendants
+
+DEFAULT_CONSUMER = "default"
+_PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
+_ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
+
+#: Is told, now and then, which questions are open that end no wait.
+OnAsked = Callable[[list[Asked]], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaitedEnd:
+    """A worker that ended, is blocked, has stalled or is parked."""
+
+    agent_instance: str
+    status: str
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    #: Why it failed, in the words of whoever knew.
+    message: str | None = None
+    #: Its task, where a wait is about several.
+    task_id: str | None = None
+    #: How many workers that it had started lived on when it ended.
+    uncollected: int = 0
+    #: Of one that is parked: until when, and for which usage window of its account.
+    until: str | None = None
+    window: str | None = None
+    #: It was claimed before, by a waiter that died before it had given it out for sure.
+    redelivered: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `wait-any --json` prints it."""
+        value = {
+            "agentInstance": self.agent_instance,
+            "status": self.status,
+            "reason": self.reason,
+            "exitCode": self.exit_code,
+            "signal": self.signal,
+        }
+        more: dict[str, Any] = {
+            "message": self.message,
+            "until": self.until,
+            "window": self.window,
+            "taskId": self.task_id,
+            "uncollected": self.uncollected,
+            "redelivered": self.redelivered,
+        }
+        return value | {key: item for key, item in more.items() if item}
+
+
+def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
+    task: TaskDir,
+    instances: Sequence[str],
+    *,
+    timeout_s: float | None,
+    consumer: str | None,
+    kinds: frozenset[str] | None,
+    deliver: Callable[[WaitedEnd], None],
+    recursive: bool = False,
+    on_asked: OnAsked | None = None,
+) -> None:
+    """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
+
+    Args:
+        instances: Only these; none: all of the task, or within a worker all that it started.
+        timeout_s: None takes the task's `timeoutSeconds`.
+        consumer: None is `default`, or within a worker that worker.
+        kinds: Only these statuses, `stalled` and `parked`; others stay undelivered. None is every end and every block.
+        recursive: Those of the sub-tasks too.
+
+    Raises:
+        WaitTimedOut: Nothing came in time. Nobody was harmed.
+        NothingLeft: Everything was given out, and nothing that could still end is left.
+        WaitStopped: The worker that waits was cancelled or paused.
+    """
+    limit_s = usable_config(task).limits.timeout_seconds if timeout_s is None else timeout_s
+    deadline = monotonic() + limit_s
+    consumer = consumer or _own_consumer(recursive)
+    names = _check_targets(task, instances, recursive=recursive)
+    with LiveTree(task, recursive=recursive) as live_tree, lending(live_tree.top) as lender:
+        stop, askers = Stop(live_tree.watch), Askers()
+        while True:
+            has_pending = has_live = False
+            for live_task, view in live_tree.update():
+                targets = _targets(live_task.task, view, names)
+                wanted = [item for item in targets if item.status in (_ALL if kinds is None else kinds)]
+                cursor = Cursor(live_task.root, live_task.task.id, consumer)
+                claim = cursor.claim(wanted)
+                if claim is not None:
+                    take_back(live_task, lender)
+                    _give(cursor, claim, view, deliver, live_task.task.id if recursive else None)
+                    return
+                # Claimed by another waiter: it marks them, or dies and they are to be given again.
+                has_pending = bool(cursor.undelivered(wanted)) or has_pending
+                has_live = _has_live(live_task.task, view, names) or has_live
+            if not has_pending and not has_live:
+                raise NothingLeft(_nothing_left(live_tree, names), hint="agentctl list shows what there is")
+            stop.check()
+            if on_asked is not None and not recursive:
+                view = live_tree.top.view
+                on_asked(below_any(askers.below(task, view), None if names is None else names(task, view)))
+            live_tree.run_queue(lender)
+            left = deadline - monotonic()
+            if left <= 0:
+                raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="nobody was stopped; wait again")
+            live_tree.sleep(min(left, 0.05) if has_pending else left)
+
+
+def _own_consumer(recursive: bool) -> str:
+    """Return who asks where nobody says: within a worker that one, told from its namesakes where tasks are mixed."""
+    me = caller()
+    if me is None:
+        return DEFAULT_CONSUMER
+    return f"{me.task.id}-{me.instance}"[-64:].lstrip("-") if recursive else me.instance
+
+
+def _give(
+    cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[WaitedEnd], None], task_id: str | None
+) -> None:
+    failpoints.reached("wait.after-claim")
+    worker = view.workers[claim.deliverable.instance]
+    try:
+        deliver(_waited(worker, claim.deliverable.status, claim.redelivered, task_id))
+    except BaseException:
+        cursor.release(claim)  # It was not given out: the next waiter gets it.
+        raise
+    failpoints.reached("wait.after-print")
+    cursor.mark(claim, view.deliverables())
+
+
+def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id: str | None = None) -> WaitedEnd:
+    is_parked = status == PARKED
+    return WaitedEnd(
+        agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
+        signal=worker.signal, message=worker.message, redelivered=redelivered, task_id=task_id,
+        uncollected=worker.uncollected,
+        until=worker.parked_until if is_parked else None, window=worker.window if is_parked else None,
+    )  # fmt: skip
+
+
+def wait_all(
+    task: TaskDir,
+    instances: Sequence[str],
+    *,
+    timeout_s: float | None,
+    on_change: Callable[[list[dict[str, Any]]], None] | None = None,
+    on_asked: OnAsked | None = None,
+) -> list[WaitedEnd]:
+    """Wait, through questions, until all of `instances` have ended (none: all of the task, or of the calling worker).
+
+    Args:
+        timeout_s: None waits without a limit.
+        on_change: Called with rows as of `list` whenever something may have changed.
+
+    Raises:
+        WaitTimedOut: Not all ended in time. Nobody was harmed.
+        NothingLeft: There is no worker to wait for.
+        WaitStopped: The worker that waits was cancelled or paused.
+    """
+    deadline = None if timeout_s is None else monotonic() + timeout_s
+    names = _check_targets(task, instances)
+    with LiveTask(task) as live_task, lending(live_task) as lender:
+        stop, askers = Stop(live_task.watch), Askers()
+        while True:
+            view = live_task.update()
+            chosen = None if names is None else names(task, view)
+            workers = [worker for worker in view.workers.values() if chosen is None or worker.instance in chosen]
+            if not workers:
+                live_task.check_there()
+                raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
+            if on_asked is not None:
+                on_asked(askers.asked(task, view, chosen))
+            if on_change is not None:
+                awaited, below = Awaited(folder_of_accounts()), askers.below(task, view)
+                on_change([
+                    row_of(task, one, live_task.conditions.get(one.instance), awaited, len(below.get(one.instance, ())))
+                    for one in workers
+                ])  # fmt: skip
+            left_alive = [worker.instance for worker in workers if not worker.is_terminal]
+            if not left_alive:
+                take_back(live_task, lender)
+                return [_waited(worker, worker.status) for worker in workers]
+            stop.check()
+            live_task.run_queue(lender)
+            left = None if deadline is None else deadline - monotonic()
+            if left is not None and left <= 0:
+                raise WaitTimedOut(
+                    f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
+                    hint="nobody was stopped; wait again",
+                )
+            live_task.sleep(left)
+            # Of many workers several end within this: one look serves them all. The last one is told at once.
+            time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
+
+
+# -- who is meant ------------------------------------------------------------------------------------------------------
+
+Names = Callable[[TaskDir, TaskView], set[str]]
+
+_NOBODY = "there is no worker to wait for"
+
+
+def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool = False) -> Names | None:
+    """Return which workers are meant, None for all; a worker may not wait for itself."""
+    me = caller()
+    is_own = me is not None and me.task.id == task.id
+    if instances:
+        if recursive:
+            raise UsageError("--recursive is for all workers, and some are named", hint="leave their names out")
+        for name in instances:
+            find_agent(task, name)
+        if me is not None and is_own and me.instance in instances:
+            raise Refused(f"{me.instance} cannot wait for itself")
+        chosen = set(instances)
+        return lambda _task, _view: chosen
+    if me is None or not is_own:
+        return None
+    instance = me.instance
+    if recursive:
+        agent = me.agent
+        return lambda one, _view: {below.instance for below in descendants(agent) if below.task.path == one.path}
+    return lambda _task, view: set(view.descendants(instance))
+
+
+def _targets(task: TaskDir, view: TaskView, names: Names | None) -> list[Deliverable]:
+    found = view.deliverables()
+    if names is None:
+        return found
+    chosen = names(task, view)
+    return [item for item in found if item.instance in chosen]
+
+
+def _has_live(task: TaskDir, view: TaskView, names: Names | None) -> bool:
+    chosen = None if names is None else names(task, view)
+    return any(
+        worker.status not in TERMINAL for worker in view.workers.values() if chosen is None or worker.instance in chosen
+    )
+
+
+def _nothing_left(live_tree: LiveTree, names: Names | None) -> str:
+    meant = any(
+        view.workers if names is None else names(live_task.task, view) for live_task, view in live_tree.update()
+    )
+    return "nothing is left to wait for: every end was given out" if meant else _NOBODY

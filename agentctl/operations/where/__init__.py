@@ -1,0 +1,4 @@
+"""Which task and which worker is meant, whose they are, who asks, and which limits hold there.
+
+Doors: `locating`, `ownership`, `lineage`, `task_limits`, `subtasks_below`, `observed`, `sandbox`, `odd_files`.
+"""

@@ -1,0 +1,225 @@
+"""Which worker a start comes from, by proof and not by its word, and how deep that is.
+
+The environment says who calls, and can be unset or set to anything. So the process tree is looked at too: whatever
+descends from a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
+Of what is said and shown within one tree of tasks the deepest counts: a lie can only make a start deeper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from agentctl.adapters import descent, processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import cached, root_of_tree
+from agentctl.domain.limits import Limits
+from agentctl.errors import AgentctlError, Limited, Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.locating import Caller, caller
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
+from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist
+from agentctl.supervision.worker.spec import held_limits, read_spec
+
+#: No honest tree of tasks is as deep; a forged one may be a circle.
+_MOST_TASKS = 128
+_NOT_YOURS = "do the work here, or leave it to whoever started you: only a person lifts this limit"
+
+
+class Standing(NamedTuple):
+    """What comes of who starts a worker."""
+
+    parent: Caller | None
+    depth: int
+    #: The limits of the tree that its own starts will be held to.
+    held: Mapping[str, float]
+
+
+def true_caller() -> Caller | None:
+    """Return the worker in which this process runs; None outside of every one."""
+    shown = _shown_to(os.getpid())
+    said = caller()
+    if said is not None and (not shown or _is_of_one_tree(shown[0], said.agent)):
+        return _deepest([*shown, said.agent])
+    return _deepest(shown)
+
+
+def shown_caller() -> Caller | None:
+    """Return the worker in which this process runs, where a lie about that could bring more power.
+
+    What is said counts only where nothing is shown.
+    """
+    return _deepest(_shown_to(os.getpid())) or true_caller()
+
+
+def _deepest(found: Sequence[AgentDir]) -> Caller | None:
+    there = [agent for agent in found if agent.spec.exists()]
+    if not there:
+        return None
+    deepest = max(there, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
+    return Caller(deepest.task, deepest.instance)
+
+
+def _is_of_one_tree(one: AgentDir, other: AgentDir) -> bool:
+    return root_of_tree(one.task).is_at(root_of_tree(other.task).path)
+
+
+def who() -> str:
+    """Return who acts, for the `by` of an event: the worker that calls, by proof, else `user`.
+
+    From a sandbox with a pid namespace of its own nobody can tell whose it is: `sandbox`.
+    """
+    found = true_caller()
+    if found is not None:
+        return found.instance
+    return "sandbox" if processes.is_in_sandbox() else "user"
+
+
+class _Above(NamedTuple):
+    """A worker whose shim, or whose first process where that was killed, is above this process."""
+
+    agent: AgentDir
+    tree: TaskDir
+    shim: processes.Identity | None
+
+
+@lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
+def _shown_to(_pid: int) -> Sequence[AgentDir]:
+    """Return the workers that this process may belong to: whose shim it is below, then those that it is marked as of.
+
+    The one that is farthest up cannot be of another's making. What is above a shim may only have launched it: any shim
+    does that, for whoever is next in the queue. So a worker further down counts, and not those above it, if its shim is
+    proven to be one: by a place in the tree of tasks of each above, or by a note there. Any other is a process of the
+    worker above, in a tree of its own making; and so is who is marked as of such a tree.
+    """
+    if not processes.LINUX:
+        return ()
+    above, marked = _above()
+    real: list[_Above] = []
+    for one in reversed(above):
+        if all(upper.tree.is_at(one.tree.path) or is_noted(upper.tree, one.shim) for upper in real):
+            real.append(one)
+    shown = [real[-1].agent] if real else []
+    return (*shown, *(agent for agent in marked if not shown or _is_of_one_tree(shown[0], agent)))
+
+
+def _above() -> tuple[list[_Above], list[AgentDir]]:
+    """Return what seems to be above this process, and whose mark it or something above has; nearest first."""
+    above, marked = [], []
+    for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
+        guarded = guarded_by(pid)
+        agent = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
+        if agent is None or not _is_told(agent):
+            continue
+        if guarded is not None:
+            above.append(_Above(agent, root_of_tree(agent.task), processes.identify(pid)))
+        elif read_quietly(agent.worker).get("pid") == pid:
+            # Above a worker's first process there is its shim, or whoever took it from that.
+            above.append(_Above(agent, root_of_tree(agent.task), None))
+        else:
+            marked.append(agent)
+    return above, marked
+
+
+def _is_told(agent: AgentDir) -> bool:
+    """Tell whether what a worker is can be read; else nobody knows how deep it is, and whose child."""
+    try:
+        read_spec(agent.spec)
+    except AgentctlError:
+        return False
+    return True
+
+
+def _depth_of(agent: AgentDir) -> int:
+    try:
+        return read_spec(agent.spec).depth
+    except AgentctlError:
+        return 0
+
+
+def depth_in(task: TaskDir, parent: Caller | None) -> int:
+    """Return the depth of a worker that `parent` starts in a task: no less than the tasks that are above it.
+
+    Raises:
+        Refused: It is deeper than it may be, or the parent has ended or is being cancelled.
+    """
+    floor = sum(1 for _ in tasks_above(task))
+    if parent is None:
+        return floor
+    refuse_if_barred(parent.agent)
+    depth = max(floor, _depth_of(parent.agent) + 1)
+    limit = depth_limit(task, parent)
+    if depth > limit:
+        raise limited(
+            f"Maximum subagent depth exceeded: {parent.instance} is at depth {depth - 1}, maxDepth is {limit}",
+            f"raise maxDepth in {_top_of(task).task_file}",
+        )
+    return depth
+
+
+def limited(message: str, how: str) -> Limited:
+    """Return the refusal at a limit; `how` tells a person how to lift it, and no worker."""
+    return Limited(message, hint=how if true_caller() is None else _NOT_YOURS)
+
+
+def depth_limit(task: TaskDir, parent: Caller | None) -> int:
+    """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
+
+    A worker that starts something in a tree of its own making is still held to the one that it is in, and to those of
+    the workers above it; and to what held when it was started, whatever it has written into a file since.
+    """
+    tasks = {one.path: one for one in (task, *tasks_above(task))}
+    for above in (parent.agent, *ancestors(parent.agent)) if parent is not None else ():
+        if above.task.path not in tasks and above.task.exists:
+            tasks |= {one.path: one for one in (above.task, *tasks_above(above.task))}
+    now = min(usable_config(one).limits.max_depth for one in tasks.values())
+    return now if parent is None else Limits(max_depth=now).no_looser_than(held_limits(parent.agent)).max_depth
+
+
+def tasks_above(task: TaskDir) -> Iterator[TaskDir]:
+    """Yield the tasks above a sub-task, nearest first."""
+    for _ in range(_MOST_TASKS):
+        config = cached(task)
+        if config is None or not config.parent_task_id or not task.sibling(config.parent_task_id).exists:
+            return
+        task = task.sibling(config.parent_task_id)
+        yield task
+
+
+def _top_of(task: TaskDir) -> TaskDir:
+    return [task, *tasks_above(task)][-1]
+
+
+def refuse_if_barred(parent: AgentDir) -> None:
+    """Raise `Refused` for a parent that has ended, or that is being cancelled, or one above it."""
+    if parent.has_ended or parent.cancel.exists():
+        raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
+    above = barred_by(parent)
+    if above is not None:
+        raise Refused(f"{above.instance}, which is above {parent.instance}, is being cancelled: nothing new is started")
+
+
+@contextlib.contextmanager
+def queues_locked(root: TaskDir, parent: Caller | None) -> Iterator[None]:
+    """Hold the lock of a tree's queue, and that of the parent's tree, behind which a cancel looks for its children.
+
+    The order is the same for all: two workers may start something in each other's tree.
+    """
+    trees = [root] if parent is None else [root, root_of_tree(parent.task)]
+    with contextlib.ExitStack() as held:
+        for lock in sorted({os.path.join(os.path.realpath(tree.path), tree.queue_lock.name) for tree in trees}):
+            held.enter_context(locked(lock))
+        yield
+
+
+def enlist_all(parent: Caller | None, children: Sequence[AgentDir]) -> None:
+    """Put the names of children down in their parent's folder, unless it is barred by now (under both locks)."""
+    if parent is not None:
+        refuse_if_barred(parent.agent)
+        for child in children:
+            enlist(parent.agent, child)

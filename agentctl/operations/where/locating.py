@@ -1,0 +1,195 @@
+"""Which root and which task a command means, and which worker it is called by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.files import make_folder
+from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
+from agentctl.domain.events import BadLine
+from agentctl.domain.names import check_name, is_name
+from agentctl.errors import NotFound, Refused
+from agentctl.lean import NamedTuple
+
+ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
+
+
+class Caller(NamedTuple):
+    """The worker in which a command runs."""
+
+    task: TaskDir
+    instance: str
+
+    @property
+    def agent(self) -> AgentDir:
+        """Its folder."""
+        return self.task.agent(self.instance)
+
+
+def find_root(explicit: str | None, *, create: bool = False, force: bool = False) -> Root:
+    """Return the root: `explicit`, else AGENTCTL_ROOT, else `.agentctl` of the nearest folder above that has one.
+
+    Args:
+        create: Make it (in the working folder, where nothing names another place) if there is none.
+        force: Use a root that belongs to somebody else or lies on a network file system all the same.
+    """
+    named = explicit or os.environ.get(ROOT_VARIABLE)
+    path = FilePath(_absolute(named)) if named else _nearest() or working_folder() / ROOT_NAME
+    if not path.is_dir():
+        if not create:
+            raise NotFound(
+                f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
+            )
+        make_folder(path / "tasks")
+    elif not named and os.path.islink(path):
+        raise Refused(f"{path} is a link: nobody but you can say that it is meant", hint=f"--root {path}")
+    root = Root(path)
+    if not force:
+        _refuse_unsafe(path)
+    return root
+
+
+def _absolute(named: str) -> str:
+    return os.path.normpath(named if os.path.isabs(named) else working_folder() / named)
+
+
+def working_folder() -> FilePath:
+    """Return where this process is; the folder may have been removed below it."""
+    try:
+        return FilePath(os.getcwd())
+    except FileNotFoundError:
+        raise NotFound("the working folder was removed", hint="cd to one that exists, or give --root") from None
+
+
+def _nearest() -> FilePath | None:
+    folder = working_folder()
+    while not (folder / ROOT_NAME).is_dir():
+        if folder.parent == folder:
+            return None
+        folder = folder.parent
+    return folder / ROOT_NAME
+
+
+def _refuse_unsafe(path: FilePath) -> None:
+    owner = os.stat(path).st_uid
+    if owner != os.geteuid():
+        raise Refused(f"{path} belongs to somebody else (uid {owner})", hint="--force uses it all the same")
+    kind = network_file_system(path)
+    if kind:
+        raise Refused(
+            f"{path} lies on a network file system ({kind}): its locks and appends cannot be trusted",
+            hint="--root names a local folder; --force uses it all the same",
+        )
+
+
+def find_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> TaskDir:
+    """Return the task: `explicit`, else AGENTCTL_TASK, else the root's current one. It may be somebody else's.
+
+    Raises:
+        NotFound: There is no such task, or none is named and none is current.
+    """
+    found = find_root(root, force=force)
+    name = explicit or os.environ.get(TASK_VARIABLE) or current_task(found)
+    if name is None:
+        raise NotFound(f"no task is chosen in {found.path}", hint=_which(found))
+    task = found.task(check_name(name, "the task"))
+    if not task.exists:
+        known = ", ".join(found.task_ids()[:10]) or "none"
+        raise NotFound(f"no task {name!r} in {found.path}", hint=f"known: {known}")
+    return task
+
+
+def _which(root: Root) -> str:
+    named = _named_current(root)
+    if named is None:
+        return 'agentctl new "TITLE" or agentctl use TASK'
+    return f"{foreign_current(root)}; --task {named} looks at it"
+
+
+def foreign_current(root: Root) -> str | None:
+    """Return what to say of a `current` that is not taken, since it names a task which is not this person's own."""
+    named = _named_current(root)
+    if named is None or current_task(root) is not None:
+        return None
+    return (
+        f"{root.current} names {named}, which was not made here by you, or was moved"
+        f" (agentctl trust {root.task(named).path}, if all in it is yours)"
+    )
+
+
+def current_task(root: Root) -> str | None:
+    """Return the id of the root's current task; None where there is none, or it is not this person's own.
+
+    A repository that somebody else wrote can bring the file that names it.
+    """
+    from agentctl.operations.where.ownership import may_be_stopped  # It asks this module who calls.
+
+    name = _named_current(root)
+    return name if name is not None and may_be_stopped(root.task(name)) else None
+
+
+def _named_current(root: Root) -> str | None:
+    try:
+        name = root.current.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return name if is_name(name) and root.task(name).exists else None
+
+
+def find_agent(task: TaskDir, instance: str) -> AgentDir:
+    """Return the folder of a worker that exists.
+
+    Raises:
+        UsageError: It is no name.
+        NotFound: There is no such worker; the hint names some that are.
+    """
+    agent = task.agent(check_name(instance, "the instance"))
+    if os.path.islink(agent.path):
+        raise Refused(f"{agent.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
+    if not agent.path.is_dir() and not _is_told_of(agent):
+        if task.observed.exists():
+            _refuse_observed(task, instance)
+        known = ", ".join(task.instances()[:10]) or "none"
+        raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
+    return agent
+
+
+def _refuse_observed(task: TaskDir, instance: str) -> None:
+    """Say of a sub-agent of a program that somebody runs by hand that it is nobody's to wait for or to stop here."""
+    from agentctl.operations.where.observed import observed_row  # Few tasks have any.
+
+    if observed_row(task, instance) is not None:
+        raise Refused(
+            f"{instance} is a sub-agent of a program that is run by hand: it is observed, and no worker",
+            hint="agentctl show tells what is known of it; only its own program can stop it or wait for it",
+        )
+
+
+def _is_told_of(agent: AgentDir) -> bool:
+    """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
+    rows = LogReader(agent.task.events).read_new()
+    return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance for row in rows)
+
+
+def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
+    """Return the worker in which this process runs; None outside of one."""
+    root, task, instance = (environ.get(name) for name in (ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE))
+    if not (root and task and instance):
+        return None
+    return Caller(Root(root).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
+
+
+def caller_or_refuse(what: str) -> Caller:
+    """Return the calling worker.
+
+    Raises:
+        Refused: This process runs in none; `what` names the command.
+    """
+    found = caller()
+    if found is None or not found.agent.spec.exists():
+        raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
+    return found

@@ -1,0 +1,251 @@
+"""What lies in the place of a file of ours and is none, and shims that do not answer: of a task for `doctor`, of one
+that is about to be trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+import struct
+import termios
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from agentctl.adapters.files import make_folder, set_aside
+from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.errors import AgentctlError, Refused
+from agentctl.supervision.life.judging import Condition
+from agentctl.supervision.worker.control import open_to_wake, poke
+
+Finding = dict[str, Any]
+
+#: A task of 10,000 workers that have all been through everything has as many.
+_MOST_ENTRIES = 300_000
+_MOST_NAMED = 100
+#: Folders of a task that hold other things than files of ours: workers, and what a person's template is made of.
+_NOT_OF_FILES = frozenset({"agents", "template"})
+#: A shim takes its byte within milliseconds, unless the machine is busy, or it waits for the disk.
+_ANSWER_S = 3.0
+_LOOK_S = 0.02
+#: How much of the end of a shim.log is looked at.
+_TAIL = 1 << 16
+#: As shim/loop.py writes it, above a traceback.
+_FAILED = re.compile(rb"^\S+ pid \d+ ended unexpectedly$", re.MULTILINE)
+
+
+def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
+    """Return what `doctor` tells of one thing; `severity`: ok, note, warning, error; `next_`: what one can do."""
+    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
+    """Yield a finding for each file and folder of a task that is none, or cannot be used, the first hundred."""
+    for number, (path, is_folder, problem) in enumerate(_odd(_places(task))):
+        if number >= _MOST_NAMED:
+            yield finding("error", "there are more of these", task.path, "mend them, then look again")
+            return
+        is_mended = fix and path != task.task_file and _mend(path)  # Without task.yaml there would be no task.
+        if is_mended and is_folder:
+            _make_anew(task)
+        next_ = "look at it, and remove it" if path == task.task_file else "agentctl doctor --fix"
+        yield finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_mended)
+
+
+def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
+    """Yield a finding for each place of a root, not of its tasks, that commands would refuse."""
+    files, folders = (root.current, root.lock, root.gitignore), (root.path / "tasks", root.worktrees)
+    places = [*((path, False) for path in files), *((path, True) for path in folders)]
+    for path, is_folder, problem in _odd(places):
+        is_mended = fix and _mend(path)
+        if is_mended and is_folder:
+            make_folder(path)
+        name = os.path.basename(path)
+        yield finding("error", f"{name} {problem}", path, "agentctl doctor --fix", fixed=is_mended)
+
+
+def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
+    for path, is_folder in places:
+        problem = _problem(path, is_folder)
+        if problem is not None:
+            yield path, is_folder, problem
+
+
+def _make_anew(task: TaskDir) -> None:
+    """Make the folders that a task has from the start, where nothing else lies in their places by now."""
+    with contextlib.suppress(AgentctlError, OSError):
+        for folder in task.folders():
+            make_folder(folder)
+
+
+def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
+    """Yield what a task and its workers have, and whether it is a folder: the folders first, and what is in them."""
+    yield from _entries(task)
+    if os.path.islink(task.path / "agents"):
+        return
+    for name in _names(task.path / "agents"):
+        agent = AgentDir(task.path / "agents" / name, task)
+        yield agent.path, True
+        if os.path.isdir(agent.path) and not os.path.islink(agent.path):
+            yield from _entries(agent)
+
+
+def _entries(folder: TaskDir | AgentDir) -> Iterator[tuple[str, bool]]:
+    for path, is_folder in folder.entries():
+        yield path, is_folder
+        if is_folder and path.name not in _NOT_OF_FILES and os.path.isdir(path) and not os.path.islink(path):
+            yield from ((f"{path}/{name}", False) for name in _names(path))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = (entry.name for entry in entries if not entry.name.endswith(".damaged"))
+            return sorted(name for _, name in zip(range(_MOST_ENTRIES), names, strict=False))
+    except OSError:
+        return []
+
+
+def _problem(path: str, is_folder: bool) -> str | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    if found.st_uid != os.geteuid():
+        return f"belongs to somebody else (uid {found.st_uid})"
+    if is_folder:
+        if not stat.S_ISDIR(found.st_mode):
+            return f"is no folder, but {kind_of(path) or 'a file'}"
+        return None if found.st_mode & 0o700 == 0o700 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
+    if os.path.basename(path) == "control":
+        return None if stat.S_ISFIFO(found.st_mode) else f"is no FIFO, but {kind_of(path) or 'a file'}"
+    if not stat.S_ISREG(found.st_mode):
+        return f"is no file, but {kind_of(path) or 'something else'}"
+    if path.endswith(".json") and found.st_size > MOST_BYTES:
+        return f"is larger than any of ours: {found.st_size} bytes"
+    return None if found.st_mode & 0o600 == 0o600 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
+
+
+def _mend(path: str) -> bool:
+    """Give a file of ours its mode back, or what is none another name; tell whether it could be done."""
+    try:
+        found = os.lstat(path)
+        is_ours = found.st_uid == os.geteuid()
+        if is_ours and stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700:
+            os.chmod(path, 0o700)
+        elif is_ours and stat.S_ISREG(found.st_mode) and found.st_mode & 0o600 != 0o600:
+            os.chmod(path, 0o600)
+        else:
+            set_aside(path)
+    except (AgentctlError, OSError):
+        return False
+    return True
+
+
+def refuse_odd_within(task: TaskDir) -> None:
+    """Raise `Refused` for the first thing in a task's folder that is no plain file or folder of this person's.
+
+    The FIFO that wakes a worker's shim may lie where that has it.
+    """
+    number = 0
+    folders = [str(task.path)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                number += 1
+                if number > _MOST_ENTRIES:
+                    raise Refused(
+                        f"{task.path} holds more than {_MOST_ENTRIES} files", hint="look at it, and remove some"
+                    )
+                _refuse_entry(task, entry)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+
+
+def _refuse_entry(task: TaskDir, entry: os.DirEntry[str]) -> None:
+    found = entry.stat(follow_symlinks=False)
+    kind = None if stat.S_ISDIR(found.st_mode) else kind_of(entry.path)
+    if stat.S_ISFIFO(found.st_mode) and _is_control(task, entry.path):
+        kind = None
+    if kind is not None:
+        raise Refused(f"{entry.path} is {kind}: no task of ours has one there", hint="look at it, and remove it")
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{entry.path} belongs to somebody else (uid {found.st_uid})", hint="look at it, and remove it")
+
+
+def _is_control(task: TaskDir, path: str) -> bool:
+    return path == AgentDir(FilePath(os.path.dirname(path)), task).control and os.path.dirname(
+        os.path.dirname(path)
+    ) == str(task.path / "agents")
+
+
+# -- shims -------------------------------------------------------------------------------------------------------------
+
+
+def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterator[Finding]:
+    """Yield a finding for each guarded worker whose shim does not take the byte that wakes it; all at once."""
+    guarded = [task.agent(name) for name, found in conditions.items() if found is Condition.SUPERVISED]
+    pipes = {agent.instance: fd for agent in guarded if (fd := _woken(agent)) is not None}
+    try:
+        give_up_at = time.monotonic() + _ANSWER_S
+        waiting = dict(pipes)
+        while (waiting := {name: fd for name, fd in waiting.items() if _unread(fd)}) and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_S)
+    finally:
+        for fd in pipes.values():
+            os.close(fd)
+    for name in waiting:
+        yield finding(
+            "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} holds",
+            f"{task.id}/{name}", _next(task.agent(name)),
+        )  # fmt: skip
+
+
+def _woken(agent: AgentDir) -> int | None:
+    """Wake a shim; return what tells whether it has taken that, or None where it has no FIFO."""
+    try:
+        fd = open_to_wake(agent) if poke(agent) else None
+    except OSError:
+        return None
+    return fd
+
+
+def _unread(fd: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
+
+
+def _next(agent: AgentDir) -> str:
+    from agentctl.adapters import processes
+    from agentctl.adapters.files import read_quietly
+
+    shim = processes.identity_from(read_quietly(agent.shim))
+    return f"kill -CONT {shim.pid}; if that does not help: kill -9 {shim.pid}, then cancel it" if shim else ""
+
+
+def examine_notes(task: TaskDir) -> Iterator[Finding]:
+    """Yield what shims have put down: an error of ours, or what they met and went on in spite of."""
+    try:
+        fd = open_plain(task.shim_log)
+    except OSError:
+        return
+    try:
+        size = os.fstat(fd).st_size
+        text = os.pread(fd, _TAIL, max(0, size - _TAIL))
+    finally:
+        os.close(fd)
+    if _FAILED.search(text):
+        yield finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
+    elif text.strip():
+        last = text.strip().splitlines()[-1].decode(errors="replace")
+        told = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
+        yield finding(
+            "warning", f"a shim met what it could not read: {told}", task.shim_log, "remove it once you have seen to it"
+        )

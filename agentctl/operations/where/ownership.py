@@ -1,0 +1,276 @@
+"""Whether a task is this person's own: only then is anything started, written or believed that its files say.
+
+A repository that somebody else wrote may bring tasks, with everything that lies in one: orders, a queue, records of
+worktrees, identities of processes, rules. They can be looked at, and that is all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentctl.adapters import origin
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.files import make_durable, read_quietly, to_json, write_whole
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import cached, root_of_tree
+from agentctl.domain.events import SUBTASK_CREATED, BadLine
+from agentctl.errors import Refused
+from agentctl.lean import Any
+from agentctl.operations.where.locating import caller
+from agentctl.supervision import failpoints
+from agentctl.supervision.worker.environment import COOKIE, store_folder
+
+Rules = Sequence[Mapping[str, str]]
+Question = Mapping[str, Any]
+_TASK, _RULES, _ANSWER = "task", "rules", "answer"
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+def mark_own(task: TaskDir) -> None:
+    """Note that this person makes a task; its `origin` the caller makes durable, with all else that it writes there.
+
+    Raises:
+        Refused: There is no place for the note.
+    """
+    nonce, folder = origin.new_nonce(), place_for_marks()
+    origin.put_nonce(task, nonce, durable=False)
+    origin.mark(folder, task, _TASK)
+    origin.note_place(folder, task, nonce)
+
+
+def take_over(task: TaskDir) -> None:
+    """Note that a person takes a task for their own, with the orders that were written for it.
+
+    It gets a new random text: whoever made the task knows the one that came with it. The text is noted first, and the
+    mark comes last: where this is killed, it is not one's own yet, and both texts are known when that is said again.
+
+    Raises:
+        Refused: There is no place for the note.
+    """
+    known = {task.nonce(), *_noted(task)} - {""}
+    nonce, folder = origin.new_nonce(), place_for_marks()
+    origin.note_place(folder, task, nonce)
+    written = [task.origin]
+    for agent in map(task.agent, task.instances()):
+        spec = read_quietly(agent.spec)
+        if spec.get("origin") in known:
+            write_whole(agent.spec, to_json({**spec, "origin": nonce}), durable=False)
+            written.append(agent.spec)
+            failpoints.reached("trust.after-order")
+    origin.put_nonce(task, nonce, durable=False)
+    make_durable(written, task.path)
+    origin.mark(folder, task, _TASK)
+
+
+def put_origin_back(task: TaskDir) -> bool:
+    """Give a task that was made here its random text again; tell whether the order of one of its workers proves it.
+
+    Another task that lies in its place by now has no order with that text, which nobody else knows.
+    """
+    noted = _noted(task)
+    orders = (read_quietly(task.agent(name).spec).get("origin") for name in task.instances())
+    proven = next((order for order in orders if order in noted), None)
+    if proven is not None:
+        origin.put_nonce(task, str(proven))
+    return proven is not None
+
+
+def _noted(task: TaskDir) -> list[str]:
+    return [nonce for folder in _folders() if (nonce := origin.noted_at(folder, task))]
+
+
+def disown(task: TaskDir) -> bool:
+    """Take that back; tell whether it was noted."""
+    for folder in _folders():
+        origin.forget_place(folder, task)
+    return _unmark(task, _TASK)
+
+
+def is_own(task: TaskDir) -> bool:
+    """Tell whether this person made a task, in the place where it lies now."""
+    return _is_known(task) or any(map(_is_known, _above(task)))
+
+
+def _is_known(task: TaskDir) -> bool:
+    """Tell whether a task is noted as this person's, or belongs to the worker that calls."""
+    if os.path.islink(task.path) or os.path.islink(task.path.parent):
+        return False
+    return _is_marked(task, _TASK) or _is_callers(task)
+
+
+def check_own(task: TaskDir) -> None:
+    """Raise `Refused` where a task's files may be somebody else's: nothing is started or written there."""
+    if not is_own(task):
+        raise Refused(
+            f"{task.path} was not made here by you, or was moved: it can be looked at (list, show, logs), and no more",
+            hint=f"work in a task of your own (agentctl new TITLE); if all that lies in it is yours: {_how(task.path)}",
+        )
+
+
+def may_be_stopped(task: TaskDir) -> bool:
+    """Tell whether what runs in a task may be judged and ended: it is one's own, or one of one's own stood there.
+
+    A worker can change `origin`, and must not keep anybody from stopping it by that.
+    """
+    return is_own(task) or (not os.path.islink(task.path) and bool(_noted(task)))
+
+
+def check_may_be_stopped(task: TaskDir) -> None:
+    """Raise `Refused` where a task's files may be somebody else's, and never was one's own task in their place."""
+    if not may_be_stopped(task):
+        check_own(task)
+
+
+def _is_callers(task: TaskDir) -> bool:
+    """Tell whether a worker calls that belongs to the task: its HOME may be another one.
+
+    The shim that gave it its cookie runs in a person's own task and its sub-tasks, and nowhere else.
+    """
+    me, cookie = caller(), os.environ.get(COOKIE)
+    if me is None or not cookie or task.path not in (me.task.path, root_of_tree(me.task).path):
+        return False
+    return read_quietly(me.agent.worker).get("cookie") == cookie
+
+
+def _above(task: TaskDir) -> Iterator[TaskDir]:
+    """Yield the tasks above one, as far as each tells of the one below it: a worker makes one with another HOME.
+
+    In a clone, two tasks may name each other.
+    """
+    seen = {task.path}
+    while (config := cached(task)) is not None and config.parent_task_id is not None:
+        above = task.sibling(config.parent_task_id)
+        if above.path in seen or not _tells_of(above, task):
+            return
+        seen.add(above.path)
+        yield above
+        task = above
+
+
+def _tells_of(above: TaskDir, task: TaskDir) -> bool:
+    events = (row[1] for row in LogReader(above.events).rows() if not isinstance(row, BadLine))
+    told = (event["payload"] for event in events if event["type"] == SUBTASK_CREATED)
+    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in told)
+
+
+# -- rules that allow --------------------------------------------------------------------------------------------------
+
+
+def allowing(rules: Rules) -> list[Mapping[str, str]]:
+    """Return the rules by which something is allowed without asking."""
+    return [rule for rule in rules if rule.get("answer") == "allow"]
+
+
+def vouch_for_rules(task: TaskDir, rules: Rules) -> None:
+    """Note that the rules in a task's task.yaml are this person's word."""
+    if allowing(rules):
+        origin.mark(place_for_marks(), task, _RULES, _text_of(rules))
+
+
+def are_vouched_for(task: TaskDir, rules: Rules) -> bool:
+    """Tell whether a task's rules allow nothing, or this person has vouched for them as they are."""
+    return not allowing(rules) or _is_marked(task, _RULES, _text_of(rules))
+
+
+def doubt_rules(task: TaskDir, rules: Rules) -> bool:
+    """Take one's word for rules back; tell whether it was given."""
+    return _unmark(task, _RULES, _text_of(rules))
+
+
+def check_rules(task: TaskDir, rules: Rules) -> None:
+    """Raise `Refused` where a task's rules allow something that this person has not vouched for."""
+    if not are_vouched_for(task, rules):
+        first = allowing(rules)[0]
+        raise Refused(
+            f"{task.task_file} allows agents something that you have not vouched for:"
+            f" {first.get('tool')} {first.get('pattern')}",
+            hint=f"take it out of `permissions` there; or read it, then: {_how(task.task_file)}",
+        )
+
+
+def _text_of(rules: Rules) -> str:
+    return text_of([dict(rule) for rule in rules])
+
+
+# -- answers to requests for permission --------------------------------------------------------------------------------
+
+
+def vouch_for_answer(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> None:
+    """Note, where its driver looks for that, that an answer to a request for permission came through agentctl.
+
+    Args:
+        question: What was answered, all of it: to the same request in other words it is no answer.
+    """
+    order = read_quietly(agent.spec).get("order")
+    marks = order.get("marks") if isinstance(order, dict) else None
+    origin.mark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+
+
+def take_answer(marks: str, agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> bool:
+    """Tell whether an answer to this very question came through agentctl; its note is not needed any more.
+
+    Args:
+        marks: Where it is noted, as the driver knows it: what lies in the worker's folder the worker may have written.
+    """
+    return origin.unmark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+
+
+def _marks_in(told: object) -> FilePath:
+    return FilePath(told) if isinstance(told, str) and os.path.isabs(told) else place_for_marks()
+
+
+def _told_by(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
+    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
+    return [agent.instance, *told, text_of(question)]
+
+
+def text_of(value: object) -> str:
+    """Return the same text for what is the same in two JSON files."""
+    return json.dumps(value, sort_keys=True)
+
+
+# -- where marks are ---------------------------------------------------------------------------------------------------
+
+
+def _how(path: str) -> str:
+    import shlex  # Only for a refusal.
+
+    return f"agentctl trust {shlex.quote(path)}"
+
+
+def _is_marked(task: TaskDir, what: str, *told: str) -> bool:
+    return any(origin.is_marked(folder, task, what, *told) for folder in _folders())
+
+
+def _unmark(task: TaskDir, what: str, *told: str) -> bool:
+    """Take a mark back wherever it is; tell whether there was one."""
+    return bool(sum(origin.unmark(folder, task, what, *told) for folder in _folders()))
+
+
+def _folders() -> Iterator[FilePath]:
+    """Yield where marks may be: among a person's own files, and without a home in memory."""
+    yield origin.marks_folder(os.environ)
+    try:
+        yield store_folder() / "own"
+    except (Refused, OSError):
+        return
+
+
+def place_for_marks() -> FilePath:
+    """Return where this person's marks go.
+
+    Raises:
+        Refused: There is no place for them.
+    """
+    for folder in _folders():
+        if origin.can_be_marked(folder):
+            return folder
+    raise Refused(
+        f"there is no place to note what is yours: {origin.marks_folder(os.environ)} cannot be written",
+        hint="make your home folder writable, or set XDG_CONFIG_HOME",
+    )

@@ -1,0 +1,50 @@
+"""Whether workers may be started from here: not from a sandbox with a pid namespace of its own.
+
+What is started there dies with the command (Codex's `workspace-write` does so), and nobody outside can judge it.
+"""
+
+from __future__ import annotations
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.processes import Identity
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import Refused
+from agentctl.operations.where.locating import Caller
+from agentctl.supervision.dispatch.slots import held_places
+
+
+def refuse_in_sandbox(root: TaskDir, parent: Caller | None) -> None:
+    """Raise `Refused` where the calling worker, or a live shim of this tree of tasks, is in another pid namespace."""
+    here = processes.pid_namespace()
+    worker = processes.identity_from(read_quietly(parent.agent.worker)) if parent is not None else None
+    if _is_other(worker, here) or processes.is_in_sandbox() or any(_is_other(shim, here) for shim in _live_shims(root)):
+        raise Refused(
+            "this process runs in a pid namespace of its own (a sandbox?): workers started here would die with it",
+            hint="spawn from outside of the sandbox, or keep the tasks of this one apart: --root FOLDER",
+        )
+
+
+def is_in_sandbox_of(agent: AgentDir) -> bool:
+    """Tell whether this process may be in a sandbox of a worker: in a pid namespace that is neither the worker's own
+    nor that of the whole machine.
+    """
+    worker, here = processes.identity_from(read_quietly(agent.worker)), processes.pid_namespace()
+    return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
+
+
+def _is_other(identity: Identity | None, here: str) -> bool:
+    """Tell whether a process of this machine and boot is in another pid namespace."""
+    if identity is None or identity.machine != processes.machine_id() or identity.boot != processes.boot_id():
+        return False
+    return identity.pid_namespace != here
+
+
+def _live_shims(root: TaskDir) -> list[Identity]:
+    places = [occupant for _, occupant in held_places(root) if occupant.shim is not None]
+    return [
+        occupant.shim
+        for occupant in places
+        if occupant.shim and is_alive_held(root.sibling(occupant.task_id).agent(occupant.instance).shim)
+    ]

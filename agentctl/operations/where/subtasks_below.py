@@ -1,0 +1,46 @@
+"""A task and the sub-tasks below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.domain.projection import TaskView
+
+#: A forged circle of tasks ends there; no honest tree is as deep.
+_DEEPEST = 64
+
+
+def subtree(task: TaskDir) -> list[TaskDir]:
+    """Return a task and all below it, each behind the one above it."""
+    found, seen = [task], {task.id}
+    for one in found:
+        view = TaskView()
+        view.apply(eventlog.LogReader(one.events).read_new())
+        for below in subtasks_of(one, view.subtasks):
+            if below.id not in seen:
+                seen.add(below.id)
+                found.append(below)
+    return found
+
+
+def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
+    """Yield a task and all below it as an outline: each task, how deep it stands, then what is below it."""
+    yield task, level
+    if level < _DEEPEST:
+        view = TaskView()
+        view.apply(eventlog.LogReader(task.events).read_new())
+        for below in subtasks_of(task, view.subtasks):
+            yield from nesting(below, level + 1)
+
+
+def subtasks_of(task: TaskDir, told: Iterable[str]) -> list[TaskDir]:
+    """Return the sub-tasks that a task's log tells of and that are there: each must name the task as the one above."""
+    found = []
+    for name in told:
+        config = cached(task.sibling(name))
+        if config is not None and config.parent_task_id == task.id and task.sibling(name).exists:
+            found.append(task.sibling(name))
+    return found

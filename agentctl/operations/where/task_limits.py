@@ -1,0 +1,127 @@
+"""The limits of a task as its person wrote them, parsed again only when the head of task.yaml has changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from agentctl.adapters.document import Document
+from agentctl.adapters.known import known_files
+from agentctl.adapters.personal import config_folder
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml import cache, reader, roster
+from agentctl.adapters.taskyaml.cache import TaskConfig
+from agentctl.domain.limits import DEEPEST, Limits
+from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.operations.where.ownership import is_own
+
+#: YAML of a quarter of a megabyte can take three seconds.
+_MOST_OF_OTHERS = 16 << 10
+
+
+def read_config(task: TaskDir) -> TaskConfig:
+    """Return what the head of task.yaml says now; YAML is loaded only when it differs from the one parsed last.
+
+    Raises:
+        UsageError: It cannot be read; the message names file, line and key.
+    """
+    try:
+        head = roster.read_head(task)
+    except FileNotFoundError:
+        raise NotFound(f"{task.task_file} is missing", hint="agentctl doctor") from None
+    found = cache.cached(task, head)
+    return found if found is not None else _parse(task, head)
+
+
+def _parse(task: TaskDir, head: bytes) -> TaskConfig:
+    is_ours = is_own(task)
+    if len(head) > _MOST_OF_OTHERS and not is_ours:
+        raise UsageError(f"{task.task_file} is larger than {_MOST_OF_OTHERS} bytes, and was not made here by you")
+    from agentctl.adapters.yamldoc import parse  # Only here: a hot path that finds the cache good loads no YAML.
+
+    found = _understood(parse(Path(task.task_file), head))
+    if is_ours:
+        _keep(task, head, found)
+    return found
+
+
+def keep_config(task: TaskDir, head: bytes, value: dict[str, Any]) -> None:
+    """Keep what the head of one's own task says that was just written: `value`, which need not be parsed out of it."""
+    _keep(task, head, _understood(Document(Path(task.task_file), value, {})))
+
+
+def _keep(task: TaskDir, head: bytes, found: TaskConfig) -> None:
+    with contextlib.suppress(AgentctlError, OSError):  # A read-only folder: parsed again next time.
+        cache.store(task, head, found)
+
+
+def _understood(document: Document) -> TaskConfig:
+    text = {key: value for key, value in document.value.items() if isinstance(value, str)}
+    # What a sub-task does not say of depth, the tasks above it do.
+    base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
+    return TaskConfig(
+        limits=reader.read_limits(document, base),
+        title=str(document.value.get("title") or ""),
+        parent_task_id=cache.named(text.get("parentTaskId")),
+        root_task_id=cache.named(text.get("rootTaskId")),
+        parent_instance=cache.named(text.get("parentInstance")),
+        agent=text.get("agent"),
+        author=cache.named(text.get("author")),
+        created_at=text.get("createdAt"),
+        permissions=reader.read_permissions(document),
+        children_at_end=reader.read_children_at_end(document),
+    )
+
+
+def usable_config(task: TaskDir) -> TaskConfig:
+    """Return what task.yaml says; while it cannot be read (somebody is saving it), what it said last."""
+    try:
+        return read_config(task)
+    except AgentctlError:
+        return cache.cached(task) or TaskConfig(limits=Limits())
+
+
+def personal_defaults() -> dict[str, Any]:
+    """Return the limits in a person's ~/.config/agentctl/config.yaml; a new task gets them in its own file."""
+    document = _personal()
+    reader.read_limits(document)
+    return dict(document.value.get("config") or {})
+
+
+def driver_order() -> list[str]:
+    """Return the order in which a person wants the drivers tried: `driverOrder` in their config.yaml."""
+    return _order_in(_personal())
+
+
+def _order_in(document: Document) -> list[str]:
+    from agentctl.drivers.registry import AGENT_DRIVERS
+
+    order = document.value.get(reader.DRIVER_ORDER, list(AGENT_DRIVERS))
+    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(AGENT_DRIVERS):
+        raise document.error(
+            (reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {', '.join(AGENT_DRIVERS)}"
+        )
+    return [str(name) for name in order]
+
+
+def _personal() -> Document:
+    """Return a person's config.yaml; an empty one where there is none."""
+    path, known = personal_file(), known_files(os.environ)
+    data = reader.read_personal(path)
+    says = {} if data is None else known.said("config", path, data)
+    if data is None or says is not None:
+        return Document(path, says or {}, {})
+    document = reader.parse_personal(path, data)
+    with contextlib.suppress(UsageError):  # It stays unknown: who needs what is wrong there is told the line.
+        reader.read_limits(document)
+        _order_in(document)
+        known.keep("config", path, data, document.value)
+        known.save()
+    return document
+
+
+def personal_file() -> Path:
+    """Return the path of a person's defaults."""
+    return Path(config_folder(os.environ)) / "config.yaml"

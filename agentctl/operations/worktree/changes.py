@@ -1,0 +1,244 @@
+"""The worktrees of workers: what was changed in them, what of it is safe elsewhere, and the end of those that are done.
+
+Nothing is merged from here, and a worktree is removed only where nothing is lost by it: git's own refusals stand behind
+those of this module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.git import GitError
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.errors import Damaged, NotFound, Refused
+from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.ownership import check_own
+from agentctl.operations.worktree.making import is_within
+from agentctl.supervision.worktree.recorded import git_from, tree_from
+
+_LOOK_LIMIT_S = 60.0
+_RECORD_LIMIT_S = 600.0
+Record = dict[str, Any]
+
+
+def told_worktree(agent: AgentDir) -> Record | None:
+    """Return what is known of a worker's worktree without asking git; None where it has none."""
+    record = read_quietly(agent.worktree)
+    if not record:
+        return None
+    shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
+    more = {"next": f"agentctl worktrees show {agent.instance}"} if _lacks_changes(agent, record) else {}
+    return {**shown, "overlaps": overlaps(agent, record), **more}
+
+
+def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what other workers of the task touched too: [{instance, files}]; of those that have ended.
+
+    It is found when it is asked for: the last of two that end would have to be told to the first.
+    """
+    mine = _touched(record)
+    found = []
+    for instance in agent.task.instances() if mine else ():
+        other = read_quietly(agent.task.agent(instance).worktree) if instance != agent.instance else {}
+        is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
+        both = mine & _touched(other) if is_rival else set()
+        if both:
+            found.append({"instance": instance, "files": sorted(both)})
+    return found
+
+
+def _touched(record: Mapping[str, Any]) -> set[str]:
+    files = changes_of(record).get("files")
+    return set(files) if isinstance(files, dict) else set()
+
+
+def changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the record of a worktree tells of the changes in it; {} where it tells none."""
+    found = record.get("changes")
+    return found if isinstance(found, dict) else {}
+
+
+def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the patch among the files of a result: [{path, size, sha256}], or nothing."""
+    changes = changes_of(record or {})
+    if not {"patch", "size", "sha256"} <= changes.keys():
+        return []
+    return [{"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]}]
+
+
+def ensure_recorded(agent: AgentDir, *, again: bool = False) -> None:
+    """Make the patch of an ended worker whose shim could not.
+
+    Args:
+        again: Also where it was tried, and failed.
+    """
+    record = read_quietly(agent.worktree)
+    if _lacks_changes(agent, record) and (again or not record.get("changes")):
+        from agentctl.supervision.worktree.changes import record_changes
+
+        record_changes(agent, limit_s=_RECORD_LIMIT_S)
+
+
+def _lacks_changes(agent: AgentDir, record: Mapping[str, Any]) -> bool:
+    """Tell whether what an ended worker changed was not put down, and still can be."""
+    known = record.get("changes")
+    return (
+        bool(record) and agent.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
+    )
+
+
+def list_worktrees(task: TaskDir) -> list[Record]:
+    """Return a row for each worktree of a task."""
+    check_own(task)
+    found = (task.agent(instance) for instance in task.instances())
+    return [_row(agent) for agent in found if agent.worktree.exists()]
+
+
+def show_worktree(task: TaskDir, instance: str) -> Record:
+    """Return everything that is known of one worktree."""
+    check_own(task)
+    agent = find_agent(task, instance)
+    _record_of(agent)
+    ensure_recorded(agent, again=True)
+    return {**_row(agent), **(told_worktree(agent) or {})}
+
+
+def _record_of(agent: AgentDir) -> Record:
+    record = read_json(agent.worktree)
+    if record is None:
+        raise NotFound(f"{agent.instance} has no worktree", hint="agentctl spawn --worktree makes one")
+    if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
+        raise Damaged(f"{agent.worktree} does not say where the worktree is", hint="agentctl doctor looks at it")
+    return record
+
+
+def _row(agent: AgentDir) -> Record:
+    ensure_recorded(agent)
+    record = read_quietly(agent.worktree)
+    changes = changes_of(record)
+    told = told_worktree(agent) or {}
+    return {
+        "agentInstance": agent.instance,
+        "path": record.get("path"),
+        "branch": record.get("branch"),
+        "base": record.get("base"),
+        "files": changes.get("fileCount"),
+        **_standing(agent, record),
+        "overlaps": told.get("overlaps") or [],
+    }
+
+
+def _standing(agent: AgentDir, record: Mapping[str, Any]) -> Record:
+    """Return {state, uncommitted, unmerged} as it is now, or {state: unknown, problem} where git cannot tell."""
+    if record.get("removed"):
+        return {"state": "removed", "uncommitted": 0, "unmerged": 0}
+    try:
+        uncommitted, unmerged = _uncommitted(record), _unmerged(record)
+    except GitError as error:
+        return {"state": "unknown", "uncommitted": None, "unmerged": None, "problem": error.message}
+    if not os.path.isdir(str(record["path"])):
+        state = "gone"
+    elif not agent.has_ended:
+        state = "in-use"
+    else:
+        state = "uncommitted" if uncommitted else "unmerged" if unmerged else "clean"
+    return {"state": state, "uncommitted": uncommitted, "unmerged": unmerged}
+
+
+def _uncommitted(record: Mapping[str, Any]) -> int:
+    """Return how many files differ from the last commit, new ones among them; 0 where the folder is gone."""
+    tree = tree_from(record)
+    if tree is None or not os.path.isdir(tree.path):
+        return 0
+    git = tree.git(_LOOK_LIMIT_S)
+    # Not within submodules: their settings are an agent's to change.
+    args = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+    return len(git.names("status", *args))
+
+
+def _unmerged(record: Mapping[str, Any]) -> int:
+    """Return how many commits of the worktree are on no other branch, tag or remote."""
+    git, branch, tree = git_from(record, _LOOK_LIMIT_S), str(record["branch"]), tree_from(record)
+    mine = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{branch}")
+    heads = [name.strip() for name in mine if name.strip()]
+    if tree is not None and os.path.isdir(tree.git_dir):  # It may have left its branch.
+        heads.append(tree.at_its_head(git).text("rev-parse", "HEAD"))
+    if not heads:
+        return 0
+    others = ("--not", record["base"], f"--exclude={branch}", "--branches", "--remotes", "--tags")
+    return int(git.text("rev-list", "--count", *heads, *others))
+
+
+# -- the end of a worktree ---------------------------------------------------------------------------------------------
+
+
+def remove_worktree(task: TaskDir, instance: str) -> Record:
+    """Remove a worktree in which nothing would be lost, and its branch if git calls it merged.
+
+    Raises:
+        Refused: Somebody works in it, or it holds what is nowhere else; nothing was changed.
+    """
+    check_own(task)
+    agent = find_agent(task, instance)
+    record = _record_of(agent)
+    if record.get("removed"):
+        raise Refused(f"the worktree of {instance} was removed already")
+    _refuse_in_use(task, agent, str(record["path"]))
+    ensure_recorded(agent, again=True)
+    _refuse_loss(agent, record)
+    try:
+        git_from(record, _LOOK_LIMIT_S).patiently("worktree", "remove", record["path"])
+    except GitError as error:
+        raise Refused(
+            f"git does not remove the worktree of {instance}: {error.message}",
+            hint=f"look at it; by hand: git -C {record['repository']} worktree remove --force {record['path']}",
+        ) from error
+    is_deleted = _delete_branch(record)
+    with locked(agent.lock):
+        removed = {"at": now_iso(), "branchDeleted": is_deleted}
+        write_whole(agent.worktree, to_json({**_record_of(agent), "removed": removed}))
+    return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
+            "branchDeleted": is_deleted}  # fmt: skip
+
+
+def _refuse_in_use(task: TaskDir, agent: AgentDir, path: str) -> None:
+    if not agent.has_ended:
+        raise Refused(f"{agent.instance} has not ended", hint=f"agentctl cancel {agent.instance}")
+    for instance in task.instances():
+        other = task.agent(instance)
+        cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
+        if cwd and is_within(cwd, path):
+            raise Refused(f"{instance} works in the worktree of {agent.instance}", hint=f"agentctl cancel {instance}")
+
+
+def _refuse_loss(agent: AgentDir, record: Mapping[str, Any]) -> None:
+    path, branch, repository = record["path"], record["branch"], record["repository"]
+    by_hand = f"to throw it away: git -C {repository} worktree remove --force {path}"
+    try:
+        uncommitted, unmerged = _uncommitted(record), _unmerged(record)
+    except GitError as error:
+        raise Refused(f"what is in {path} cannot be told: {error.message}", hint=by_hand) from error
+    if uncommitted:
+        raise Refused(
+            f"the worktree of {agent.instance} holds uncommitted work: {uncommitted} files in {path}",
+            hint=f"commit them there, or apply {agent.patch} where you want them; {by_hand}",
+        )
+    if unmerged:
+        raise Refused(
+            f"the worktree of {agent.instance} holds unmerged work: {unmerged} commits that no other branch has",
+            hint=f"git -C {repository} merge {branch}; {by_hand}, then git -C {repository} branch -D {branch}",
+        )
+
+
+def _delete_branch(record: Mapping[str, Any]) -> bool:
+    """Delete the branch as far as git itself calls it merged."""
+    try:
+        git_from(record, _LOOK_LIMIT_S).patiently("branch", "-d", record["branch"])
+    except GitError:
+        return False
+    return True

@@ -1,0 +1,281 @@
+"""A git worktree and a branch of a worker's own: made before the worker is, taken back where it never comes to be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    read_json,
+    read_quietly,
+    storage_errors,
+    to_json,
+    write_whole,
+)
+from agentctl.adapters.git import Git, GitError, git_in, pause
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.processes import Life
+from agentctl.adapters.taskdir import AgentDir, Root
+from agentctl.domain.placing import lies_in
+from agentctl.errors import AgentctlError, Next, Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.locating import Caller
+from agentctl.supervision.worktree.recorded import git_from
+
+#: A checkout may fetch large files.
+_LIMIT_S = 600.0
+_UNDO_LIMIT_S = 60.0
+_TRIES = 5
+_MOST_NAMES = 1000
+#: Definitions and templates in a root are a project's; the rest is of one person and one machine.
+_IGNORED = b"# made by agentctl\n/.gitignore\n/tasks/\n/worktrees/\n/current\n/root.lock\n*.tmp\n"
+#: These name a repository; within a worktree they would name the wrong one.
+_REPOSITORY_VARIABLES = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_IMPLICIT_WORK_TREE", "GIT_SHALLOW_FILE",
+)  # fmt: skip
+
+
+class Origin(NamedTuple):
+    """Where a worktree is made from: a folder of a repository, and the commit that is checked out there."""
+
+    #: The top of the working tree.
+    repository: str
+    #: The folder in it where the worker is to run; empty for the top.
+    subfolder: str
+    #: The folder that all worktrees of the repository share.
+    common: str
+    #: What git keeps of this working tree; mostly the same.
+    git_dir: str
+    base: str
+
+
+def find_origin(cwd: str) -> Origin:
+    """Return where a worktree for a worker in `cwd` is made from.
+
+    Raises:
+        Refused: There is no repository, no working tree or no commit.
+    """
+    git = git_in(cwd, limit_s=_LIMIT_S)
+    try:
+        is_inside = git.text("rev-parse", "--is-inside-work-tree")
+    except GitError as error:
+        hint = error.hint or "git init makes a repository; without --worktree it runs in the folder itself"
+        raise Refused(f"no worktree: {cwd} is in no git repository: {error.message}", hint=hint) from error
+    if is_inside != "true":
+        raise Refused(f"no worktree: {cwd} is in no working tree of its repository", hint=Next("another folder"))
+    common = os.path.join(cwd, git.text("rev-parse", "--git-common-dir"))
+    try:
+        base = git.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    except GitError as error:
+        raise Refused(
+            f"no worktree: the repository of {cwd} has no commit yet", hint="git commit, then say it again"
+        ) from error
+    top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
+    git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
+    return Origin(top, subfolder.rstrip("/"), os.path.realpath(common), os.path.realpath(git_dir), base)
+
+
+def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]], origin: Origin) -> None:
+    """Raise `Refused` for a repository that an agent which is to have a worktree of it could have made or changed.
+
+    What its settings name as filters is run by git, outside of every sandbox. A sandbox keeps only the `.git` of the
+    workspace itself from being changed, and what lies outside.
+
+    Args:
+        callers: The agents that start it, with what their drivers were told.
+    """
+    entry = os.path.join(os.path.realpath(origin.repository), ".git")
+    for caller, order in callers:
+        walls = order.get("walls") or {}
+        workspace = str(walls.get("workspace") or "/")
+        kept = os.path.join(workspace, ".git")
+        open_folders = [workspace, *(walls.get("temporary") or {}).values()]
+        places = {entry, origin.common, origin.git_dir}
+        changeable = [
+            place
+            for place in sorted(places)
+            if place != kept and not lies_in(place, kept) and any(lies_in(place, folder) for folder in open_folders)
+        ]
+        if not order.get("readOnly") and (changeable or entry != walls.get("git")):
+            raise Refused(
+                f"{caller.instance} could have made or changed the repository of {origin.repository}:"
+                " git is run with none of these outside of its sandbox",
+                hint="leave the worktree out, or name a folder of the repository that you work in;"
+                " or leave it to whoever started you",
+            )
+
+
+def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:
+    """Make a worktree and a branch for a worker; returns what `worktree.json` has of it.
+
+    It is told on disk before it is made, so that whoever finds it half made knows what to take back.
+    """
+    root = agent.task.root
+    _keep_out_of_git(root)
+    git = git_in(origin.repository, limit_s=_LIMIT_S)
+    me = processes.identify(os.getpid())
+    record: dict[str, Any] = {
+        "path": "", "branch": "", "repository": origin.repository, "commonDir": origin.common, "base": origin.base,
+        "spawner": me and me.to_json(),
+    }  # fmt: skip
+    try:
+        _refuse_taken_prefix(git, origin)
+        for number in range(_TRIES):
+            record["path"], record["branch"] = _take_place(git, agent)
+            write_whole(agent.worktree, to_json(record))
+            if _add(git, record, number):
+                break
+        git_dir = git_in(record["path"], limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
+        record |= {"gitDir": git_dir, "cwd": _folder_in(record["path"], origin), "warnings": _warnings(git, record)}
+        write_whole(agent.worktree, to_json(record))
+    except BaseException as error:
+        take_back(agent)
+        if isinstance(error, GitError):
+            raise Refused(f"no worktree could be made of {origin.repository}: {error.message}") from error
+        raise
+    return record
+
+
+def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
+    """Give a worker that continues another one's run the worktree of that run; None where it had none."""
+    for instance in agent.task.instances():
+        record = read_quietly(agent.task.agent(instance).worktree)
+        path = record.get("path")
+        if path and not record.get("removed") and is_within(cwd, path):
+            kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
+            adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
+            write_whole(agent.worktree, to_json(adopted))
+            return adopted
+    return None
+
+
+def is_within(cwd: str, path: str) -> bool:
+    """Tell whether a worker's folder is a worktree or below it, whatever links either is named by."""
+    cwd, path = os.path.realpath(cwd), os.path.realpath(path)
+    return cwd == path or cwd.startswith(f"{path}/")
+
+
+def _keep_out_of_git(root: Root) -> None:
+    """Keep tasks and worktrees out of the repository that the root may lie in; a person's own file is left alone."""
+    if not root.gitignore.exists():
+        create_whole(root.gitignore, _IGNORED)
+
+
+def _refuse_taken_prefix(git: Git, origin: Origin) -> None:
+    """A branch `agentctl` leaves no room for branches below that name."""
+    if _is_branch(git, "agentctl"):
+        raise Refused(
+            f"no worktree: {origin.repository} has a branch named agentctl, so there can be none below that name",
+            hint="git branch -m agentctl OTHER-NAME",
+        )
+
+
+def _is_branch(git: Git, name: str) -> bool:
+    try:
+        git.run("show-ref", "--verify", "--quiet", f"refs/heads/{name}")
+    except GitError:
+        return False
+    return True
+
+
+def _take_place(git: Git, agent: AgentDir) -> tuple[str, str]:
+    """Take a folder by mkdir, with a branch that is free: those of an earlier task of this name may hold work."""
+    above = agent.task.root.worktrees / agent.task.id
+    if os.path.islink(agent.task.root.worktrees):
+        raise Refused(f"{agent.task.root.worktrees} is a link: worktrees are made where one sees them")
+    make_folder(above)
+    for number in range(1, _MOST_NAMES):
+        name = agent.instance if number == 1 else f"{agent.instance}-{number}"
+        branch = f"agentctl/{agent.task.id}/{name}"
+        if _is_branch(git, branch):
+            continue
+        with storage_errors(above, "make a folder in"), contextlib.suppress(FileExistsError):
+            (above / name).mkdir()
+            return above / name, branch
+    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {agent.instance}", hint="agentctl worktrees")
+
+
+def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
+    """Add the worktree; False where another git was in the way, and nothing of it is left."""
+    try:
+        git.run("worktree", "add", "--no-track", "-b", record["branch"], record["path"], record["base"])
+    except GitError as error:
+        if not error.is_locked or number == _TRIES - 1:
+            raise
+        _undo(record)
+        pause(number)
+        return False
+    return True
+
+
+def _folder_in(path: str, origin: Origin) -> str:
+    """Return the folder of a worktree where its worker is to run; without links, as an agent is held to it."""
+    folder = os.path.realpath(os.path.join(path, origin.subfolder))
+    if not os.path.isdir(folder) or not is_within(folder, path):
+        raise Refused(
+            f"no worktree: the folder {origin.subfolder} is not in commit {origin.base[:12]}", hint="commit it first"
+        )
+    return folder
+
+
+def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
+    """Return what a person may expect in the worktree, and it is not there."""
+    found = []
+    with contextlib.suppress(GitError):  # A look that fails is no reason to refuse.
+        changed = git.names("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
+        if changed:
+            found.append(
+                f"{len(changed)} uncommitted changes in {record['repository']} are not in the worktree: it has commit "
+                f"{record['base'][:12]}"
+            )
+    if os.path.exists(os.path.join(record["path"], ".gitmodules")):
+        found.append("submodules are empty in a worktree until git submodule update --init is run there")
+    return found
+
+
+def without_repository(environ: Mapping[bytes, bytes], kept: Mapping[str, str]) -> dict[bytes, bytes]:
+    """Return a worker's environment without what names the caller's repository, but for what was asked for."""
+    dropped = {name.encode() for name in _REPOSITORY_VARIABLES if name not in kept}
+    return {name: value for name, value in environ.items() if name not in dropped}
+
+
+# -- taken back --------------------------------------------------------------------------------------------------------
+
+
+def is_being_made(agent: AgentDir) -> bool:
+    """Tell whether the spawn that makes a worker's worktree may still be at it."""
+    spawner = processes.identity_from(read_quietly(agent.worktree).get("spawner"))
+    return spawner is not None and processes.life_of(spawner) is not Life.GONE
+
+
+def take_back(agent: AgentDir) -> None:
+    """Remove the worktree of a worker that never came to be; nobody has been told of it."""
+    with contextlib.suppress(AgentctlError, OSError):
+        record = read_json(agent.worktree) or {}
+        if record.get("path") and not record.get("adopted") and _is_ours(agent, record["path"]):
+            _undo(record)
+        if record:
+            os.unlink(agent.worktree)
+
+
+def _is_ours(agent: AgentDir, path: str) -> bool:
+    return FilePath(path).parent == agent.task.root.worktrees / agent.task.id
+
+
+def _undo(record: Mapping[str, Any]) -> None:
+    """Remove folder, git's knowledge of it, and the branch if it is where it was made."""
+    path = record["path"]
+    with contextlib.suppress(GitError):  # Twice: git locks one that it is about to make.
+        git_from(record, _UNDO_LIMIT_S).patiently("worktree", "remove", "--force", "--force", path)
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(GitError):  # One that another worktree has by now is refused.
+        git = git_from(record, _UNDO_LIMIT_S)
+        if git.text("rev-parse", "--verify", "--quiet", f"refs/heads/{record['branch']}") == record["base"]:
+            git.patiently("branch", "-D", record["branch"])

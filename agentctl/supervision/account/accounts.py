@@ -1,0 +1,81 @@
+"""The accounts of agent programs: whose a worker uses, and where what is known of it is kept.
+
+One file for each account among a person's own files, so all tasks of the person share it and a reboot does not lose it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import state_folder
+from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
+from agentctl.domain.names import is_name
+from agentctl.lean import Any, NamedTuple
+
+_SUFFIX, MOST_ACCOUNTS = ".json", 1000
+
+
+class Account(NamedTuple):
+    """Whose usage windows a worker has: the name is the driver's with a short hash of what decides the login."""
+
+    name: str
+    #: Where what is known of it stands.
+    folder: FilePath
+    #: The model that is used, as far as that is known.
+    model: str | None = None
+
+    @property
+    def path(self) -> FilePath:
+        """Its file."""
+        return self.folder / (self.name + _SUFFIX)
+
+
+def folder_of_accounts(environ: Mapping[str, str] = os.environ) -> FilePath:
+    """Return where a person's accounts are kept."""
+    return state_folder(environ) / "accounts"
+
+
+def account_of(agent: AgentDir) -> Account | None:
+    """Return the account that a worker's program uses; None of a command."""
+    return account_in(read_quietly(agent.spec).get("order"), agent)
+
+
+def account_in(order: object, agent: AgentDir) -> Account | None:
+    """Return the account that an order names."""
+    if not isinstance(order, dict):
+        return None
+    name, folder = order.get("account"), order.get("accounts")
+    if not (isinstance(name, str) and is_name(name) and isinstance(folder, str) and os.path.isabs(folder)):
+        return None
+    model = order.get("model") or read_quietly(agent.session).get("model")
+    return Account(name, FilePath(folder), model if isinstance(model, str) else None)
+
+
+def forget(account: Account) -> bool:
+    """Know nothing of an account any more, so that nobody waits for it; tell whether anything was known."""
+    with locked(account.folder / ""), contextlib.suppress(FileNotFoundError):
+        os.unlink(account.path)
+        return True
+    return False
+
+
+def write_account(account: Account, value: Mapping[str, Any]) -> None:
+    write_whole(account.path, to_json(value))
+
+
+def all_accounts(folder: FilePath) -> list[Account]:
+    """Return all accounts of which something is known."""
+    names = [name.removesuffix(_SUFFIX) for name in names_in(folder, MOST_ACCOUNTS) if name.endswith(_SUFFIX)]
+    return [Account(name, folder) for name in sorted(names) if is_name(name)]
+
+
+def note_held(root: TaskDir, account: Account) -> None:
+    """Note in a tree of tasks that somebody of it waits for an account: else nobody looks for that."""
+    make_folder(root.cooling)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(root.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

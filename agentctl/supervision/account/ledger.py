@@ -1,0 +1,118 @@
+"""What a tree of tasks has used up, from its files alone: nothing is counted beside them that could leak.
+
+Who was accepted stands in the logs, what an agent used up in its `spent.json`; when somebody worked, `worktimes` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.domain.budget import Account, Spent, spent_from, total
+from agentctl.domain.treefacts import TreeFacts
+from agentctl.domain.worktime import time_at_work
+from agentctl.lean import Any
+from agentctl.supervision.worker.worktimes import WorkTimes
+
+
+class Ledger:
+    """The account of a tree; each look reads only what came since the last one."""
+
+    def __init__(self, root: TaskDir) -> None:
+        #: On whose limits and logs it goes.
+        self.root = root
+        self.facts = TreeFacts()
+        self._readers: dict[str, LogReader] = {}
+        #: What ended agents used up: it does not change any more.
+        self._final: dict[str, Spent] = {}
+        self.times = WorkTimes()
+
+    def update(self) -> Ledger:
+        """Read on in the logs of the tree."""
+        names = list(self._readers) or [self.root.id]
+        for name in names:
+            reader = self._readers.setdefault(name, LogReader(self.root.sibling(name).events))
+            self.facts.apply(name, reader.read_new())
+            names += [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
+        return self
+
+    def _is_ours(self, name: str) -> bool:
+        """Tell whether a sub-task that a log tells of belongs to this tree: it must say so itself."""
+        config = cached(self.root.sibling(name))
+        return config is not None and config.root_task_id == self.root.id
+
+    def agents(self) -> list[AgentDir]:
+        """Return the workers of the tree that are agents, in the order in which they were accepted."""
+        found = [
+            (worker.queued_at or "", self.root.sibling(task_id).agent(worker.instance))
+            for task_id, view in self.facts.views.items()
+            for worker in view.workers.values()
+            if worker.driver is not None
+        ]
+        return [agent for _, agent in sorted(found, key=lambda one: one[0])]
+
+    def spent_by(self, agent: AgentDir) -> Spent:
+        """Return what an agent has used up."""
+        if agent.path in self._final:
+            return self._final[agent.path]
+        has_ended = agent.has_ended  # Before the look: what is written after it is not missed for ever.
+        found = read_spent(agent)
+        if has_ended:
+            self._final[agent.path] = found
+        return found
+
+    def wall_s(self, agent: str | None = None, known: Mapping[str, Any] | None = None) -> float:
+        """Return how long at least one worker of the tree was at work.
+
+        Args:
+            agent: The folder of a worker of which more is `known` than its files tell.
+        """
+        self.times.known = {agent: known} if agent and known else {}
+        return time_at_work(self.times.of(worker) for task_id in self.facts.views for worker in self.started(task_id))
+
+    def wall_of(self, task_id: str) -> float:
+        """Return how long at least one worker of a task was at work."""
+        return time_at_work(map(self.times.of, self.started(task_id)))
+
+    def started(self, task_id: str) -> list[AgentDir]:
+        """Return the workers of a task that were ever started."""
+        task, workers = self.root.sibling(task_id), self.facts.views[task_id].workers.values()
+        return [task.agent(worker.instance) for worker in workers if worker.started_at is not None]
+
+    def account(self) -> Account:
+        """Return what the tree has used up by now, without its time: few ask for that, and it takes more files."""
+        agents = self.agents()
+        reserved = sum(self._reserved(agent) for agent in agents if not agent.has_ended)
+        spent = total(map(self.spent_by, agents))
+        return Account(spent, reserved, self.facts.workers)
+
+    def _reserved(self, agent: AgentDir) -> float:
+        own = own_budget(agent)
+        return max(0.0, own - (self.spent_by(agent).cost_usd or 0)) if own else 0.0
+
+    def reserved_by_others(self, agent: AgentDir) -> float:
+        """Return what the other live agents may still use up of budgets of their own.
+
+        Two may have asked for more than there is. Who was accepted later then gets the rest: so of another that has a
+        budget of its own only those before it count, or each would have to leave it all to the other.
+        """
+        agents = self.agents()
+        paths = [other.path for other in agents]
+        if own_budget(agent) and agent.path in paths:
+            del agents[paths.index(agent.path) :]
+        return sum(self._reserved(other) for other in agents if other.path != agent.path and not other.has_ended)
+
+
+def read_spent(agent: AgentDir) -> Spent:
+    """Return what an agent has used up, over all of its attempts."""
+    return spent_from(read_quietly(agent.spent))
+
+
+def own_budget(agent: AgentDir) -> float | None:
+    """Return what an agent may cost by itself, as it was spawned."""
+    order = read_quietly(agent.spec).get("order")
+    value = order.get("maxBudgetUsd") if isinstance(order, dict) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,232 @@
+"""Who starts next: the one function that turns free slots and tickets into running workers.
+
+It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `show` never call it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from agentctl.adapters import processes
+from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.taskyaml.roster import mark_stale
+from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.lean import NamedTuple
+from agentctl.supervision.account.awaiting import HeldInTree
+from agentctl.supervision.dispatch.eligibility import ready_tickets
+from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
+from agentctl.supervision.dispatch.launching import (
+    Launch,
+    await_answer,
+    hand_over,
+    launch,
+    replace_spares,
+    start_ahead,
+    trim_spares,
+)
+from agentctl.supervision.dispatch.slots import (
+    describe_taken,
+    guest_place,
+    guests_of,
+    move_guests,
+    place_of,
+    starting_of,
+    survey,
+)
+from agentctl.supervision.queue.places import Occupant, Place
+from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_queue
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.kinship import ancestors
+
+#: So many shims get ready ahead of a batch: each takes three descriptors.
+_MOST_AHEAD = 16
+
+Blobs = Mapping[tuple[str, str], bytes]
+
+
+class Lender(NamedTuple):
+    """A worker whose wait lends its place to its descendants."""
+
+    task_id: str
+    instance: str
+
+
+class Dispatched:
+    """What a dispatch began; shims still to be given their orders."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+        #: What the calling shim takes itself.
+        self.mine: tuple[Ticket, Place] | None = None
+        #: Tickets of workers that were ended because they can never start.
+        self.removed: list[Ticket] = []
+        #: Why no more could be started: a full disk, no process left.
+        self.problem: str | None = None
+        #: How long it is until somebody in the queue need not wait for an account any more; None where nobody does.
+        self.held_s: float | None = None
+
+
+def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
+    """Start what can start, and give every shim its order. Returns without waiting for their answers."""
+    if not read_queue(root) and not guests_of(root):
+        return Dispatched()
+    with locked(root.queue_lock):
+        done = dispatch_locked(root, given=given, lender=lender)
+    carry_out(root, done, given)
+    return done
+
+
+def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+    """Do what a dispatch has left for after the queue's lock, without waiting for the shims' answers."""
+    give_orders(root, done, given, folder)
+    for launched in done.launches:
+        os.close(launched.answer_fd)
+    for ticket in done.removed:
+        mark_stale(root.sibling(ticket.task_id))
+    if done.launches:
+        replace_spares(root)
+
+
+def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+    """Hand over the orders of what was launched, and see to those that wait; the queue's lock must be free again."""
+    if done.launches:
+        folder = folder or environment.store_folder()
+        for launched in done.launches:
+            key = (launched.ticket.task_id, launched.ticket.instance)
+            hand_over(launched, root, (given or {}).get(key), str(folder))
+    if done.held_s is not None:
+        from agentctl.supervision.dispatch.waker import see_to_wake  # Few have to wait for an account.
+
+        see_to_wake(root, folder or environment.store_folder())
+
+
+def answers(done: Dispatched) -> dict[str, dict[str, object]]:
+    """Wait until every launched worker runs or could not be started; instance -> the shim's answer."""
+    return {launched.ticket.instance: await_answer(launched) for launched in done.launches}
+
+
+def dispatch_locked(
+    root: TaskDir,
+    *,
+    given: Blobs | None = None,
+    lender: Lender | None = None,
+    shim: processes.Identity | None = None,
+    folder: FilePath | None = None,
+) -> Dispatched:
+    """Do what `dispatch` says, under the queue's lock that the caller holds.
+
+    Args:
+        given: Environments that do not wait in memory, by task and instance.
+        lender: Whose place may be given to a descendant when no slot is free.
+        shim: The calling shim, which takes the first place and ticket itself.
+        folder: Where environments wait; a shim, whose own environment is empty, was told.
+    """
+    done = Dispatched()
+    queue = read_queue(root)
+    found = survey(root, known_limits(root).max_concurrent_agents, len(queue) + len(guests_of(root)))
+    try:
+        move_guests(root, found)
+        folder, held = folder or environment.store_folder(), HeldInTree(root)
+        for ticket in ready_tickets(root, queue, starting_of(root, found), given or (), done.removed):
+            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root, ticket)):
+                continue
+            place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
+            if place is None and lender is None:
+                break
+            if place is None:
+                continue
+            try:
+                _give_place(root, ticket, place, shim, done)
+            except OSError as error:
+                place.let_go()
+                done.problem = f"it could not be started: {error.strerror}"
+                break
+        done.held_s = held.soonest_s
+        held.forget_freed()
+        left = [ticket for ticket in queue if ticket not in done.removed] if done.removed else []
+        for ticket in done.removed:
+            forget_environment(ticket.environment, folder, left)
+    finally:
+        found.release()
+    return done
+
+
+def _give_place(root: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched) -> None:
+    if shim is not None and done.mine is None:
+        place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
+        done.mine = (ticket, place)
+    else:
+        done.launches.append(launch(root, ticket, place))
+
+
+@contextlib.contextmanager
+def shims_ahead(root: TaskDir, wanted: int) -> Iterator[None]:
+    """Let shims get ready, as many as are wanted and slots are free, while the workers for them are put on disk."""
+    with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
+        start_ahead(root, _count_free(root, min(wanted, _MOST_AHEAD)))
+    try:
+        yield
+    finally:
+        trim_spares(root)
+
+
+def _count_free(root: TaskDir, wanted: int) -> int:
+    with locked(root.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
+        found = survey(root, known_limits(root).max_concurrent_agents, wanted)
+        try:
+            return len(found.free)
+        finally:
+            found.release()
+
+
+def check_free(root: TaskDir, wanted: int) -> None:
+    """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock."""
+    cap = known_limits(root).max_concurrent_agents
+    queue = read_queue(root)
+    found = survey(root, cap, wanted + len(queue) + len(guests_of(root)))
+    try:
+        move_guests(root, found)
+        folder, held = environment.store_folder(), HeldInTree(root)
+        tickets = ready_tickets(root, queue, starting_of(root, found), (), [])
+        known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
+        ready = (ticket for ticket in known if not held.holds(_agent_of(root, ticket)))
+        free = len(found.free) + count_idle(root)
+        spoken_for = sum(1 for _ in islice(ready, free))
+        if free - spoken_for < wanted:
+            names = describe_taken(found.taken)
+            raise NoFreeSlot(
+                f"{len(found.taken)} of {cap} slots are in use: {names}"
+                if names
+                else f"all {cap} slots are spoken for",
+                hint="--queue waits for a free one; agentctl wait-any waits for the next to end",
+            )
+    finally:
+        found.release()
+
+
+def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:
+    if given and (ticket.task_id, ticket.instance) in given:
+        return True
+    return environment.waits(folder, ticket.environment)
+
+
+def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
+    """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
+    if lender is None or not _descends(root, ticket, lender):
+        return None
+    place = place_of(root, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    return guest_place(root, place) if place is not None else None
+
+
+def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
+    return any((above.task.id, above.instance) == lender for above in ancestors(_agent_of(root, ticket)))
+
+
+def _agent_of(root: TaskDir, ticket: Ticket) -> AgentDir:
+    return root.sibling(ticket.task_id).agent(ticket.instance)

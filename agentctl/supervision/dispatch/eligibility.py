@@ -1,0 +1,113 @@
+"""Which workers in the queue may start, and which never can: those are ended, and told so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import Damaged
+from agentctl.lean import Any
+from agentctl.supervision.queue.tickets import Ticket, dependencies_of, remove_ticket, some_wait
+from agentctl.supervision.worker.endings import Ending, decide, decision_of, is_over, publish
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT
+
+Worker = tuple[str, str]
+
+
+def ready_tickets(
+    root: TaskDir,
+    queue: list[Ticket],
+    starting: Collection[Worker],
+    given: Collection[Worker],
+    removed: list[Ticket],
+) -> Iterator[Ticket]:
+    """Yield the tickets that may start, in order, looking no further than is asked for (under the queue's lock).
+
+    Args:
+        starting: The workers that a place names already, by task and instance.
+        given: Those whose environment the caller has.
+        removed: Gets the tickets that were taken out here, of workers that can never start.
+    """
+    waiting = []
+    if some_wait(queue):  # But for who is there already: whoever runs may have put a ticket of their own there.
+        named = [ticket for ticket in queue if ticket.waits and (ticket.task_id, ticket.instance) not in starting]
+        waiting = [ticket for ticket in named if not _is_begun(root.sibling(ticket.task_id).agent(ticket.instance))]
+    held_back = _end_hopeless(root, waiting, removed)
+    for ticket in queue:
+        worker = (ticket.task_id, ticket.instance)
+        if ticket in held_back or worker in starting:
+            continue
+        agent = root.sibling(ticket.task_id).agent(ticket.instance)
+        if _is_begun(agent):
+            remove_ticket(root, ticket)
+            removed.append(ticket)
+            continue
+        why = _never(agent, ticket, worker in given)
+        if why is not None:
+            _refuse(root, ticket, agent, Reason.NOT_STARTED, why)
+            removed.append(ticket)
+        else:
+            yield ticket
+
+
+def _is_begun(agent: AgentDir) -> bool:
+    return agent.worker.exists() and is_over(agent)
+
+
+def _never(agent: AgentDir, ticket: Ticket, is_given: bool) -> str | None:
+    """Return why a worker whose dependencies are met can never start; None where it can."""
+    if not agent.path.exists():
+        return "its folder was removed"
+    if ticket.environment == NO_ENVIRONMENT and not is_given:
+        return "the command that was starting it was killed"
+    return None
+
+
+def _end_hopeless(root: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
+    """End the workers whose dependencies did not complete, and those behind them; return who may not start now."""
+    held_back: set[Ticket] = set()
+    hopeless: set[Ticket] = set()
+    again = bool(waiting)
+    while again:
+        again = False
+        for ticket in [ticket for ticket in waiting if ticket not in hopeless]:
+            failed, is_met = _look_at_dependencies(root, ticket)
+            if failed:
+                agent = root.sibling(ticket.task_id).agent(ticket.instance)
+                _refuse(root, ticket, agent, Reason.DEPENDENCY, f"it was to start after {failed}")
+                removed.append(ticket)
+                hopeless.add(ticket)
+                again = True
+            if failed or not is_met:
+                held_back.add(ticket)
+            else:
+                held_back.discard(ticket)
+    return held_back
+
+
+def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
+    """Return (the worker that did not complete, whether all have ended as wished)."""
+    try:
+        names, any_end = dependencies_of(root, ticket)
+    except Damaged as error:
+        return error.message, False
+    is_met = True
+    for name in names:
+        agent = root.sibling(ticket.task_id).agent(name)
+        decision: dict[str, Any] | None = decision_of(agent) if agent.has_ended else None
+        if decision is None and not agent.path.exists():
+            decision = {"status": "is gone: its folder was removed"}
+        # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.
+        if decision is None or is_alive_held(agent.shim):
+            is_met = False
+        elif decision.get("status") != Status.COMPLETED and not any_end:
+            return f"{name} {decision.get('status', 'failed')}", False
+    return None, is_met
+
+
+def _refuse(root: TaskDir, ticket: Ticket, agent: AgentDir, reason: Reason, why: str) -> None:
+    decide(agent, Ending(status=Status.FAILED, reason=reason, message=why))
+    remove_ticket(root, ticket)
+    publish(agent)

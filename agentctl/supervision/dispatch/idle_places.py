@@ -1,0 +1,87 @@
+"""Places that are lent to anybody by who has nothing to do: who may come in, and how the lender gets to work again.
+
+Lenders stand in a chain: 1 lends 1.guest, and if its guest is idle too, that one lends 1.guest.guest. All of a chain
+together have one right to run, and its last one uses it. Who goes on is put behind those that are idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from agentctl.adapters.locks import try_lock
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, guest_place
+from agentctl.supervision.queue.places import Place
+
+
+def idle_place(root: TaskDir) -> Place | None:
+    """Take a place that is lent to anybody; None where there is none. Under the queue's lock, as all of this."""
+    return next(_idle_places(root), None)
+
+
+def count_idle(root: TaskDir) -> int:
+    """Return how many places are lent that nobody is in."""
+    count = 0
+    for place in _idle_places(root):
+        place.let_go()
+        count += 1
+    return count
+
+
+def come_back(root: TaskDir, place: str) -> bool:
+    """Let the worker in a place, which lends it no more, go on; False while somebody works in what it has lent."""
+    chain = [place]
+    while (free := guest_place(root, chain[-1])) is None:
+        chain.append(chain[-1] + GUEST)
+        if not _is_held(root, chain[-1] + IDLE):
+            return False
+    free.let_go()
+    if len(chain) > 1:
+        _put_behind(root, chain)
+    return True
+
+
+def _idle_places(root: TaskDir) -> Iterator[Place]:
+    for name in sorted(os.listdir(root.slots)):
+        if name.endswith(IDLE) and _is_lent(root, name.removesuffix(IDLE)):
+            place = guest_place(root, name.removesuffix(IDLE))
+            if place is not None:
+                yield place
+
+
+def _is_lent(root: TaskDir, place: str) -> bool:
+    """Tell whether a place is lent, and the one that it is a guest's of, and so on: nobody above wants to go on."""
+    if not _is_held(root, place + IDLE):
+        return False
+    while place.endswith(GUEST):
+        place = place.removesuffix(GUEST)
+        if not (_is_held(root, place + IDLE) or _is_held(root, place + LOAN)):
+            return False
+    return True
+
+
+def _is_held(root: TaskDir, name: str) -> bool:
+    if not (root.slots / name).exists():
+        return False
+    fd = try_lock(root.slots / name)
+    if fd is not None:
+        os.close(fd)
+    return fd is None
+
+
+def _put_behind(root: TaskDir, chain: list[str]) -> None:
+    """Move the first of a chain behind its last, and all others up by one.
+
+    The locks are on the files: who is moved need not know. A kill in between leaves a free place with a guest, who
+    is moved there as any other.
+    """
+    os.rename(root.slots / chain[0], root.slots / (chain[-1] + GUEST))
+    for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):
+        os.rename(root.slots / below, root.slots / above)
+        for suffix in (IDLE, LOAN):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(root.slots / (above + suffix))
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(root.slots / (below + suffix), root.slots / (above + suffix))

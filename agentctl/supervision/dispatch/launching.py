@@ -1,0 +1,246 @@
+"""Starting a shim: detached, with an empty environment and a clean interpreter; then it gets a place, and its order.
+
+The order (see `handshake`) is written after the queue's lock is given back. A program that starts many workers keeps
+spare shims: an interpreter takes 40 ms to get ready, and the place can be handed over when there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+
+from agentctl.adapters import processes
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.lean import Any, NamedTuple
+from agentctl.supervision import failpoints
+from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
+from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian
+from agentctl.supervision.queue.places import Occupant, Place
+from agentctl.supervision.queue.tickets import Ticket
+
+#: Above these three, so that none of them is overwritten while it is still to be copied.
+_SPARE_FD = 10
+#: A shim takes a tenth of a second, and on a busy machine some.
+_ANSWER_LIMIT_S = 60.0
+
+
+class Shim(NamedTuple):
+    """A shim that was started and has no place yet."""
+
+    #: None of a twin, which another one has forked and which tells its pid itself.
+    identity: processes.Identity | None
+    orders: Channel
+    answer_fd: int
+
+
+class Launch(NamedTuple):
+    """A shim on its way."""
+
+    ticket: Ticket
+    orders: Channel
+    answer_fd: int
+
+
+#: Shims without a place, by the root of their tree of tasks, and how many there shall be.
+_spares: dict[str, list[Shim]] = {}
+_wanted: dict[str, int] = {}
+#: Those started by this process that it has not reaped yet.
+_started: set[processes.Identity] = set()
+
+
+def start_ahead(root: TaskDir, count: int) -> None:
+    """Have so many shims ready for `launch`. Whoever asks for them trims them, too."""
+    ready = _spares.setdefault(root.path, [])
+    with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
+        while len(ready) < count:
+            first = next(iter(ready[:1]), None)  # Another thread may take it meanwhile.
+            ready.append(_twin_of(first) if first is not None and first.identity else _start(root))
+
+
+def keep_spares(root: TaskDir, count: int) -> None:
+    """Have so many shims ready from now on: those that are used are replaced, none with 0."""
+    _wanted[root.path] = count
+    trim_spares(root)
+    start_ahead(root, count)
+
+
+def replace_spares(root: TaskDir) -> None:
+    """Start what `keep_spares` was to keep and was used."""
+    start_ahead(root, _wanted.get(root.path, 0))
+
+
+def trim_spares(root: TaskDir) -> None:
+    """End the shims that were started ahead for nothing."""
+    while len(_spares.get(root.path, ())) > _wanted.get(root.path, 0) and (shim := _take_spare(root)) is not None:
+        _dismiss(shim)
+
+
+def _take_spare(root: TaskDir) -> Shim | None:
+    with contextlib.suppress(KeyError, IndexError):  # Another thread may take the last one.
+        return _spares[root.path].pop()
+    return None
+
+
+def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
+    """Start a shim for `ticket` in `place` and let go of the place (the caller holds the queue's lock).
+
+    Raises:
+        OSError: The system refuses another process or descriptor; the place is still the caller's.
+    """
+    _reap()
+    place.occupy(Occupant(ticket.task_id, ticket.instance))
+    shim = _settled(root, ticket, place)
+    place.let_go()
+    failpoints.reached("dispatch.after-launch")
+    return Launch(ticket, shim.orders, shim.answer_fd)
+
+
+def _settled(root: TaskDir, ticket: Ticket, place: Place) -> Shim:
+    """Return a shim that the place names and that has it: a spare one, unless somebody has killed it."""
+    while True:
+        spare = _take_spare(root)
+        shim = spare or _start(root)
+        try:
+            identity = shim.identity or _identity_of(twin_at(shim.orders))
+            note_guardian(root, identity)
+            place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
+            send_fds(shim.orders, place.fd)
+        except OSError:
+            _dismiss(shim)
+            if spare is None:
+                raise
+        else:
+            return shim
+
+
+def _twin_of(shim: Shim) -> Shim:
+    """Return a twin of a shim that waits for a place; it is forked as soon as that one is ready."""
+    ours, theirs = channel()
+    answer_read, answer_write = os.pipe()
+    try:
+        send_fds(shim.orders, theirs.fileno(), answer_write)
+    except BaseException:
+        ours.close()
+        os.close(answer_read)
+        raise
+    finally:
+        theirs.close()
+        os.close(answer_write)
+    return Shim(None, ours, answer_read)
+
+
+def _start(root: TaskDir) -> Shim:
+    ours, theirs = channel()
+    answer_read, answer_write = _high_pipe()
+    orders_fd = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _SPARE_FD)
+    theirs.close()
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    copies = ((null, 0), (null, 1), (null, 2), (orders_fd, ORDER_FD), (answer_write, ANSWER_FD))
+    argv = [sys.executable, "-I", "-S", SHIM_SCRIPT, str(root.path)]
+    try:
+        pid = os.posix_spawn(
+            sys.executable, argv, {}, setsid=True,
+            file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
+            setsigmask=[], setsigdef=_ordinary_signals(),
+        )  # fmt: skip
+        identity = _identity_of(pid)
+    except BaseException:
+        ours.close()
+        os.close(answer_read)
+        raise
+    finally:
+        for fd in (orders_fd, answer_write, null):
+            os.close(fd)
+    _started.add(identity)
+    return Shim(identity, ours, answer_read)
+
+
+def _identity_of(pid: int) -> processes.Identity:
+    identity = processes.identify(pid)
+    if identity is None:
+        raise ChildProcessError(errno.ECHILD, "its shim was gone at once")
+    return identity
+
+
+def _dismiss(shim: Shim) -> None:
+    """End a shim that has nothing to guard: at the end of its channel, and at once if it is a child of this process."""
+    shim.orders.close()
+    os.close(shim.answer_fd)
+    if shim.identity is not None:
+        processes.send(shim.identity, signal.SIGKILL)
+        _collect(shim.identity, 0)
+
+
+def _reap() -> None:
+    """Collect the shims of this process that have ended: a server may start thousands."""
+    for shim in list(_started):
+        _collect(shim, os.WNOHANG)
+
+
+def _collect(shim: processes.Identity, options: int) -> None:
+    """Collect a shim that has ended, unless somebody else has: its number may be another child's by now."""
+    is_gone = True
+    if processes.identify(shim.pid) == shim:
+        with contextlib.suppress(ChildProcessError):
+            is_gone = os.waitpid(shim.pid, options)[0] != 0
+    if is_gone:
+        _started.discard(shim)
+
+
+def _high_pipe() -> tuple[int, int]:
+    ends = []
+    for fd in os.pipe():
+        ends.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SPARE_FD))
+        os.close(fd)
+    return ends[0], ends[1]
+
+
+def _ordinary_signals() -> list[int]:
+    """Return the signals that the caller may ignore and a worker must not: a shell's `&` ignores two of them."""
+    return sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+
+def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) -> None:
+    """Give a shim its order: which worker, and its environment or the folder where that waits.
+
+    Blocks until the shim has read it; no lock may be held.
+    """
+    order = {
+        "root": str(root.path),
+        "ticket": launched.ticket,
+        "environmentFolder": folder,
+        "hasEnvironment": blob is not None,
+        "failpoint": failpoints.armed(),
+    }
+    with contextlib.suppress(OSError):  # The shim died: its missing answer tells.
+        send_order(launched.orders, order, blob or b"")
+    launched.orders.close()
+
+
+def await_answer(launched: Launch) -> dict[str, Any]:
+    """Return what the shim answers once its worker runs or could not be started; {} where it died first.
+
+    A worker may stop its shim before that has answered: whoever waits is told so.
+    """
+    data, poll = b"", select.poll()
+    poll.register(launched.answer_fd, select.POLLIN)
+    try:
+        while True:
+            if not poll.poll(_ANSWER_LIMIT_S * 1000):
+                return {"error": "its shim has not answered: is it stopped?"}
+            if not (chunk := os.read(launched.answer_fd, 1 << 16)):
+                break
+            data += chunk
+    finally:
+        os.close(launched.answer_fd)
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}

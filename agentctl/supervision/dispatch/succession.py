@@ -1,0 +1,88 @@
+"""The short way from one worker to the next: the same slot, the first ticket.
+
+A shim whose worker has ended gives its slot back and takes the next ticket in one step, `dispatch_locked`, which looks
+at each slot, each limit and each dependency. In a long queue of short workers that is most of what a worker costs, and
+it finds the same again and again. So for a moment after such a look only what can have changed is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir, names_in
+from agentctl.adapters.taskyaml.cache import version_of
+from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of, is_slot
+from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
+from agentctl.supervision.worker import environment
+
+#: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
+_WHOLE_LOOK_EVERY_S = 1.0
+#: So many slots' files are kept open; a name and an identity have a few hundred bytes.
+_MOST_FILES, _MOST_BYTES = 64, 4096
+
+
+class Succession:
+    """Who follows in a slot; all of it under the queue's lock."""
+
+    def __init__(self, root: TaskDir, folder: FilePath) -> None:
+        self._root, self._folder = root, folder
+        self._until = 0.0
+        #: The limits are those of the last look.
+        self._config: tuple[int, int] | None = None
+        #: The files of the slots, open, by their inodes: a file that is open keeps its number.
+        self._files: dict[int, int] = {}
+
+    def looked(self) -> None:
+        """Note that `dispatch_locked` has just looked at everything."""
+        self._until = monotonic() + _WHOLE_LOOK_EVERY_S
+        self._config = version_of(self._root)
+
+    def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
+        """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
+        if monotonic() >= self._until or version_of(self._root) != self._config:
+            return None
+        names = read_names(self._root)
+        ticket = self._first(names)
+        if ticket is not None:
+            place.occupy(Occupant(ticket.task_id, ticket.instance, me))
+            forget_environment(ended.environment, self._folder, names)
+        return ticket
+
+    def _first(self, names: list[str]) -> Ticket | None:
+        """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
+        taken = self._taken()
+        if taken is None or some_wait(names) or names_in(self._root.cooling, 1):
+            return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
+        for ticket in filter(None, map(parse_ticket, names)):
+            if head_for(ticket.task_id, ticket.instance) in taken:
+                continue  # Its shim is on the way.
+            agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
+            is_plain = agent.path.exists() and not agent.worker.exists()
+            return ticket if is_plain and environment.waits(self._folder, ticket.environment) else None
+        return None
+
+    def _taken(self) -> set[bytes] | None:
+        """Return how the files of the slots begin; None where that cannot be told, or a place is no slot."""
+        try:
+            with os.scandir(self._root.slots) as entries:
+                found = [(entry.inode(), entry.name) for entry in entries]
+            slots = dict(found)
+            if len(slots) < len(found) or not all(map(is_slot, slots.values())):
+                return None  # Some file systems of a user's own (FUSE) tell one number for all.
+            for inode in self._files.keys() - slots:
+                os.close(self._files.pop(inode))
+            return {head_of(self._content(inode, name)) for inode, name in slots.items()}
+        except OSError:
+            return None
+
+    def _content(self, inode: int, name: str) -> bytes:
+        path = self._root.slots / name
+        if inode not in self._files:
+            if len(self._files) >= _MOST_FILES:
+                return path.read_bytes()
+            self._files[inode] = open_plain(path)
+        return os.pread(self._files[inode], _MOST_BYTES, 0)

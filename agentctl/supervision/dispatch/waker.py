@@ -1,0 +1,114 @@
+"""Who starts the workers that wait for an account, once it may be used again: one sleeping process for a tree of tasks.
+
+It holds nothing that anybody needs. If it is killed, whoever dispatches next (an end, a spawn, a wait) starts those
+whose time has come, and another waker for the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import since_boot
+from agentctl.adapters.locks import hold_alive, is_alive_held, locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.watch import Watch
+from agentctl.errors import AgentctlError
+from agentctl.supervision.account.accounts import account_of
+from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispatch_locked
+from agentctl.supervision.life.strangers import SHIM_SCRIPT, WAKE, note_guardian
+from agentctl.supervision.queue.tickets import read_queue
+from agentctl.supervision.worker.control import name_holder
+
+#: A wall clock that was set by so much may change who is to wait; it wakes nobody.
+_STEP_S = 0.5
+#: Not sooner after another look at the whole queue, whatever changes in it.
+_LEAST_S = 0.2
+
+
+def see_to_wake(root: TaskDir, folder: FilePath) -> None:
+    """Start the waker of a tree, unless it has one.
+
+    Args:
+        folder: Where the environments of queued workers wait.
+    """
+    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
+        if not is_alive_held(root.waker):
+            _start(root, folder)
+
+
+def _start(root: TaskDir, folder: FilePath) -> None:
+    """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    child = os.posix_spawn(
+        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, WAKE, folder, root.path], {}, setsid=True,
+        file_actions=[(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)],
+        setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
+    )  # fmt: skip
+    os.close(null)
+    os.waitpid(child, 0)
+
+
+def main(folder: str, root: str) -> None:
+    """Be that process: let go of what was inherited, and of the parent, then wait."""
+    os.closerange(3, 1 << 16)
+    os.chdir("/")
+    os.umask(0o077)
+    if os.fork() == 0:
+        with contextlib.suppress(AgentctlError, OSError):
+            _Waker(TaskDir(root), FilePath(folder)).run()
+        os._exit(0)
+
+
+class _Waker:
+    def __init__(self, root: TaskDir, folder: FilePath) -> None:
+        self.root, self.folder = root, folder
+
+    def run(self) -> None:
+        """Dispatch when somebody need not wait any more, until nobody is left who waits for an account."""
+        lock, me = hold_alive(self.root.waker), processes.identify(os.getpid())
+        if lock is None or me is None:
+            return
+        note_guardian(self.root, me)
+        name_holder(lock, me)
+        with Watch([self.root.queue]) as watch:
+            folders = self._folders()
+            for folder in folders:
+                watch.add(folder)
+            while self.root.exists:
+                stamps = _stamps(folders)
+                held_s = self._dispatch().held_s
+                if held_s is None:
+                    return
+                self._sleep(watch, held_s, folders, stamps)
+
+    def _folders(self) -> list[str]:
+        """Return the folders of which a change may let somebody go on: the queue, and those of the accounts."""
+        tickets = read_queue(self.root)
+        found = (account_of(self.root.sibling(ticket.task_id).agent(ticket.instance)) for ticket in tickets)
+        return [self.root.queue, *{account.folder for account in found if account is not None}]
+
+    def _dispatch(self) -> Dispatched:
+        with locked(self.root.queue_lock):
+            done = dispatch_locked(self.root, folder=self.folder)
+        carry_out(self.root, done, folder=self.folder)
+        return done
+
+    def _sleep(self, watch: Watch, held_s: float, folders: list[str], stamps: list[int]) -> None:
+        """Sleep until the first of them may go on, or something has changed about that."""
+        began, offset = since_boot(), time.time() - since_boot()
+        time.sleep(min(held_s, _LEAST_S))
+        while (left := began + held_s - since_boot()) > 0 and self.root.exists:
+            if _stamps(folders) != stamps or abs(time.time() - since_boot() - offset) > _STEP_S:
+                return
+            watch.sleep(left)
+
+
+def _stamps(folders: list[str]) -> list[int]:
+    """Return when names in folders have changed last."""
+    return [os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)]

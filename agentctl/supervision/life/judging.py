@@ -1,0 +1,178 @@
+"""What is so with a worker that the log does not tell the end of; and what to write down about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.processes import Life
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain.states import Reason, Status
+from agentctl.supervision import failpoints
+from agentctl.supervision.life.belonging import claim_of, record_of
+from agentctl.supervision.life.process_tree import UnsupervisedTree
+from agentctl.supervision.life.strangers import is_guardian
+from agentctl.supervision.queue.places import shim_beside
+from agentctl.supervision.queue.tickets import read_queue, show_left_behind
+from agentctl.supervision.worker.driver_end import told_end
+from agentctl.supervision.worker.endings import (
+    Ending,
+    decide,
+    decision_of,
+    from_wait_status,
+    parked_as,
+    publish,
+    was_started,
+)
+
+
+class Condition(Enum):
+    """Who looks after a worker."""
+
+    #: Its end is decided (exit.json is there).
+    ENDED = "ended"
+    #: A live shim guards it.
+    SUPERVISED = "supervised"
+    #: A ticket waits for it in the queue.
+    QUEUED = "queued"
+    #: Its shim is gone, something of it is alive.
+    UNSUPERVISED = "unsupervised"
+    #: It and its shim are proven gone; nobody saw the exit.
+    LOST = "lost"
+    #: On another machine or in another pid namespace: not to be judged from here.
+    ELSEWHERE = "elsewhere"
+
+
+def queued_instances(task: TaskDir) -> set[str]:
+    """Return the workers of a task that have a ticket."""
+    return {ticket.instance for ticket in read_queue(root_of_tree(task)) if ticket.task_id == task.id}
+
+
+def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
+    """Judge a worker by its files and the kernel.
+
+    Args:
+        queued: The instances with a ticket, read before this call.
+
+    The order of the looks is what makes it true. A ticket goes only after the shim's lock is held, and the lock only
+    after exit.json is there: no ticket, then no lock, then no exit.json together prove that nobody will write one.
+    """
+    has_ticket = agent.instance in (queued_instances(agent.task) if queued is None else queued)
+    # That of a started one is a leftover, or somebody made it.
+    if has_ticket and not (agent.worker.exists() and was_started(agent)):
+        return Condition.ENDED if agent.has_ended else Condition.QUEUED
+    if is_alive_held(agent.shim):
+        # What a worker put there itself is no end: its shim will decide one.
+        return Condition.ENDED if agent.has_ended and decision_of(agent) else Condition.SUPERVISED
+    if agent.has_ended or _is_parked(agent):
+        return Condition.ENDED if agent.has_ended else Condition.QUEUED
+    # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
+    identity = record_of(agent).leader
+    if identity is None and (shim := _shim_by_its_place(agent)) is not None:
+        return shim
+    if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
+        return Condition.ELSEWHERE
+    if identity is not None and identity.boot != processes.boot_id():
+        return Condition.LOST
+    claim = claim_of(agent)
+    if claim.is_led or not UnsupervisedTree(claim).is_gone():
+        return Condition.UNSUPERVISED
+    return Condition.LOST
+
+
+def _is_parked(agent: AgentDir) -> bool:
+    """Tell whether a worker whose shim is gone had been given back to the queue; finish what its shim had begun."""
+    if not agent.attempt_exit(1).exists() or parked_as(agent) is None:
+        return False
+    return show_left_behind(root_of_tree(agent.task), agent.task.id, agent.instance)
+
+
+def _shim_by_its_place(agent: AgentDir) -> Condition | None:
+    """Judge a worker that has no worker.json by its shim: not born yet, or somebody removed its folder while it ran."""
+    root = root_of_tree(agent.task)
+    shim = processes.identity_from(read_quietly(agent.shim))
+    if shim is None:
+        shim = shim_beside(root.slots, agent.task.id, agent.instance)
+        if shim is not None and is_guardian(shim, root):
+            return Condition.SUPERVISED
+    return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None
+
+
+def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
+    """Judge a worker as `judge` does; one that seems lost is looked at once more, by the tickets of that moment.
+
+    The first look may have begun before its ticket was shown. Without a shim its spawn may still be about to do that,
+    and holds the queue's lock until it has. So this must not be called under that lock.
+    """
+    condition = judge(agent, queued)
+    if condition is not Condition.LOST:
+        return condition
+    failpoints.reached("judge.seems-lost")
+    if agent.shim.exists():  # Its ticket has been shown by now.
+        return judge(agent)
+    with locked(root_of_tree(agent.task).queue_lock):
+        return judge(agent)
+
+
+def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:
+    """Write down what `condition` proves: the missing event of an end, or that a worker is lost.
+
+    Args:
+        seen: The exit of a worker without a shim, if somebody who held its pidfd saw it (`processes.exit_of`).
+
+    Returns:
+        Whether the worker has ended.
+    """
+    if condition is Condition.LOST:
+        decide(agent, seen_ending(agent, seen) if seen else lost_ending(agent))
+    elif condition is not Condition.ENDED:
+        return False
+    publish(agent)
+    roster.mark_stale(agent.task)  # Whoever owed the roster this row may be gone.
+    return True
+
+
+def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
+    """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
+    status, reason, code, name = from_wait_status(*seen)
+    worker = record_of(agent)
+    ending = _told_ending(agent) or Ending(
+        status=status,
+        reason=reason,
+        message="its shim was gone; a wait saw the exit",
+        started_at=worker.started_at,
+        attempt=worker.attempt,
+    )
+    return ending._replace(exit_code=code, signal=name)
+
+
+def lost_ending(agent: AgentDir) -> Ending:
+    """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended.
+
+    An agent's driver may have told its end before.
+    """
+    worker = record_of(agent)
+    if worker.leader is None and not was_started(agent):  # A power cut may have emptied the file.
+        message = "its shim died before the worker was started"
+        return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
+    message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
+    return _told_ending(agent) or Ending(
+        status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
+        attempt=worker.attempt,
+    )  # fmt: skip
+
+
+def _told_ending(agent: AgentDir) -> Ending | None:
+    """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
+    told, worker = told_end(agent), record_of(agent)
+    if told is None or agent.attempt_exit(worker.attempt).exists():
+        return None
+    message = told.message or "its shim was gone; its driver had told the end"
+    return Ending(
+        status=told.status, reason=told.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
+    )

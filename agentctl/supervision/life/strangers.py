@@ -1,0 +1,173 @@
+"""What is below a worker in the process tree and yet none of its own: other live shims, and other workers' processes.
+
+A worker can write the files that name shims and workers, in a tree of tasks of its own making without any trace in the
+one that it is in. So a shim of another tree is spared only where this one has a note of that very process, made by who
+started it, and a process of a worker of another tree only where that worker is a child of this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import agentctl
+from agentctl.adapters import descent, processes
+from agentctl.adapters.files import make_folder, read_quietly, write_whole
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.processes import Identity, Life
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.errors import AgentctlError
+from agentctl.supervision.queue.places import names_shim, occupant_by_shim
+from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
+from agentctl.supervision.worker.kinship import is_enlisted
+from agentctl.supervision.worker.spec import read_spec
+
+#: Before the folder of the worker on the command line of an undertaker, which is the same program.
+BURY = "--bury"
+#: Before the folder of environments and the root task's directory on that of a waker, the same program too.
+WAKE = "--wake"
+_SHIM_SUFFIX = "agentctl/shim/__main__.py"
+#: The script that a shim's command line names, followed by the root task's directory.
+SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/__main__.py")
+
+
+def is_foreign(pid: int, agent: AgentDir, cookie: bytes | None) -> bool:
+    """Tell whether a process below a worker is none of its own: a live shim, or another worker's process."""
+    here, tree = root_of_tree(agent.task), guarded_tree(pid)
+    if tree is not None:
+        return here.is_at(tree.path) or is_noted(here, processes.identify(pid))
+    other = _other_worker(pid, agent, cookie)
+    return other is not None and (here.is_at(root_of_tree(other.task).path) or is_enlisted(agent, other))
+
+
+def note_guardian(root: TaskDir, guardian: Identity) -> None:
+    """Put a shim or an undertaker of a tree of tasks down in the other trees of those below whom this process runs.
+
+    To be called before it is named in its own tree: from then on it is found, and to be spared. It may lose whoever
+    started it, and is then a child of any shim that is above this process now.
+    """
+    for tree in _trees_above(root):
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
+            make_folder(tree.kin)
+            _forget_gone(tree.kin)
+            write_whole(tree.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
+
+
+def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
+    """Tell whether a tree of tasks has a note of a shim or an undertaker of another one."""
+    return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
+
+
+def _note_of(guardian: Identity) -> str:
+    return f"{guardian.pid}-{guardian.start}"
+
+
+def _forget_gone(notes: FilePath) -> None:
+    for name in os.listdir(notes):
+        is_note = name.replace("-", "", 1).isdigit()  # And not what somebody is about to put in the place of one.
+        noted = processes.identity_from(read_quietly(notes / name))
+        if is_note and (noted is None or processes.life_of(noted) is Life.GONE):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(notes / name)
+
+
+def _trees_above(root: TaskDir) -> list[TaskDir]:
+    """Return the trees of tasks, but this one, of the workers that this process is below, or says to be of."""
+    folder = os.environ.get(AGENT_DIR)
+    found = [root_of_tree(AgentDir(folder).task)] if folder else []
+    found += filter(None, map(guarded_tree, descent.ancestors_of(os.getpid())))
+    others: list[TaskDir] = []
+    for tree in found:
+        if tree.exists and not any(tree.is_at(known.path) for known in (root, *others)):
+            others.append(tree)
+    return others
+
+
+def guarded_tree(pid: int) -> TaskDir | None:
+    """Return the root task in whose tree a process is a live shim that a slot names, or an undertaker; None for others.
+
+    The word of the process is verified with the files.
+    """
+    arguments = processes.command_line(pid)
+    # By its ending: another agentctl on this machine has its script elsewhere.
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
+        return None
+    me = processes.identify(pid)
+    if me is None:
+        return None
+    if BURY in arguments:
+        buried = AgentDir(arguments[-1])
+        tree, is_named = root_of_tree(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
+    elif WAKE in arguments:
+        tree = TaskDir(arguments[-1])
+        is_named = processes.identity_from(read_quietly(tree.waker)) == me
+    else:
+        tree = TaskDir(arguments[-1])
+        is_named = names_shim(tree.slots, me)
+    return tree if is_named else None
+
+
+def is_guardian(shim: Identity, root: TaskDir) -> bool:
+    """Tell whether an identity that a file tells is that of a live shim or undertaker of a tree of tasks."""
+    if processes.life_of(shim) is not Life.ALIVE:
+        return False
+    tree = guarded_tree(shim.pid)
+    return tree is not None and tree.is_at(root.path)
+
+
+def guarded_by(pid: int) -> AgentDir | None:
+    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for all else."""
+    arguments = processes.command_line(pid)
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
+        return None
+    me, root = processes.identify(pid), TaskDir(arguments[-1])
+    occupant = occupant_by_shim(root.slots, me)
+    agent = occupant and root.sibling(occupant.task_id).agent(occupant.instance)
+    return agent if agent is not None and _guardian_of(agent) == me else None
+
+
+def marked_by(environ: dict[bytes, bytes]) -> AgentDir | None:
+    """Return the worker whose folder and cookie an environment has."""
+    folder, cookie = environ.get(AGENT_DIR.encode()), environ.get(COOKIE.encode())
+    if not folder or not cookie:
+        return None
+    agent = AgentDir(os.fsdecode(folder))
+    return agent if read_quietly(agent.worker).get("cookie") == os.fsdecode(cookie) else None
+
+
+def _other_worker(pid: int, agent: AgentDir, cookie: bytes | None) -> AgentDir | None:
+    """Return the worker that a process claims to be of, if that is another one and the claim can be true.
+
+    What a live shim guards is below that shim, and what had no leave to outlive its worker's end is gone by then.
+    """
+    environ = processes.environment_of(pid)
+    if environ.get(COOKIE.encode()) in (None, cookie):
+        return None
+    other = marked_by(environ)
+    if other is None or agent.is_at(other.path):
+        return None
+    is_at_large = not _keeps_children(other) if other.has_ended else _is_below_a_shim(other)
+    return None if is_at_large else other
+
+
+def _keeps_children(agent: AgentDir) -> bool:
+    with contextlib.suppress(AgentctlError):
+        return read_spec(agent.spec).keep_children
+    return False
+
+
+def _is_below_a_shim(agent: AgentDir) -> bool:
+    """Tell whether a live shim guards a worker, and not an undertaker, whose child nothing is."""
+    guardian = _guardian_of(agent)
+    if guardian is None or processes.life_of(guardian) is not Life.ALIVE:
+        return False
+    return BURY not in processes.command_line(guardian.pid)
+
+
+def _guardian_of(agent: AgentDir) -> Identity | None:
+    """Return who guards a worker, as the file says that somebody holds."""
+    with contextlib.suppress(OSError):
+        return processes.identity_from(read_quietly(agent.shim)) if is_alive_held(agent.shim) else None
+    return None

@@ -1,0 +1,4 @@
+"""The queue and the places to run in, as they lie on disk.
+
+Doors: `tickets`, `places`.
+"""

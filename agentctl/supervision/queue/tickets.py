@@ -1,0 +1,167 @@
+"""The queue: one file a waiting worker, in an order that its name tells.
+
+`<priority>.<age>.<environment>.<r|w>.<task>.<instance>`: smaller priority first, then smaller age; `w` waits for other
+workers, which the file names; `environment` names where its variables wait, or is `0`.
+A ticket is there until the shim of its worker is locked, so a worker is always in the queue or guarded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+
+from agentctl.adapters.files import read_json, set_aside, storage_errors, to_json, write_whole
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import is_name
+from agentctl.errors import Damaged
+from agentctl.supervision.worker import environment
+
+#: No honest queue has come so far; a larger age is not counted on from, since there would soon be none behind it.
+_MOST_AGE = 10**11
+LOWEST, HIGHEST = -4000, 4000
+#: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is no ticket.
+UNSEEN = ".new"
+#: What names a ticket, and nothing else does: whoever wrote a clone, or a worker, may put any file into a queue.
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+_FORM = rf"\d{{4}}\.\d{{12}}\.(?:0|[0-9a-f]{{16}})\.[rw]\.{_NAME}\.{_NAME}"
+_TICKET, _TICKETS = re.compile(_FORM, re.ASCII), re.compile(rf"(?:{_FORM}/)*+", re.ASCII)
+
+
+class Ticket(str):
+    """A place in the queue: its file's name. Names sort as the queue does, so only what is looked at is taken apart."""
+
+    __slots__ = ()
+
+    @property
+    def age(self) -> int:
+        """How many came before it, more or less."""
+        return int(self.split(".")[1])
+
+    @property
+    def environment(self) -> str:
+        """The token of its environment."""
+        return self.split(".")[2]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for other workers."""
+        return ".w." in self
+
+    @property
+    def task_id(self) -> str:
+        """The task of its worker."""
+        return self.split(".")[4]
+
+    @property
+    def instance(self) -> str:
+        """Its worker."""
+        return self.split(".")[5]
+
+    def with_environment(self, token: str) -> Ticket:
+        """Return the ticket with another environment."""
+        parts = self.split(".")
+        return Ticket(".".join([*parts[:2], token, *parts[3:]]))
+
+    def of_one_that_ran(self, token: str) -> Ticket:
+        """Return the ticket of the same place in the queue for a worker that waits for no others any more."""
+        parts = self.split(".")
+        return Ticket(".".join([*parts[:2], token, "r", *parts[4:]]))
+
+
+def parse_ticket(name: str) -> Ticket | None:
+    """Return the ticket that a file name tells; None for any other file."""
+    return Ticket(name) if _TICKET.fullmatch(name) else None
+
+
+def read_names(root: TaskDir) -> list[str]:
+    """Return the names of all files of the queue, in its order: not each is a ticket."""
+    try:
+        names = os.listdir(root.queue)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    names.sort()
+    return names
+
+
+def read_queue(root: TaskDir) -> list[Ticket]:
+    """Return all tickets in the order of the queue."""
+    names = read_names(root)
+    if not _TICKETS.fullmatch("/".join([*names, ""])):  # One look at all of them takes half the time of one at each.
+        names = list(filter(_TICKET.fullmatch, names))
+    return list(map(Ticket, names))
+
+
+def some_wait(names: Sequence[str]) -> bool:
+    """Tell whether any ticket waits for other workers: one search through all names."""
+    return ".w." in "/".join(names)
+
+
+def next_age(queue: Sequence[Ticket]) -> int:
+    """Return an age behind all of the queue. Ages count, they are no times: the clock may be set back."""
+    return max((ticket.age for ticket in queue if ticket.age < _MOST_AGE), default=0) + 1
+
+
+def make_ticket(task_id: str, instance: str, priority: int, age: int, environment: str, waits: bool) -> Ticket:
+    """Return the ticket of a worker; a larger `priority` stands further in front."""
+    return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
+
+
+def write_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
+    """Put a ticket on disk under a name that does not count yet (the caller holds the queue's lock)."""
+    path = root.queue / (ticket + UNSEEN)
+    if ticket.waits:
+        write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
+    else:
+        with storage_errors(path, "write"):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def show_ticket(root: TaskDir, ticket: Ticket) -> None:
+    """Put a written ticket into the queue (the caller makes the folder durable)."""
+    with storage_errors(root.queue, "write to"):
+        os.rename(root.queue / (ticket + UNSEEN), root.queue / ticket)
+
+
+def show_left_behind(root: TaskDir, task_id: str, instance: str) -> bool:
+    """Put a ticket into the queue that whoever wrote it could not show any more; tell whether the worker has one."""
+    for name in read_names(root):
+        ticket = parse_ticket(name.removesuffix(UNSEEN))
+        if ticket is not None and (ticket.task_id, ticket.instance) == (task_id, instance):
+            if name.endswith(UNSEEN):
+                with contextlib.suppress(FileNotFoundError):  # Somebody else has met it, too.
+                    show_ticket(root, ticket)
+            return True
+    return False
+
+
+def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
+    """Take a ticket out; tell whether it was there."""
+    for name in (ticket, ticket + UNSEEN):
+        try:
+            os.unlink(root.queue / name)
+        except FileNotFoundError:
+            continue
+        except (IsADirectoryError, PermissionError):  # EPERM: what unlink(2) says of a folder elsewhere.
+            set_aside(root.queue / name)
+        return True
+    return False
+
+
+def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> None:
+    """Drop an environment from memory once no ticket of the queue names it (the caller holds the queue's lock)."""
+    if token != environment.NO_ENVIRONMENT and not any(f".{token}." in name and parse_ticket(name) for name in names):
+        environment.drop(folder, token)
+
+
+def dependencies_of(root: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
+    """Return the workers that a ticket waits for, and whether any end of theirs will do."""
+    if not ticket.waits:
+        return [], False
+    value = read_json(root.queue / ticket) or {}
+    names = value.get("after", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_name(name) for name in names):
+        raise Damaged(f"{root.queue / ticket} names no workers", hint="agentctl doctor --fix")
+    return names, bool(value.get("any"))

@@ -1,0 +1,140 @@
+"""The workers that the guarded one has started: what becomes of them when it is cancelled, and when it ends.
+
+A shim tells no end of its worker while there is something below it to be waited for (`childrenAtEnd` in task.yaml), and
+begins no escalation before those below have been cancelled: deepest first, since each shim does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import ChildrenAtEnd
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.supervision.worker import kinship
+from agentctl.supervision.worker.spec import asked_grace
+
+#: How often they are looked at; the end of each wakes.
+_TICK_S = 1.0
+#: A worker whose processes survive SIGKILL must not hold up those above it for ever.
+_LONGEST_HOLD_S = 120.0
+#: Appends an event about the parent.
+Tell = Callable[[str, Mapping[str, Any]], None]
+
+
+class Offspring:
+    """The workers below one.
+
+    Args:
+        folder: Where the environments of queued workers wait.
+    """
+
+    def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
+        self.agent, self.root, self.folder = agent, root, folder
+        self._held_since: float | None = None
+        self._is_paused = False
+
+    @property
+    def policy(self) -> ChildrenAtEnd:
+        """What is to become of them."""
+        return kinship.policy_of(self.agent.task)
+
+    def living(self) -> list[AgentDir]:
+        """Return the children that have not ended; one that is proven lost is told so, since nobody else may do it."""
+        if not self.agent.children.exists():
+            return []
+        return [child for child in kinship.children_of(self.agent) if not child.has_ended and _lives(child)]
+
+    def holds_cancel(self) -> bool:
+        """Pass a cancel of their parent on; tell whether it has to wait for their ends."""
+        if self.policy is ChildrenAtEnd.LEAVE:
+            return False
+        if not (living := self.living()):
+            return False
+        now = monotonic()
+        self._held_since = now if self._held_since is None else self._held_since
+        self._pass_on(living)
+        return now - self._held_since < _LONGEST_HOLD_S
+
+    def _pass_on(self, living: list[AgentDir]) -> None:
+        from agentctl.supervision.stop.requesting import (  # Few workers have children to be cancelled.
+            Request,
+            request_end,
+        )
+
+        asked = read_quietly(self.agent.cancel)
+        request = Request(str(asked.get("by", "agentctl")), asked_grace(self.agent), self.folder)
+        for child in living:
+            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                request_end(child, request)
+
+    def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
+        """Do what the task says about those that outlive their parent; return them, as `task/instance`,
+        with the path of a task in another root.
+
+        Args:
+            rest: Sleeps for so long, or until woken.
+            tell: Appends an event about the parent.
+        """
+        living = self.living()
+        here = self.agent.task
+        names = [f"{kinship.task_name(child.task, here) or here.id}/{child.instance}" for child in living]
+        if not living or self.policy is ChildrenAtEnd.LEAVE:
+            return names
+        from agentctl.supervision.dispatch.standby import Standby  # Only now: it brings the dispatch along.
+
+        with contextlib.suppress(AgentctlError):
+            tell(ev.AWAITING_CHILDREN, {"children": names})
+        with Standby(self.agent, self.root, self.folder).lent():  # Nothing of the parent is at work any more.
+            while living and self.agent.task.path.exists():
+                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
+                if is_cancelled and not self.holds_cancel():
+                    break
+                if not is_cancelled:
+                    self._let_go(living)
+                rest(_TICK_S)
+                self._tell_pause(tell)
+                living = self.living()
+        return names
+
+    def _let_go(self, living: list[AgentDir]) -> None:
+        """Let those end that were kept and have answered: who would have said more to them has ended."""
+        from agentctl.supervision.worker.inboxes import let_go
+
+        for child in living:
+            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                let_go(child, self.agent.instance)
+
+    def _tell_pause(self, tell: Tell) -> None:
+        """Nothing of the parent is left to be stopped; those below are stopped by their own shims."""
+        if self._is_paused != self.agent.pause.exists():
+            self._is_paused = not self._is_paused
+            with contextlib.suppress(AgentctlError):
+                tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
+
+
+def _lives(child: AgentDir) -> bool:
+    from agentctl.supervision.life.judging import Condition, judge_surely, settle
+
+    with contextlib.suppress(AgentctlError, OSError):
+        condition = judge_surely(child)
+        if condition is Condition.ELSEWHERE:
+            return False
+        return not settle(child, condition)
+    return not child.has_ended
+
+
+def wake_parent(agent: AgentDir) -> None:
+    """Tell the shim of whoever started a worker that it has ended."""
+    from agentctl.supervision.worker.control import poke
+
+    parent = kinship.parent_of(agent)
+    if parent is not None:
+        with contextlib.suppress(OSError):
+            poke(parent)

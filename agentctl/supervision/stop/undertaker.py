@@ -1,0 +1,129 @@
+"""Stopping a worker whose shim is gone: the same escalation, on the tree as far as it can be found.
+
+It runs in a detached process of its own, so that Ctrl-C of the command that began it changes nothing, and holds the
+worker's liveness lock: there is one guardian, and others see the worker as supervised.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from agentctl.adapters import eventlog, processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain import events as ev
+from agentctl.domain.escalation import Escalation, Stage, advance, begin
+from agentctl.domain.states import Status
+from agentctl.supervision.dispatch.dispatch import dispatch
+from agentctl.supervision.life.belonging import claim_of, record_of
+from agentctl.supervision.life.process_tree import Tree, UnsupervisedTree
+from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
+from agentctl.supervision.stop.offspring import Offspring
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.control import name_holder
+from agentctl.supervision.worker.endings import Ending, decide, publish
+from agentctl.supervision.worker.spec import asked_grace, grace_of
+
+#: There is no SIGCHLD of a stranger's child to wait for.
+_LOOK_S = 0.02
+_SURVIVOR_LOOK_S = 1.0
+_CHILDREN_LOOK_S = 0.1
+_READY_FD = 3
+
+
+def begin_burial(agent: AgentDir) -> None:
+    """Start the escalation in a process that outlives this one; returns once it guards the worker.
+
+    A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
+    asked for this cancel must not take it for one of its processes.
+    """
+    ready_read, ready_write = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
+    copies = ((null, 0), (null, 1), (null, 2), (ready_write, _READY_FD))
+    child = os.posix_spawn(
+        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, BURY, agent.path], environ, setsid=True,
+        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
+        setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
+    )  # fmt: skip
+    for fd in (ready_write, null):
+        os.close(fd)
+    os.waitpid(child, 0)
+    os.read(ready_read, 1)
+    os.close(ready_read)
+
+
+def main(folder: str) -> None:
+    """Be that process: let go of what was inherited, and of the parent, then bury."""
+    os.closerange(_READY_FD + 1, 1 << 16)
+    os.set_inheritable(_READY_FD, False)
+    os.chdir("/")
+    os.umask(0o077)
+    if os.fork() == 0:
+        _bury(AgentDir(folder), _READY_FD)
+
+
+def _bury(agent: AgentDir, ready: int) -> None:
+    lock = hold_alive(agent.shim)
+    me = processes.identify(os.getpid())
+    if lock is not None and me is not None:
+        note_guardian(root_of_tree(agent.task), me)
+        name_holder(lock, me)
+    os.close(ready)
+    if lock is None or agent.has_ended:
+        return
+    _await_children(agent)
+    started_at = record_of(agent).started_at
+    _stop(agent, UnsupervisedTree(claim_of(agent)))
+    by = str(read_quietly(agent.cancel).get("by", "user"))
+    message = "its shim was gone; the exit was not seen"
+    decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
+    publish(agent)
+    os.close(lock)
+    dispatch(root_of_tree(agent.task))
+
+
+def _await_children(agent: AgentDir) -> None:
+    """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
+    below = Offspring(agent, root_of_tree(agent.task), environment.store_folder())
+    while below.holds_cancel():
+        time.sleep(_CHILDREN_LOOK_S)
+
+
+def _stop(agent: AgentDir, tree: Tree) -> None:
+    asked = asked_grace(agent)
+    grace_s = grace_of(agent.spec) if asked is None else asked
+    step = begin(monotonic(), grace_s)
+    _act(agent, step.stage, tree)
+    while not tree.is_gone():
+        time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
+        shorter = asked_grace(agent)
+        if shorter is not None and shorter < grace_s:  # A later request hurries it.
+            grace_s = shorter
+            step = Escalation(step.stage, min(step.due, monotonic() + grace_s))
+        later = advance(step, monotonic(), grace_s)
+        if later.stage is not step.stage:
+            _act(agent, later.stage, tree)
+        elif later.stage >= Stage.KILL:
+            tree.kill()
+        step = later
+
+
+def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:
+    match stage:
+        case Stage.INTERRUPT:
+            tree.signal(signal.SIGINT, signal.SIGCONT)
+        case Stage.TERMINATE:
+            tree.terminate()
+        case Stage.KILL:
+            tree.kill()
+        case Stage.SURVIVORS:
+            payload = {"survivors": tree.describe()}
+            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, agent.task.id, "agentctl", payload, agent.instance)
+            eventlog.append(agent.task.events, [event])

@@ -1,0 +1,239 @@
+"""How a worker's end is decided once, and told.
+
+`exit.json` is the decision: created whole or not at all, so that of two deciders one wins. The event that tells of it
+comes after; whoever finds the one without the other appends it, copying the decision and never making one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
+from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain import events as ev
+from agentctl.domain.numbers import finite
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
+
+_TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
+#: What each field of a decision is, where it is there.
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("reason", "by", "signal", "message", "startedAt", "endedAt"), str),
+    **dict.fromkeys(("exitCode", "attempt"), int),
+    "durationSeconds": (int, float),
+    **dict.fromkeys(("swept", "kept", "uncollected"), list),
+    **dict.fromkeys(("usage", "worked"), dict),
+}
+
+
+class Ending(NamedTuple):
+    """A decision, with what was seen of the exit."""
+
+    status: Status
+    reason: Reason | None = None
+    by: str = "agentctl"
+    exit_code: int | None = None
+    signal: str | None = None
+    message: str | None = None
+    started_at: str | None = None
+    duration_s: float | None = None
+    attempt: int = 1
+    #: What the sweep ended after the leader: [{pid, command}].
+    swept: Sequence[dict[str, Any]] = ()
+    #: What `--keep-children` let live.
+    kept: Sequence[dict[str, Any]] = ()
+    #: The workers that it had started and that lived on when it ended: `task/instance`.
+    uncollected: Sequence[str] = ()
+    usage: dict[str, float] | None = None
+    #: When it was at work, over all of its attempts: {boot, spans}.
+    worked: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it stands in exit.json."""
+        value = {
+            "status": self.status,
+            "reason": self.reason,
+            "by": self.by,
+            "exitCode": self.exit_code,
+            "signal": self.signal,
+            "message": self.message,
+            "startedAt": self.started_at,
+            "endedAt": now_iso(),
+            "durationSeconds": self.duration_s,
+            "attempt": self.attempt,
+            "swept": self.swept,
+            "kept": self.kept,
+            "uncollected": self.uncollected,
+            "usage": self.usage,
+            "worked": self.worked,
+        }
+        return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
+
+
+def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
+    """Make the one decision about a worker's end, and return it; None where it has been made before."""
+    if not agent.path.exists():  # Somebody may have removed the folder under a running worker.
+        agent.path.mkdir(exist_ok=True)
+    decision = {key: item for key, item in ending.to_json().items() if _fits(key, item)}
+    with locked(agent.lock):
+        if create_whole(agent.exit, to_json(decision)):
+            return decision
+        try:
+            read_decision(agent)
+        except (Damaged, PermissionError):  # A worker put something there that decides nothing, or took its mode.
+            set_aside(agent.exit)
+            return decision if create_whole(agent.exit, to_json(decision)) else None
+        return None
+
+
+def clear_no_decision(agent: AgentDir) -> None:
+    """Set aside what lies in the place of a decision and is none, while a shim lives that has its decision to make."""
+    if not is_alive_held(agent.shim) or not os.path.lexists(agent.exit):
+        return
+    with locked(agent.lock):
+        try:
+            read_decision(agent)
+        except (Damaged, PermissionError):
+            set_aside(agent.exit)
+
+
+def restore_access(agent: AgentDir) -> None:
+    """Take back what a worker did to the mode of its own folder, so that its end can be told."""
+    with contextlib.suppress(OSError):
+        if not os.path.islink(agent.path):
+            os.chmod(agent.path, 0o700)
+
+
+def read_decision(agent: AgentDir) -> dict[str, Any]:
+    """Return the decision about a worker's end.
+
+    Raises:
+        Damaged: There is none, or it tells no end.
+    """
+    decision = read_json(agent.exit)
+    if decision is None or not _tells_end(decision):
+        raise Damaged(f"{agent.exit} tells no end", hint="agentctl doctor --fix")
+    return decision
+
+
+def decision_of(agent: AgentDir) -> dict[str, Any]:
+    """Return the decision about a worker's end; {} where there is none, or what lies in its place tells no end."""
+    try:
+        return read_decision(agent)
+    except (Damaged, OSError):
+        return {}
+
+
+def _tells_end(decision: Mapping[str, Any]) -> bool:
+    """Tell whether this is an end, in each of its fields: a worker can write anything in the place of its own."""
+    status = decision.get("status")
+    return (
+        isinstance(status, str)
+        and status in ev.END_EVENT
+        and all(_fits(key, item) for key, item in decision.items() if item is not None)
+    )
+
+
+def _fits(key: str, item: object) -> bool:
+    """Tell whether a field of a decision is what it has to be."""
+    is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
+    return isinstance(item, _KINDS.get(key, object)) and (not is_number or finite(item) is not None)
+
+
+def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
+    """Append the event that tells of a decided end, unless the log has it.
+
+    It is not flushed: a power cut that takes it leaves the decision, and whoever looks next tells it again. A wait
+    flushes the log before it notes that it gave an end out.
+
+    Args:
+        decision: The one that was just made; None reads it.
+        since: An offset of the log before which no such event can stand.
+    """
+    decision = decision or read_decision(agent)
+    status = Status(decision["status"])
+    if status is Status.FAILED:
+        _note_failure(agent, decision.get("reason"))
+    payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
+    if payload.get("attempt") == 1:
+        del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
+    if decision.get("swept"):
+        payload["swept"] = len(decision["swept"])
+    if decision.get("uncollected"):
+        payload["uncollected"] = len(decision["uncollected"])
+    event = ev.make_event(
+        now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
+    )
+    eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since), durable=False)
+
+
+def _note_failure(agent: AgentDir, reason: str | None) -> None:
+    from agentctl.domain.breaker import COUNTED  # Most workers do not fail.
+    from agentctl.supervision.worker.failures import note_failure
+
+    if reason in COUNTED:
+        note_failure(agent)
+
+
+def has_end(fd: int, instance: str, since: int = 0) -> bool:
+    """Tell whether a log tells of the end of `instance` from offset `since` on."""
+    return any(True for _ in eventlog.events_in(fd, instance, ev.END_STATUS, since))
+
+
+def is_over(agent: AgentDir) -> bool:
+    """Tell whether a worker in the queue has been started or has ended: its ticket came back from the dead.
+
+    A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
+    """
+    return agent.has_ended or was_started(agent)
+
+
+def was_started(agent: AgentDir) -> bool:
+    """Tell whether the log says that a worker was started, and not that it was given back to the queue since."""
+    return _last_start(agent).get("type") in _STARTS
+
+
+def parked_as(agent: AgentDir) -> Mapping[str, Any] | None:
+    """Return what the log says of how a worker was given back to the queue; None where it is not there for that."""
+    last = _last_start(agent)
+    return last["payload"] if last.get("type") == ev.PARKED else None
+
+
+_STARTS = frozenset({ev.STARTED, ev.RETRIED})
+
+
+def _last_start(agent: AgentDir) -> Mapping[str, Any]:
+    last: Mapping[str, Any] = {}
+    for event in eventlog.events_about(agent.task.events, agent.instance, (*_STARTS, ev.PARKED)):
+        last = event
+    return last
+
+
+def log_size(agent: AgentDir) -> int:
+    """Return the size of the log now: no end that comes later stands before it."""
+    try:
+        return os.stat(agent.task.events).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def from_wait_status(code: int, status: int) -> tuple[Status, Reason | None, int | None, str | None]:
+    """Return (status, reason, exit code, signal name) of what waitid(2) tells: si_code and si_status."""
+    if code == os.CLD_EXITED:
+        return (Status.COMPLETED, None, 0, None) if status == 0 else (Status.FAILED, Reason.EXIT_CODE, status, None)
+    return Status.FAILED, Reason.SIGNAL, None, signal_name(status)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: SIGKILL, or SIG64 for one without."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,40 @@
+"""When an agent failed last in a tree of tasks: a file for each, so that a start reads no log where none did.
+
+The logs tell how often in a row; they are read where such a file is younger than the cool-down of a breaker. It tells
+the time of the boot, which nobody can set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import since_boot
+from agentctl.adapters.files import make_folder, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError
+
+
+def note_failure(agent: AgentDir) -> None:
+    """Note that an agent has failed now; commands have no breaker."""
+    spec = read_quietly(agent.spec)
+    name = str(spec.get("agent"))
+    if not spec.get("order") or not is_name(name):
+        return
+    folder = root_of_tree(agent.task).failures
+    with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being told.
+        make_folder(folder)
+        value = {"boot": processes.boot_id(), "at": since_boot()}
+        write_whole(folder / name, to_json(value), durable=False)
+
+
+def failed_ago(root: TaskDir, agent: str) -> float | None:
+    """Return how long ago an agent failed last in the tree of `root`; None where it did not in this boot."""
+    path = root.failures / agent
+    at = number_in(path, "at") if path.exists() else None
+    if at is None or read_quietly(path).get("boot") != processes.boot_id():
+        return None
+    ago = since_boot() - at
+    return ago if ago >= 0 else None

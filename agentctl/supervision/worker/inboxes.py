@@ -1,0 +1,60 @@
+"""Messages to a worker, as files in its inbox: put there by anybody, in order; read there by the worker."""
+
+from __future__ import annotations
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir, names_in
+from agentctl.domain import events as ev
+from agentctl.errors import Next, Refused
+from agentctl.lean import Any
+from agentctl.supervision.worker.questions import open_questions, read_question
+
+_MOST_MESSAGES = 10_000
+
+
+def message_names(agent: AgentDir) -> list[str]:
+    """Return the names of the messages' files, oldest first."""
+    return sorted(name for name in names_in(agent.inbox, _MOST_MESSAGES + 2) if name.endswith(".json"))
+
+
+def put_message(agent: AgentDir, sender: str, text: str, *, interrupt: bool = False, close: bool = False) -> str:
+    """Put a message into a worker's inbox, durably; return its id.
+
+    Raises:
+        Refused: The worker has ended, or the inbox is full.
+    """
+    make_folder(agent.inbox)
+    with locked(agent.lock):
+        if agent.has_ended:
+            raise Refused(
+                f"{agent.instance} has ended; nobody would read the message", hint=Next("read result", agent.instance)
+            )
+        number = len(message_names(agent)) + 1
+        if number > _MOST_MESSAGES:
+            what = f"the inbox of {agent.instance} is full: {_MOST_MESSAGES} messages"
+            raise Refused(what, hint=f"look at {agent.inbox}")
+        message: dict[str, Any] = {"id": f"m{number}", "from": sender, "at": now_iso(), "text": text}
+        message |= ({"interrupt": True} if interrupt else {}) | ({"close": True} if close else {})
+        write_whole(agent.inbox / f"{number:06d}.json", to_json(message))
+        payload = {"id": message["id"], "size": len(text)}
+        event = ev.make_event(now_iso(), ev.MESSAGE_SENT, agent.task.id, sender, payload, agent.instance)
+        eventlog.append(agent.task.events, [event])
+    return str(message["id"])
+
+
+def is_idle(agent: AgentDir) -> bool:
+    """Tell whether an agent that was kept has answered, and waits for a message."""
+    bodies = (read_question(agent, name) for name in open_questions(agent))
+    return any(body.get("idle") for body in bodies if body)
+
+
+def let_go(agent: AgentDir, sender: str) -> None:
+    """Let an agent that was kept end, if it has answered and nobody has said so yet."""
+    if not is_idle(agent):
+        return
+    names = message_names(agent)
+    if not names or not read_quietly(agent.inbox / names[-1]).get("close"):
+        put_message(agent, sender, "", close=True)

@@ -1,0 +1,277 @@
+"""What a worker is to do (`spec.json`): written once, before anything of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read_quietly
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.domain.limits import LONGEST_GRACE_S, Limits
+from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
+from agentctl.supervision.worker import environment
+
+try:
+    from _blake2 import blake2b  # `hashlib` brings OpenSSL along: 2 ms for each command.
+except ImportError:
+    from hashlib import blake2b
+
+#: Tells the program that drives an agent which order its shim has checked; the agent itself does not get it.
+SPEC_DIGEST = "AGENTCTL_SPEC_DIGEST"
+_DIGEST_BYTES = 16
+
+
+class WorkerSpec(NamedTuple):
+    """A worker's order; times in seconds. Holds the names, never the values, of its environment."""
+
+    instance: str
+    agent: str
+    argv: list[str]
+    cwd: str
+    env_names: list[str]
+    timeout_s: float
+    grace_s: float
+    max_output_bytes: int
+    umask: int = 0o077
+    priority: int = 0
+    after: Sequence[str] = ()
+    #: Start once those of `after` have ended, whatever their end.
+    after_any: bool = False
+    retries: int = 0
+    #: The pause before the second attempt; it doubles with each, with jitter.
+    retry_delay_s: float = 1.0
+    keep_children: bool = False
+    #: Who started it.
+    parent: str | None = None
+    #: The task of `parent`, where that is another one: its id, or the path of one in another root.
+    parent_task: str | None = None
+    depth: int = 0
+    key: str | None = None
+    #: What only the driver of an agent reads.
+    order: dict[str, Any] | None = None
+    #: Names a chain of runs, of which each continues the one before.
+    agent_id: str | None = None
+    stall_s: float = Limits().stall_seconds
+    #: How long it may wait for its account after it was stopped; None is what the tree says.
+    max_park_s: float | None = None
+    #: The files that it was given to work with.
+    artifacts: Sequence[str] | None = None
+    #: Of a delegated task: {session, objective}.
+    delegation: dict[str, str] | None = None
+    #: A tool of a session has started it.
+    by_tool: bool | None = None
+    #: The random text of its task: an order that came with somebody else's files does not have it.
+    origin: str | None = None
+    #: The limits of its tree as they held when it was spawned: what it starts is held to them, whatever is said since.
+    tree_limits: dict[str, float] | None = None
+
+    @property
+    def keeps_its_folder(self) -> bool:
+        """Tell whether it may run in `cwd` alone as it was ordered, and not where a link leads that came there since.
+
+        What may do less than a person is held to its folder by a look at where that is.
+        """
+        return self.order is not None or self.parent is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it under the names of the file."""
+        told = {name: getattr(self, field) for field, name in _NAMES.items()}
+        return {name: value for name, value in told.items() if value is not None or name not in _LEFT_OUT}
+
+
+_NAMES = {
+    "instance": "agentInstance",
+    "agent": "agent",
+    "argv": "argv",
+    "cwd": "cwd",
+    "env_names": "envNames",
+    "timeout_s": "timeoutSeconds",
+    "grace_s": "graceSeconds",
+    "max_output_bytes": "maxOutputBytes",
+    "umask": "umask",
+    "priority": "priority",
+    "after": "after",
+    "after_any": "afterAny",
+    "retries": "retries",
+    "retry_delay_s": "retryDelaySeconds",
+    "keep_children": "keepChildren",
+    "parent": "parent",
+    "parent_task": "parentTask",
+    "depth": "depth",
+    "key": "key",
+    "order": "order",
+    "agent_id": "agentId",
+    "stall_s": "stallSeconds",
+    "max_park_s": "maxParkSeconds",
+    "artifacts": "artifacts",
+    "delegation": "delegation",
+    "by_tool": "byTool",
+    "origin": "origin",
+    "tree_limits": "treeLimits",
+}
+#: Fields that a spec may lack, and their names.
+_OPTIONAL = frozenset(
+    {
+        "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "by_tool", "origin", "tree_limits",
+        "max_park_s",
+    }
+)  # fmt: skip
+_LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
+
+
+def grace_of(path: AnyPath) -> float:
+    """Return a worker's grace period; the default where its spec was removed or damaged."""
+    grace = _grace_in(path)
+    return Limits().grace_seconds if grace is None else grace
+
+
+def held_limits(agent: AgentDir) -> Mapping[str, Any]:
+    """Return the limits of its tree that held when a worker was spawned; {} where an older agentctl spawned it."""
+    held = read_quietly(agent.spec).get("treeLimits")
+    return held if isinstance(held, dict) else {}
+
+
+def asked_grace(agent: AgentDir) -> float | None:
+    """Return the grace period that a request to cancel a worker asks for; None where it asks for none."""
+    return _grace_in(agent.cancel)
+
+
+def _grace_in(path: AnyPath) -> float | None:
+    """Return the grace period in a file, which a worker can have written: cut to what one can be."""
+    grace = number_in(path, "graceSeconds")
+    return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
+
+
+def is_of_task(agent: AgentDir) -> bool:
+    """Tell whether a worker's order was written by a spawn in its task, and not by a repository that brings one."""
+    nonce = agent.task.nonce()
+    return bool(nonce) and read_quietly(agent.spec).get("origin") == nonce
+
+
+def read_spec(path: AnyPath) -> WorkerSpec:
+    """Return the spec in a file.
+
+    Raises:
+        Damaged: There is none, or it lacks a field.
+    """
+    value = read_json(path)
+    if value is None:
+        raise Damaged(f"{path} is missing", hint="agentctl doctor")
+    return _spec_from(value, path)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of the bytes of a spec."""
+    return str(blake2b(data, digest_size=_DIGEST_BYTES).hexdigest())
+
+
+def read_vouched(path: AnyPath, blob: bytes) -> tuple[WorkerSpec, str]:
+    """Return the spec in a file and its digest, where the environment of its worker vouches for it.
+
+    Raises:
+        Damaged: It is not what was spawned, or there is none.
+    """
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        raise Damaged(f"{path} is missing", hint="agentctl doctor") from None
+    digest = digest_of(data)
+    if not environment.vouches_for(blob, digest):
+        raise Damaged(f"{path} was changed since its worker was spawned", hint="spawn it again")
+    return _spec_from(json_in(data, path), path), digest
+
+
+def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
+    try:
+        fields = {field: value[name] for field, name in _NAMES.items() if field not in _OPTIONAL or name in value}
+    except KeyError as error:
+        raise Damaged(f"{path} lacks {error}", hint="agentctl doctor") from error
+    for field, found in fields.items():
+        if not _KINDS[field](found) and not (found is None and field in _NOTHING):
+            raise _damaged(path, _NAMES[field])
+    return WorkerSpec(**fields)
+
+
+def read_order(agent: AgentDir) -> dict[str, Any] | None:
+    """Return what the driver of an agent was told; None of a command, and where there is no spec.
+
+    Raises:
+        Damaged: What restricts it is nothing that a spawn would write.
+    """
+    order = (read_json(agent.spec) or {}).get("order")
+    if order is None:
+        return None
+    if not isinstance(order, dict):
+        raise _damaged(agent.spec, "order")
+    for key, is_right in _OF_ORDER.items():
+        if key in order and not is_right(order[key]):
+            raise _damaged(agent.spec, f"order.{key}")
+    return order
+
+
+def _damaged(path: AnyPath, key: str) -> Damaged:
+    return Damaged(
+        f"{path} is damaged: `{key}` is nothing that a spawn writes", hint="agentctl doctor; or spawn it anew"
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+def _are_texts_or_none(value: object) -> bool:
+    return value is None or _are_texts(value)
+
+
+def _are_rules(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(rule, dict) and all(isinstance(rule.get(key), str) for key in ("tool", "pattern", "answer"))
+        for rule in value
+    )
+
+
+def _are_lists_of_rules(value: object) -> bool:
+    return isinstance(value, list) and all(map(_are_rules, value))
+
+
+_KINDS = {
+    **dict.fromkeys(("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin"), _is_text),
+    **dict.fromkeys(("argv", "env_names", "after", "artifacts"), _are_texts),
+    **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
+    **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
+    **dict.fromkeys(("after_any", "keep_children", "by_tool"), _is_flag),
+    **dict.fromkeys(("order", "delegation", "tree_limits"), _is_table),
+}
+#: Fields that may be null.
+_NOTHING = frozenset(
+    {
+        "parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits",
+        "max_park_s",
+    }
+)  # fmt: skip
+_OF_ORDER = {
+    **dict.fromkeys(("driver", "program", "agent", "prompt", "cwd"), _is_text),
+    **dict.fromkeys(("readOnly", "keep"), _is_flag),
+    "permissions": _are_rules, "deniedAbove": _are_lists_of_rules, "tools": _are_texts_or_none,
+}  # fmt: skip

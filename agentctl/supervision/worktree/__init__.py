@@ -1,0 +1,4 @@
+"""What a worker has changed in its git worktree, found out without running what lies there.
+
+Doors: `changes`, `recorded`.
+"""

@@ -1,0 +1,160 @@
+"""What a worker changed in its worktree: `changes.patch`, and the files that it touched.
+
+The difference between the commit that the worktree was made from and what lies in it now: commits, changes and new
+files that are not ignored. It is made with an index and an object folder of its own, so that neither the worktree nor
+the repository is touched. Runs as a program of its own beside a shim, or within a command that comes later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_json, storage_errors, sync_folder, to_json, write_whole
+from agentctl.adapters.git import Git, GitError, quoted_alternate
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import AgentDir
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.supervision.worktree.recorded import Tree, tree_from
+
+#: The patch is cut there, and no larger file is taken into it.
+MOST_BYTES = 64 << 20
+#: All that is taken together: somebody may have installed half a world that nobody told git to ignore.
+MOST_TAKEN_BYTES = 4 * MOST_BYTES
+MOST_FILES = 10_000
+SCRATCH = ".scratch"
+_CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
+
+
+def record_changes(agent: AgentDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Make the patch of a worker, and put down what it is; where git cannot, put down why. Returns the record."""
+    draft = f"{agent.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    try:
+        tree = tree_from(read_json(agent.worktree) or {})
+        changes = _look(tree, agent, draft, limit_s, environ) if tree else {"error": "the worktree was never finished"}
+    except (AgentctlError, OSError) as error:
+        changes = {"error": str(error)}
+    try:
+        with locked(agent.lock):  # Patch and record belong together, whoever else makes them at the same time.
+            record = read_json(agent.worktree) or {}
+            changes |= {"at": now_iso()}
+            if changes.get("patch"):
+                with storage_errors(agent.patch, "write"):
+                    os.rename(draft, agent.patch)
+                    sync_folder(agent.path)
+            write_whole(agent.worktree, to_json({**record, "changes": changes}))
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+    return {**record, "changes": changes}
+
+
+def _look(tree: Tree, agent: AgentDir, draft: str, limit_s: float, environ: Mapping[str, str]) -> dict[str, Any]:
+    git = tree.git(limit_s, environ)
+    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=agent.path)
+    try:
+        aside = _with_index_aside(git, tree, scratch)
+        left_out = _take_in(aside, tree)
+        files = _files(aside, tree.base)
+        found: dict[str, Any] = {"files": dict(files[:MOST_FILES]), "fileCount": len(files)}
+        if left_out:
+            found["leftOut"] = left_out
+        found |= {"head": git.text("rev-parse", "HEAD"), "commits": _count(git, f"{tree.base}..HEAD")}
+        return found | (_patch(aside, tree.base, draft, str(agent.patch)) if files else {})
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _count(git: Git, commits: str) -> int:
+    return int(git.text("rev-list", "--count", commits))
+
+
+def _with_index_aside(git: Git, tree: Tree, scratch: str) -> Git:
+    """Return git with a copy of the worktree's index, and with a folder of its own for new objects."""
+    index, objects = os.path.join(scratch, "index"), os.path.join(scratch, "objects")
+    os.mkdir(objects)
+    aside = git.with_environment(
+        {
+            "GIT_INDEX_FILE": index,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted_alternate(os.path.join(tree.common, "objects")),
+        }
+    )
+    try:
+        shutil.copyfile(os.path.join(tree.git_dir, "index"), index)
+        aside.run("ls-files", "--stage", "--", ":(exclude)*")  # Reads it, and prints nothing.
+    except (OSError, GitError):  # None, or a damaged one: all files are read again.
+        if os.path.exists(index):
+            os.unlink(index)
+        aside.run("read-tree", tree.base)
+    return aside
+
+
+def _take_in(git: Git, tree: Tree) -> list[dict[str, str]]:
+    """Take what lies in the worktree into the index; return what cannot be taken, and why.
+
+    `git add` would do, but it runs `git status` within submodules, whose settings are an agent's to change.
+    """
+    names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+    taken, left_out, room = [], [], MOST_TAKEN_BYTES
+    for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before what lies in that.
+        why, size = _look_at(os.path.join(tree.path, name))
+        if why is None and size > room:
+            why = f"{size} bytes: all together are more than {MOST_TAKEN_BYTES}"
+        if why is None:
+            taken.append(name)
+            room -= size
+        else:
+            left_out.append({"path": name, "why": why})
+    listed = b"".join(os.fsencode(name) + b"\0" for name in taken)
+    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
+    return left_out[:MOST_FILES]
+
+
+def _look_at(path: str) -> tuple[str | None, int]:
+    """Return why a file cannot be in a patch (None where it can, or is gone, which can be), and its size."""
+    if path.endswith("/"):
+        return "a repository of its own", 0
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None, 0
+    if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
+        return None, 0
+    if not stat.S_ISREG(found.st_mode):
+        return "no regular file", 0
+    if found.st_size > MOST_BYTES:
+        return f"{found.st_size} bytes: too large", 0
+    return None if os.access(path, os.R_OK) else "it cannot be read", found.st_size
+
+
+_PLAIN = ("--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+
+
+def _files(git: Git, base: str) -> list[tuple[str, str]]:
+    """Return (path, change) of what differs from the base."""
+    fields = git.names("diff-index", *_PLAIN, "-z", "--name-status", base, "--")
+    letters, names = fields[::2], fields[1::2]
+    return sorted((name, _CHANGES.get(letter[:1], letter)) for letter, name in zip(letters, names, strict=True))
+
+
+def _patch(git: Git, base: str, draft: str, path: str) -> dict[str, Any]:
+    """Write the patch to `draft`, as `git apply` takes it, whatever a person has set for reading."""
+    args = ("diff-index", *_PLAIN, "-p", "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+    with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "rb+") as file:
+        try:
+            git.run(*args, base, "--", into=file, most_bytes=MOST_BYTES)
+        except GitError:
+            if os.fstat(file.fileno()).st_size < MOST_BYTES:
+                raise
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
+        os.fsync(file.fileno())
+    return {"patch": path, "size": size, "sha256": digest} | ({"cut": True} if size >= MOST_BYTES else {})

@@ -1,0 +1,98 @@
+"""Each folder says in a sentence what it decides; a wing names its doors, and what is not a door is private to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import agentctl
+from tests.support import REPOSITORY
+
+PACKAGE = Path(agentctl.__file__).parent
+FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
+#: The layers whose folders are wings.
+LAYERS_WITH_WINGS = ("operations", "supervision")
+#: Wings beside those: a subject of some files in a layer that is flat otherwise.
+OTHER_WINGS = ("domain/activity", "adapters/taskyaml")
+
+
+def sentence_of(folder: Path) -> str:
+    return ast.get_docstring(ast.parse((folder / "__init__.py").read_bytes())) or ""
+
+
+def wings() -> list[Path]:
+    inside = [folder for folder in FOLDERS if folder.parent.name in LAYERS_WITH_WINGS]
+    return inside + [PACKAGE / name for name in OTHER_WINGS]
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module or a package."""
+    return ".".join(("agentctl", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def modules_in(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.py")} - {"__init__"}
+
+
+def doors_of(text: str) -> set[str]:
+    _, _, doors = text.partition("Doors:")
+    return set(re.findall(r"`(\w+)`", doors))
+
+
+def importers() -> dict[str, set[str]]:
+    """The modules of the package by those that import them, inside of functions too."""
+    known = {name_of(path) for path in PACKAGE.rglob("*.py")}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    found[full if full in known else node.module].add(name_of(path))
+    return found
+
+
+def private_modules() -> dict[str, set[str]]:
+    """What import-linter keeps private, by the package that may know it."""
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    return {
+        contract["allowed_importers"][0]: set(contract["protected_modules"])
+        for contract in contracts
+        if contract["type"] == "protected"
+    }
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_a_folder_says_what_it_decides(folder: Path) -> None:
+    first, _, rest = sentence_of(folder).partition("\n")
+    assert first.endswith(".") and len(first.split()) >= 5, first
+    assert not rest or rest.startswith("\n")
+
+
+@pytest.mark.parametrize("wing", wings(), ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_a_wing_names_the_doors_that_others_use(wing: Path) -> None:
+    inside, users = name_of(wing), importers()
+    used = {
+        module for module in modules_in(wing)
+        if any(not user.startswith(f"{inside}.") for user in users[f"{inside}.{module}"])
+    }  # fmt: skip
+    assert doors_of(sentence_of(wing)) == used
+
+
+@pytest.mark.parametrize("wing", wings(), ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_what_is_not_a_door_is_private(wing: Path) -> None:
+    inside = name_of(wing)
+    hidden = {f"{inside}.{module}" for module in modules_in(wing) - doors_of(sentence_of(wing))}
+    assert private_modules().get(inside, set()) == hidden
+    assert all(any(user.startswith(f"{inside}.") for user in importers()[module]) for module in hidden)
+
+
+def test_a_door_is_told_from_other_words() -> None:
+    assert doors_of("What it decides, by `name`.\n\nDoors: `one`,\n`two`.") == {"one", "two"}
+    assert doors_of("What it decides, by `name`.") == set()
