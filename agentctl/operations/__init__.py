@@ -1,1 +1,1 @@
-"""What people, tools and programs ask for, a wing for each kind of request: read, decide, act; nothing is printed here."""
+"""What people, tools and programs ask for, a wing for each kind of request: read, decide, act; nothing is printed."""

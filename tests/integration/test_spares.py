@@ -60,7 +60,9 @@ def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:
             first = await executor.execute_task("x", argv=["true"])
             assert first.status == "completed"
             assert task.events("agent.started")[0]["payload"]["shimPid"] == ready
-            (other,) = [pid for pid in shims_of_mine() if pid != ready]
+            # A program that was executed a moment ago has no command line yet.
+            others = wait_until(lambda: [pid for pid in shims_of_mine() if pid != ready], what="another one")
+            (other,) = others
             os.kill(other, signal.SIGKILL)  # Somebody kills it: the next worker gets another one.
             wait_until(lambda: state_of(other), accept=lambda state: state in ("gone", "Z"))
             second = await executor.execute_task("x", argv=["true"])

@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def doors_of(text: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", doors))
 
 
+@cache
 def importers() -> dict[str, set[str]]:
     """The modules of the package by those that import them, inside of functions too."""
     known = {name_of(path) for path in PACKAGE.rglob("*.py")}
@@ -71,7 +73,8 @@ def private_modules() -> dict[str, set[str]]:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
 def test_a_folder_says_what_it_decides(folder: Path) -> None:
     first, _, rest = sentence_of(folder).partition("\n")
-    assert first.endswith(".") and len(first.split()) >= 5, first
+    assert first.endswith("."), first
+    assert len(first.split()) >= 5, first
     assert not rest or rest.startswith("\n")
 
 
