@@ -96,7 +96,7 @@ def _asking(ground: Ground, task: TaskDir, told: Path) -> str:
     path = f"{_programs(ground)}{os.pathsep}{ground.environ['PATH']}"
     command = ground.command(task, "spawn", "--driver", "claude", "--permissions", "ask", "do it")
     instance = ground.timed(command, env={"PATH": path, TOLD: str(told)}).out.split()[0]
-    folder = Path(task.agent(instance).interactions)
+    folder = Path(task.worker(instance).interactions)
     wait_until(lambda: folder.is_dir() and any(path.suffix == ".json" for path in folder.iterdir()))
     return instance
 
@@ -121,7 +121,7 @@ def _of_driver(ground: Ground, task: TaskDir) -> float:
 
 
 def _driver_of(task: TaskDir, instance: str) -> Identity:
-    driver = processes.identity_from(read_quietly(task.agent(instance).worker))
+    driver = processes.identity_from(read_quietly(task.worker(instance).process))
     if driver is None or processes.life_of(driver) is not processes.Life.ALIVE:
         raise BenchError(f"{instance} has no driver")
     return driver

@@ -12,7 +12,7 @@ from pathlib import Path
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine
 from bench.ground import REPOSITORY, Ground, wait_until
@@ -47,7 +47,7 @@ def _cancel(ground: Ground, task: TaskDir) -> float:
     if any(processes.life_of(member) is Life.ALIVE for member in members):
         raise BenchError("something of the tree is alive after its cancel")
     ground.settle(task)
-    return (_cancelled_at(task, instance) - _asked_at(task.agent(instance)) - 2 * GRACE_S) * 1000
+    return (_cancelled_at(task, instance) - _asked_at(task.worker(instance)) - 2 * GRACE_S) * 1000
 
 
 def _kill(ground: Ground) -> float:
@@ -71,8 +71,8 @@ def _members(told: Path) -> list[Identity]:
     return members
 
 
-def _asked_at(agent: AgentDir) -> float:
-    return _seconds(str(read_quietly(agent.cancel)["at"]))
+def _asked_at(worker: WorkerDir) -> float:
+    return _seconds(str(read_quietly(worker.cancel)["at"]))
 
 
 def _cancelled_at(task: TaskDir, instance: str) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.states import Status
@@ -44,11 +44,11 @@ def filled_task(ground: Ground, workers: int, cap: int = 5) -> TaskDir:
 
 
 def _fill(task: TaskDir, numbers: range) -> None:
-    pattern = task.agent(name(REAL))
+    pattern = task.worker(name(REAL))
     files = {entry.name: entry.path for entry in os.scandir(pattern.path)}
     contents = {file: _content(path) for file, path in files.items()}
     for number in numbers:
-        _write_folder(task.agent(name(number)), contents, pattern.instance)
+        _write_folder(task.worker(name(number)), contents, pattern.instance)
     queued, *later = _events_of(task, pattern.instance)
     eventlog.append(task.events, [_renamed(queued, pattern.instance, name(number)) for number in numbers])
     eventlog.append(
@@ -67,14 +67,14 @@ def _content(path: str) -> bytes | None:
         return file.read()
 
 
-def _write_folder(agent: AgentDir, contents: dict[str, bytes | None], pattern: str) -> None:
-    agent.path.mkdir()
-    old, new = f'"{pattern}"'.encode(), f'"{agent.instance}"'.encode()
+def _write_folder(worker: WorkerDir, contents: dict[str, bytes | None], pattern: str) -> None:
+    worker.path.mkdir()
+    old, new = f'"{pattern}"'.encode(), f'"{worker.instance}"'.encode()
     for file, content in contents.items():
         if content is None:
-            os.mkfifo(agent.path / file, 0o600)
+            os.mkfifo(worker.path / file, 0o600)
             continue
-        fd = os.open(agent.path / file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = os.open(worker.path / file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         os.write(fd, content.replace(old, new))
         os.close(fd)
 
@@ -94,7 +94,7 @@ def _renamed(event: Event, old: str, new: str) -> Event:
 
 def _check(ground: Ground, task: TaskDir, workers: int) -> None:
     """Compare what was written with what really ran, and let agentctl itself look at it."""
-    real, written = task.agent(name(1)), task.agent(name(workers))
+    real, written = task.worker(name(1)), task.worker(name(workers))
     for what, look in (("files", _shape), ("events", lambda agent: list(map(_keys, _events_of(task, agent.instance))))):
         if look(real) != look(written):
             raise BenchError(f"the {what} of {written.instance} are not those of a real worker: {look(written)}")
@@ -106,10 +106,10 @@ def _check(ground: Ground, task: TaskDir, workers: int) -> None:
         raise BenchError(f"doctor finds damage in the filled task: {problems[:3]}")
 
 
-def _shape(agent: AgentDir) -> dict[str, tuple[str, list[Any]]]:
+def _shape(worker: WorkerDir) -> dict[str, tuple[str, list[Any]]]:
     """Return the modes of a worker's files, and the keys of those that hold JSON."""
     found = {}
-    for entry in os.scandir(agent.path):
+    for entry in os.scandir(worker.path):
         keys = list(json.loads(_content(entry.path) or b"{}")) if entry.name.endswith(".json") else []
         found[entry.name] = (stat.filemode(entry.stat().st_mode), keys)
     return found

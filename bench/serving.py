@@ -147,5 +147,5 @@ def _subtask_by_command(ground: Ground, task: TaskDir) -> float:
 
 def _life_ms(task: TaskDir, subtask: str) -> float:
     child = task.sibling(subtask)
-    decision = read_quietly(child.agent(child.instances()[0]).exit)
+    decision = read_quietly(child.worker(child.instances()[0]).exit)
     return float(decision["durationSeconds"]) * 1000

@@ -25,7 +25,7 @@ def measure_spawn(ground: Ground, rounds: Rounds) -> Found:
         ran = ground.agentctl(task, "spawn", "--", *clock)
         instance = ran.out.split()[0]
         ground.settle(task)
-        stdout = task.agent(instance).stdout
+        stdout = task.worker(instance).stdout
         wait_until(lambda: stdout.read_bytes().endswith(b"\n"))
         return (int(stdout.read_bytes()) - ran.began_ns) / 1e6, ran.ms
 

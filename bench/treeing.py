@@ -56,7 +56,7 @@ def _fill(task: TaskDir, instance: str, size: int) -> dict[str, int]:
     """Write an activity of calls by the worker and by sub-agents; return how many calls and input tokens it has."""
     calls = tokens = 0
     agents = [f"agent-{number}" for number in range(_AGENTS)]
-    with open(task.agent(instance).activity, "wb") as file:
+    with open(task.worker(instance).activity, "wb") as file:
         starts = [Row(RowType.AGENT, id_, Phase.START, agent_type="explore") for id_ in agents]
         file.writelines(encode_row(row, now_iso()) for row in starts)
         for number in count():

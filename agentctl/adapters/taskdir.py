@@ -190,9 +190,9 @@ class TaskDir(_Folder):
         """Return the directory of a task of the same root."""
         return self if task_id == self.id else TaskDir(self.path.parent / task_id)
 
-    def agent(self, instance: str) -> AgentDir:
+    def worker(self, instance: str) -> WorkerDir:
         """Return the directory of a worker, which need not exist."""
-        return AgentDir(self.agents / instance, self)
+        return WorkerDir(self.agents / instance, self)
 
     def instances(self) -> list[str]:
         """Return the names of all agent folders."""
@@ -203,13 +203,14 @@ class TaskDir(_Folder):
         yield from (self.path, self.agents, self.slots, self.queue, self.cursors)
 
 
-class AgentDir(_Folder):
+class WorkerDir(_Folder):
     """`agents/<instance>/`: what a worker is to do, who guards it, what came of it."""
 
     spec = _Entry("spec.json")
     #: The identity of its shim; the liveness lock is on this file.
     shim = _Entry("shim.json")
-    worker = _Entry("worker.json")
+    #: Its first process, with the cookie that all of its processes carry.
+    process = _Entry("worker.json")
     control = _Entry("control")
     cancel = _Entry("cancel.json")
     pause = _Entry("pause.json")

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.task import Task
@@ -30,7 +30,7 @@ from agentctl.operations.delegate.delegating import (
     session_results,
 )
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.supervision.dispatch.launching import keep_spares
 
 #: What becomes of the workers of a coroutine that is cancelled.
@@ -99,8 +99,8 @@ class TaskExecutor:
         return self.task.folder
 
     @property
-    def _root(self) -> TaskDir:
-        return root_of_tree(self._folder)
+    def _root_task(self) -> TaskDir:
+        return root_task_of(self._folder)
 
     # -- delegating --------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class TaskExecutor:
             NotFound: There is no such worker.
             WaitTimedOut: It has not ended in time. Nobody was stopped; neither is anybody if this is cancelled.
         """
-        await self._do(find_agent, self._folder, task_id)
+        await self._do(find_worker, self._folder, task_id)
         try:
             async with asyncio.timeout(timeout_seconds):
                 return await self._watcher.end_of(task_id)
@@ -220,7 +220,7 @@ class TaskExecutor:
         return end
 
     def _read(self, instance: str) -> TaskResult:
-        return result_of(self._folder.agent(instance), max_bytes=self.max_result_bytes)
+        return result_of(self._folder.worker(instance), max_bytes=self.max_result_bytes)
 
     async def _do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the thread; what has been begun there is done, also if nobody waits for it any more."""
@@ -252,7 +252,7 @@ class TaskExecutor:
         return done
 
     async def __aenter__(self) -> Self:
-        await self._do(keep_spares, self._root, 1)  # The first of its tasks is started in no time.
+        await self._do(keep_spares, self._root_task, 1)  # The first of its tasks is started in no time.
         return self
 
     async def __aexit__(
@@ -272,7 +272,7 @@ class TaskExecutor:
             await self._do(cancel_workers, self._folder, active, wait=False)
         if self._answering is not None:
             self._answering.close()
-        await self._do(keep_spares, self._root, 0)
+        await self._do(keep_spares, self._root_task, 0)
         self._thread.shutdown(wait=False)
 
 

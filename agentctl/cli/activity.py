@@ -12,7 +12,7 @@ from agentctl.cli.render import as_json, note_foreign, out, out_fields, out_json
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_activity, rebuild
-from agentctl.operations.where.locating import find_agent, find_task
+from agentctl.operations.where.locating import find_task, find_worker
 from agentctl.operations.where.ownership import check_own
 
 app = module()
@@ -51,7 +51,7 @@ def activity(
         return
     for row in follow_activity(place, instance, follow=follow):
         if "problem" in row:
-            warn([f"{place.agent(instance).activity}:{row['line']}: {row['problem']}"])
+            warn([f"{place.worker(instance).activity}:{row['line']}: {row['problem']}"])
         if json:
             out(as_json(row))
         elif "problem" not in row:
@@ -64,9 +64,9 @@ def _rebuild(place: TaskDir, instance: str, *, json: bool) -> None:
     from agentctl.driving.replay import replay
 
     check_own(place)
-    agent = find_agent(place, instance)
-    rows = rebuild(agent, replay(agent))
-    told: dict[str, Any] = {"agentInstance": instance, "rows": rows, "path": str(agent.activity)}
+    worker = find_worker(place, instance)
+    rows = rebuild(worker, replay(worker))
+    told: dict[str, Any] = {"agentInstance": instance, "rows": rows, "path": str(worker.activity)}
     if json:
         out_json(told)
     else:

@@ -127,7 +127,7 @@ def _surveyed(steps: _Steps) -> str:
     """Return the folder that the survey examines, as its first worker was told."""
     from agentctl.supervision.worker.spec import read_spec
 
-    return read_spec(steps.task.agent("size").spec).argv[2]
+    return read_spec(steps.task.worker("size").spec).argv[2]
 
 
 def _heaviest(steps: _Steps) -> str | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
@@ -74,7 +74,7 @@ def subtask(
     wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
         parent = _parent(task, root, force)
-        with shims_ahead(root_of_tree(parent), 1):
+        with shims_ahead(root_task_of(parent), 1):
             # One gets ready while these are loaded.
             from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 

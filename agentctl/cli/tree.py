@@ -97,7 +97,7 @@ def _show_all(place: TaskDir, wanted: Collection[str] | None, *, json: bool) -> 
 
     told = []
     for one, level in nesting(place):
-        expand = None if wanted is None else [name for name in wanted if one.agent(name).path.exists()]
+        expand = None if wanted is None else [name for name in wanted if one.worker(name).path.exists()]
         found = Tree(one, expand=expand)
         workers = found.look()
         told.append({"taskId": one.id, "level": level, "workers": [worker.to_json() for worker in workers]})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import iso_of, now_iso
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.windows import Window, plausible
 from agentctl.drivers.order import Order
@@ -20,9 +20,9 @@ from agentctl.supervision.account.holds import held_now, tell
 class OwnAccount:
     """What one run of an agent program has to do with its account."""
 
-    def __init__(self, agent: AgentDir, order: Order) -> None:
-        self.agent = agent
-        self._account = account_in(order.to_json(), agent)
+    def __init__(self, worker: WorkerDir, order: Order) -> None:
+        self.worker = worker
+        self._account = account_in(order.to_json(), worker)
         #: The windows that were warned of.
         self._warned: set[str] = set()
 
@@ -48,6 +48,6 @@ class OwnAccount:
             "account": account, "window": window.name, "usedPercent": window.used_percent,
             "resetsAt": None if window.resets_at is None else iso_of(window.resets_at),
         }  # fmt: skip
-        event = ev.make_event(now_iso(), ev.NEAR_LIMIT, self.agent.task.id, "agentctl", payload, self.agent.instance)
+        event = ev.make_event(now_iso(), ev.NEAR_LIMIT, self.worker.task.id, "agentctl", payload, self.worker.instance)
         with contextlib.suppress(AgentctlError, OSError):  # A full disk: it is a word beside the work.
-            eventlog.append(self.agent.task.events, [event])
+            eventlog.append(self.worker.task.events, [event])

@@ -14,8 +14,8 @@ from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.budget import unheld
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Driver, Fallback, Outcome
@@ -32,7 +32,7 @@ from agentctl.operations.start.answer_schema import ask_for
 _QUERY_S = 20
 
 
-async def run_agent(agent: AgentDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> int:
+async def run_agent(worker: WorkerDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> int:
     """Run an agent to its end, the other way where the first does not even begin; return the exit code.
 
     Args:
@@ -40,25 +40,25 @@ async def run_agent(agent: AgentDir, started: Started, changes: Mapping[str, Any
         signals: Those that came while this was loaded.
     """
     with contextlib.suppress(OSError):
-        os.unlink(agent.fallback)  # Of an earlier attempt.
-    host, driver = Host(agent, started, changes, signals), started.driver
+        os.unlink(worker.fallback)  # Of an earlier attempt.
+    host, driver = Host(worker, started, changes, signals), started.driver
     code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
     why = str(host.unbegun.message)
     try:
-        _check_limits(agent, driver.fallback.driver)
+        _check_limits(worker, driver.fallback.driver)
         order = _ready(_with_messages(host), driver.fallback)
     except Refused as refusal:
-        return _refused(agent, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
+        return _refused(worker, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     told = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
-    when_there_is_room(lambda: write_whole(agent.fallback, to_json(told)))
-    other = start(agent, order, driver.fallback.driver)
-    return await Host(agent, other, {**changes, "fallback": why}, signals).run()
+    when_there_is_room(lambda: write_whole(worker.fallback, to_json(told)))
+    other = start(worker, order, driver.fallback.driver)
+    return await Host(worker, other, {**changes, "fallback": why}, signals).run()
 
 
-def _check_limits(agent: AgentDir, way: Driver) -> None:
-    found = unheld(known_limits(root_of_tree(agent.task)), way.reports)
+def _check_limits(worker: WorkerDir, way: Driver) -> None:
+    found = unheld(known_limits(root_task_of(worker.task)), way.reports)
     if found is not None:
         unit, key = found
         raise Refused(
@@ -98,6 +98,6 @@ def _asked(argv: list[str], driver: Driver) -> bytes:
     return done.stdout
 
 
-def _refused(agent: AgentDir, message: str) -> int:
-    Recorder(agent).outcome(Outcome(reason=Reason.NOT_STARTED, message=message))
+def _refused(worker: WorkerDir, message: str) -> int:
+    Recorder(worker).outcome(Outcome(reason=Reason.NOT_STARTED, message=message))
     return UNHAPPY

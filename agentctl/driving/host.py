@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
@@ -57,16 +57,16 @@ class Host:
         signals: Those that came while this was loaded.
     """
 
-    def __init__(self, agent: AgentDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> None:
-        self.agent, self.started, self.changes, self.signals = agent, started, changes, signals
+    def __init__(self, worker: WorkerDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> None:
+        self.worker, self.started, self.changes, self.signals = worker, started, changes, signals
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
         self.purse = started.purse
-        self.recorder = Recorder(agent)
-        self.questions = OpenQuestions(agent, self.order.marks)
-        self.idle = Idle(agent)
-        self.inbox = Inbox(agent, self.idle)
-        self.outbox = Outbox(agent, started.outbox)
-        self.account = OwnAccount(agent, self.order)
+        self.recorder = Recorder(worker)
+        self.questions = OpenQuestions(worker, self.order.marks)
+        self.idle = Idle(worker)
+        self.inbox = Inbox(worker, self.idle)
+        self.outbox = Outbox(worker, started.outbox)
+        self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
         self.is_interrupted = False
         #: What no later word of the program changes: it was stopped for this.
@@ -94,7 +94,7 @@ class Host:
             self.loop.add_signal_handler(number, handler)
         self.program = Program(self.started.process, self._output, self._errors, self._silent)
         self.patience = Patience(self.program)
-        with Watch([self.agent.inbox, self.agent.interactions, self.agent.outbox]) as watch:
+        with Watch([self.worker.inbox, self.worker.interactions, self.worker.outbox]) as watch:
             self.recorder.input("begin", **self.changes)
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
@@ -280,7 +280,7 @@ class Host:
             # Whoever is killed from now on: it has ended like this.
             self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()
-        elif next_message(self.agent) is None:
+        elif next_message(self.worker) is None:
             self.idle.begin()
         else:
             self.loop.call_soon(self._look)

@@ -12,8 +12,8 @@ from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked, try_lock
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.driving.room import when_there_is_room
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
@@ -24,9 +24,9 @@ from agentctl.supervision.dispatch.slots import IDLE, place_of
 class Idle:
     """Whether the agent waits for a message, and what it has lent meanwhile."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
-        self.root = root_of_tree(agent.task)
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker = worker
+        self.root_task = root_task_of(worker.task)
         self._asked: Asked | None = None
         self._loan: int | None = None
 
@@ -40,26 +40,26 @@ class Idle:
         if self._asked is not None:
             return
         body: dict[str, Any] = {
-            "kind": "input", "question": f"{self.agent.instance} has answered: what next?", "options": [],
+            "kind": "input", "question": f"{self.worker.instance} has answered: what next?", "options": [],
             "default": None, "deadlineSeconds": None, "idle": True,
         }  # fmt: skip
-        self._asked = when_there_is_room(lambda: put_question(self.agent, body, None))
+        self._asked = when_there_is_room(lambda: put_question(self.worker, body, None))
         when_there_is_room(self._lend)
 
     def _lend(self) -> None:
         """Lend the place, and start who may have it. Under the lock: a guest's place is moved, and renamed then."""
-        with locked(self.root.queue_lock):
-            place = place_of(self.root, self.agent.task.id, self.agent.instance)
+        with locked(self.root_task.queue_lock):
+            place = place_of(self.root_task, self.worker.task.id, self.worker.instance)
             if place is not None and self._loan is None:
-                self._loan = try_lock(self.root.slots / (place + IDLE))
-            done = dispatch_locked(self.root)
-        carry_out(self.root, done)
+                self._loan = try_lock(self.root_task.slots / (place + IDLE))
+            done = dispatch_locked(self.root_task)
+        carry_out(self.root_task, done)
 
     def answer(self) -> str | None:
         """Return what somebody has answered to "what next?"; None while nobody has."""
         if self._asked is None:
             return None
-        answer = read_quietly(self.agent.answer(self._asked.question_id)).get("answer")
+        answer = read_quietly(self.worker.answer(self._asked.question_id)).get("answer")
         return str(answer) if answer and str(answer).strip() else None
 
     def take_back(self) -> bool:
@@ -75,9 +75,9 @@ class Idle:
         if self._asked is None:
             return None
         asked = self._asked
-        when_there_is_room(lambda: close_question(self.agent, asked.question_id, None, why))
+        when_there_is_room(lambda: close_question(self.worker, asked.question_id, None, why))
         answer = self.answer()
-        leave(self.agent, asked)
+        leave(self.worker, asked)
         self._asked = None
         return answer
 
@@ -89,9 +89,9 @@ class Idle:
 
     def _has_place(self) -> bool:
         """Tell whether nobody works in this worker's place; a guest moves to a free slot, if there is one."""
-        with locked(self.root.queue_lock):
-            done = dispatch_locked(self.root)
-            place = place_of(self.root, self.agent.task.id, self.agent.instance)
-            has_place = place is None or come_back(self.root, place)
-        carry_out(self.root, done)
+        with locked(self.root_task.queue_lock):
+            done = dispatch_locked(self.root_task)
+            place = place_of(self.root_task, self.worker.task.id, self.worker.instance)
+            has_place = place is None or come_back(self.root_task, place)
+        carry_out(self.root_task, done)
         return has_place

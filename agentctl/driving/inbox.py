@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.driving.idling import Idle
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.messaging import mark_read, next_message
@@ -22,8 +22,8 @@ class Message(NamedTuple):
 class Inbox:
     """The messages to one run. What comes too late for it stays unread."""
 
-    def __init__(self, agent: AgentDir, idle: Idle) -> None:
-        self.agent, self.idle = agent, idle
+    def __init__(self, worker: WorkerDir, idle: Idle) -> None:
+        self.worker, self.idle = worker, idle
 
     def messages(self, is_open: Callable[[], bool], again: Callable[[], None]) -> Iterator[Message]:
         """Yield what has been said by now; each counts as read when the next is asked for.
@@ -33,7 +33,7 @@ class Inbox:
             again: Called where the agent needs its slot for that, and a guest is in it.
         """
         while is_open():
-            message = next_message(self.agent)
+            message = next_message(self.worker)
             if message is None and self.idle.answer() is None:
                 return
             text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
@@ -46,4 +46,4 @@ class Inbox:
                 yield Message(answer)
             elif message is not None:
                 yield Message(text, bool(message.get("interrupt")), is_last)
-                mark_read(self.agent)
+                mark_read(self.worker)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.offers import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 from agentctl.lean import Any
@@ -27,17 +27,17 @@ _NICENESS = 10
 class Offering:
     """The process that gets the answers of the order's server ready, where it has ours."""
 
-    def __init__(self, agent: AgentDir, order: Order, environ: Mapping[str, str]) -> None:
+    def __init__(self, worker: WorkerDir, order: Order, environ: Mapping[str, str]) -> None:
         self._maker: subprocess.Popen[bytes] | None = None
         server = order.mcp_servers.get(SERVER, {})
-        if server.get("env", {}).get(OFFER_VARIABLE) == str(agent.offer):
+        if server.get("env", {}).get(OFFER_VARIABLE) == str(worker.offer):
             with contextlib.suppress(OSError):  # No room, no process: the server does without.
-                self._begin(agent, server, environ)
+                self._begin(worker, server, environ)
 
-    def _begin(self, agent: AgentDir, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    def _begin(self, worker: WorkerDir, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(agent.offer)  # Of an earlier attempt.
-        file = open_plain(agent.offer, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            os.unlink(worker.offer)  # Of an earlier attempt.
+        file = open_plain(worker.offer, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._maker = subprocess.Popen(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import is_held_elsewhere
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.driving.room import when_there_is_room
 from agentctl.errors import AgentctlError
@@ -44,9 +44,9 @@ class Outbox:
         folder: Its descriptor.
     """
 
-    def __init__(self, agent: AgentDir, folder: int) -> None:
-        self.agent, self._folder = agent, folder
-        self._questions = _Questions(agent)
+    def __init__(self, worker: WorkerDir, folder: int) -> None:
+        self.worker, self._folder = worker, folder
+        self._questions = _Questions(worker)
         self._budget, self._notes, self._rests_until = _BUDGET, 0, 0.0
         #: What could not be removed, and is not looked at again.
         self._stuck: set[str] = set()
@@ -114,7 +114,7 @@ class Outbox:
             return
         from agentctl.operations.talk.reporting import keep
 
-        when_there_is_room(lambda: keep(self.agent, word))
+        when_there_is_room(lambda: keep(self.worker, word))
 
     def _note(self, text: str) -> None:
         """Tell of what was not taken; of more than some, nobody wants to read."""
@@ -122,7 +122,7 @@ class Outbox:
 
         self._notes += 1
         if self._notes <= _MOST_NOTES:
-            when_there_is_room(lambda: note(self.agent, RowType.NOTE, text))
+            when_there_is_room(lambda: note(self.worker, RowType.NOTE, text))
 
     def _remove(self, name: str) -> None:
         try:
@@ -148,8 +148,8 @@ class _Waiting(NamedTuple):
 class _Questions:
     """The questions from within."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker = worker
         self._waiting: dict[str, _Waiting] = {}
         #: All that were asked in this run: no other may be taken up again.
         self._known: set[str] = set()
@@ -163,11 +163,11 @@ class _Questions:
         from agentctl.driving.words import Junk
 
         name, body = word["id"], word["body"]
-        if name not in self._known and (self.agent.question(name).exists() or self.agent.answer(name).exists()):
+        if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
             raise Junk(f"the question {name} was not asked from there")
         if len(self._waiting) >= _MOST_QUESTIONS:
             raise Junk(f"{_MOST_QUESTIONS} questions wait for their answers already")
-        asked = when_there_is_room(lambda: put_question(self.agent, body, name))
+        asked = when_there_is_room(lambda: put_question(self.worker, body, name))
         self._known.add(name)
         limit = body["deadlineSeconds"]
         self._waiting[name] = _Waiting(asked, fd, body["default"], None if limit is None else monotonic() + limit)
@@ -181,7 +181,7 @@ class _Questions:
         for name, one in list(self._waiting.items()):
             if one.deadline is not None and monotonic() >= one.deadline:
                 self._close(name, one.default, "deadline")
-            elif self.agent.answer(name).exists() or not is_held_elsewhere(one.file):
+            elif self.worker.answer(name).exists() or not is_held_elsewhere(one.file):
                 self._leave(name)
 
     def close(self) -> None:
@@ -191,13 +191,13 @@ class _Questions:
 
     def _close(self, name: str, default: str | None, why: str) -> None:
         with contextlib.suppress(AgentctlError):
-            when_there_is_room(lambda: close_question(self.agent, name, default, why))
+            when_there_is_room(lambda: close_question(self.worker, name, default, why))
         self._leave(name)
 
     def _leave(self, name: str) -> None:
         one = self._waiting.pop(name)
         os.close(one.file)
-        leave(self.agent, one.asked)
+        leave(self.worker, one.asked)
 
 
 def _content(fd: int) -> bytes:

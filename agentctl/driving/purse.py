@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.files import read_quietly, to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.limits import KEYS, Limits
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 class Purse:
     """The account of one run of an agent, and of its tree."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent, self.root = agent, root_of_tree(agent.task)
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker, self.root_task = worker, root_task_of(worker.task)
         #: What earlier attempts have used up.
-        self._before = spent_from(read_quietly(agent.spent))
+        self._before = spent_from(read_quietly(worker.spent))
         self._rows: dict[str, Spent] = {}
         self._cost: float | None = None
         #: Read once: the agent may be able to write this file, and that of the tree.
-        self._held = held_limits(agent)
+        self._held = held_limits(worker)
 
     @property
     def spent(self) -> Spent:
@@ -56,7 +56,7 @@ class Purse:
 
     def _write(self) -> None:
         try:
-            write_whole(self.agent.spent, to_json(self.spent.to_json()), durable=False)
+            write_whole(self.worker.spent, to_json(self.spent.to_json()), durable=False)
         except (AgentctlError, OSError):
             pass  # A full disk: the next report writes it all.
 
@@ -86,19 +86,19 @@ class Purse:
         return order._replace(max_budget_usd=rest if own is None else min(own, rest))
 
     def _limits(self) -> Limits:
-        return known_limits(self.root).no_looser_than(self._held)
+        return known_limits(self.root_task).no_looser_than(self._held)
 
     def _account(self) -> Account:
         return self._ledger.update().account()
 
     def _reserved_by_others(self) -> float:
-        return self._ledger.reserved_by_others(self.agent)
+        return self._ledger.reserved_by_others(self.worker)
 
     @cached_property
     def _ledger(self) -> Ledger:
         from agentctl.supervision.account.ledger import Ledger  # Many trees are not limited.
 
-        return Ledger(self.root)
+        return Ledger(self.root_task)
 
 
 def _is_metered(limits: Limits) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import meaning
 from agentctl.domain.permissions import decide
 from agentctl.drivers.dialogue import Ask
@@ -53,8 +53,8 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
 class OpenQuestions:
     """The questions that the program waits for, by its own keys."""
 
-    def __init__(self, agent: AgentDir, marks: str) -> None:
-        self.agent, self.marks = agent, marks
+    def __init__(self, worker: WorkerDir, marks: str) -> None:
+        self.worker, self.marks = worker, marks
         self._open: dict[str, tuple[Ask, Asked]] = {}
         #: What somebody has done to them beside agentctl, by what was done and the question.
         self._tampered: dict[tuple[str, str], bool] = {}
@@ -63,22 +63,22 @@ class OpenQuestions:
         """Put a question on disk; the worker is blocked from now on."""
         if ask.key not in self._open:
             body = _body(ask)
-            self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.agent, body, None)))
+            self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.worker, body, None)))
 
     def answered(self) -> Iterator[tuple[Ask, str, str]]:
         """Yield what has been answered since, and why if that was told, and let go of it."""
         for key, (ask, asked) in list(self._open.items()):
-            if ask.tool is not None and put_again(self.agent, asked):
+            if ask.tool is not None and put_again(self.worker, asked):
                 self._tampered.setdefault((CHANGED, asked.question_id), False)
-            answer = _read(self.agent.answer(asked.question_id))
+            answer = _read(self.worker.answer(asked.question_id))
             if answer is None:
                 continue
             if not self._counts(ask, asked, answer):
-                set_aside(self.agent.answer(asked.question_id))
+                set_aside(self.worker.answer(asked.question_id))
                 self._tampered.setdefault((FORGED, asked.question_id), False)
             else:
                 del self._open[key]
-                leave(self.agent, asked)
+                leave(self.worker, asked)
                 if not answer.get("expired"):
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
@@ -93,15 +93,15 @@ class OpenQuestions:
 
         That to a permission came through agentctl, which asks who may give it. Only the driver takes one back.
         """
-        return bool(answer) and (ask.tool is None or take_answer(self.marks, self.agent, asked.question, answer))
+        return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.question, answer))
 
     def close(self, key: str, why: str) -> None:
         """Close a question that nobody needs an answer to."""
         ask, asked = self._open.pop(key, (None, None))
         if ask is not None and asked is not None:
             name = asked.question_id
-            when_there_is_room(lambda: close_question(self.agent, name, None, why))
-            leave(self.agent, asked)
+            when_there_is_room(lambda: close_question(self.worker, name, None, why))
+            leave(self.worker, asked)
 
     def close_all(self, why: str) -> None:
         """Close what is open."""

@@ -16,7 +16,7 @@ from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import FULL, read_quietly, to_json, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Row, encode_row
 from agentctl.domain.budget import Spent
 from agentctl.domain.plaintext import whole, whole_json
@@ -34,14 +34,14 @@ _LONGEST_FINAL = 1_000_000
 class Recorder:
     """Writes; never raises for a full disk, but waits until there is room, so that nothing is lost."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
-        self.offset = _size_of(agent.stdout)
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker = worker
+        self.offset = _size_of(worker.stdout)
         self.at = now_iso()
         self._marked: float | None = None
         self._rows: list[bytes] = []
-        self._dialogue = open_plain(agent.dialogue, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        self._activity = ActivityWriter(agent.activity)
+        self._dialogue = open_plain(worker.dialogue, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._activity = ActivityWriter(worker.activity)
 
     def raw(self, stream: int, data: bytes) -> None:
         """Pass on what the program printed; `stream` is 1 or 2."""
@@ -79,11 +79,11 @@ class Recorder:
         """Keep what a later `resume` needs."""
         value: dict[str, Any] = {"driver": driver, "session": session.session, "model": session.model, "at": now_iso()}
         value |= {} if session.used is None else {"used": dict(session.used)}
-        when_there_is_room(lambda: write_whole(self.agent.session, to_json(value)))
+        when_there_is_room(lambda: write_whole(self.worker.session, to_json(value)))
 
     def result(self, outcome: Outcome, spent: Spent) -> None:
         """Keep what the agent brought, with what it has used up; what it declared itself (`report result`) stays."""
-        known = read_quietly(self.agent.result)
+        known = read_quietly(self.worker.result)
         is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
         final = outcome.final_message
         value = {
@@ -100,7 +100,7 @@ class Recorder:
             "sessionId": outcome.session,
             "touchedFiles": outcome.touched_files,
         }
-        when_there_is_room(lambda: write_whole(self.agent.result, to_json(whole_json(value))))
+        when_there_is_room(lambda: write_whole(self.worker.result, to_json(whole_json(value))))
 
     def _final(self, text: str | None) -> dict[str, Any]:
         """Return what result.json tells of the final message. Of one that its readers would refuse for its size it has
@@ -113,7 +113,7 @@ class Recorder:
         text = whole(text)
         data = text.encode()
         with contextlib.suppress(OddFile):  # The whole is still in stdout.log.
-            when_there_is_room(lambda: put_text(self.agent, text))
+            when_there_is_room(lambda: put_text(self.worker, text))
         cut = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         return {"finalMessage": text[:_LONGEST_FINAL], "finalMessageCut": cut}
 
@@ -125,7 +125,7 @@ class Recorder:
             "reason": outcome.reason,
             "message": outcome.message and bounded(outcome.message),
         }
-        when_there_is_room(lambda: write_whole(self.agent.outcome, to_json(value)))
+        when_there_is_room(lambda: write_whole(self.worker.outcome, to_json(value)))
 
 
 def _insist(fd: int, data: bytes) -> None:

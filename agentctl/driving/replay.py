@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, BinaryIO
 
 from agentctl.adapters.opening import ODD_HINT, OddFile, open_plain
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
@@ -24,23 +24,23 @@ _LONGEST = 64 << 20
 _LARGEST = (1 << 63) - 1
 
 
-def replay(agent: AgentDir) -> Iterator[bytes]:
+def replay(worker: WorkerDir) -> Iterator[bytes]:
     """Yield the lines of `activity.jsonl` that the worker's output gives.
 
     Raises:
         Damaged: The worker is no agent's, or what it has left holds a line that nobody has said.
     """
-    order, driver = read_order(agent)
-    runs = list(_runs(_inputs(agent)))
-    with os.fdopen(open_plain(agent.stdout), "rb") as output:
+    order, driver = read_order(worker)
+    runs = list(_runs(_inputs(worker)))
+    with os.fdopen(open_plain(worker.stdout), "rb") as output:
         for run, following in pairwise([*runs, []]):
             end = following[0]["offset"] if following else None
-            yield from _replay_run(output, agent.stdout, driver, order, run, end)
+            yield from _replay_run(output, worker.stdout, driver, order, run, end)
 
 
-def _inputs(agent: AgentDir) -> Iterator[Input]:
-    with os.fdopen(open_plain(agent.dialogue), "rb") as lines:
-        while line := _line_of(lines, agent.dialogue):
+def _inputs(worker: WorkerDir) -> Iterator[Input]:
+    with os.fdopen(open_plain(worker.dialogue), "rb") as lines:
+        while line := _line_of(lines, worker.dialogue):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.adapters.files import json_in, read_json, read_quietly
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import load
@@ -23,16 +23,16 @@ from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
 def main() -> int:
     """Run the agent that this worker is."""
     signals = HeldSignals()
-    agent = AgentDir(os.environ[AGENT_DIR])
-    spec = _checked(read_bytes(agent.spec), agent)
-    order, driver = _order_in(spec, agent)
+    worker = WorkerDir(os.environ[AGENT_DIR])
+    spec = _checked(read_bytes(worker.spec), worker)
+    order, driver = _order_in(spec, worker)
     set_trace(os.environ)
     os.umask(int(spec.get("umask", 0o077)))
-    now = _taken_up(agent, order)
+    now = _taken_up(worker, order)
     changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
-        now = Purse(agent).hand_on(now)
-    started = start(agent, now, driver)
+        now = Purse(worker).hand_on(now)
+    started = start(worker, now, driver)
     try:
         import asyncio  # While the program starts.
 
@@ -40,39 +40,39 @@ def main() -> int:
 
         gc.freeze()  # What is loaded stays: never looked at again.
         gc.enable()
-        return asyncio.run(run_agent(agent, started, changes, signals))
+        return asyncio.run(run_agent(worker, started, changes, signals))
     except BaseException:
         started.kill()
         raise
 
 
-def read_order(agent: AgentDir) -> tuple[Order, Driver]:
+def read_order(worker: WorkerDir) -> tuple[Order, Driver]:
     """Return what a worker's agent is to do, and its driver.
 
     Raises:
         Damaged: Its spec has no order.
     """
-    return _order_in(read_json(agent.spec) or {}, agent)
+    return _order_in(read_json(worker.spec) or {}, worker)
 
 
-def _checked(data: bytes, agent: AgentDir) -> dict[str, Any]:
+def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
     """Return the spec that its shim has checked: between that look and this one, it can be changed where it lies."""
     if digest_of(data) != os.environ.pop(SPEC_DIGEST, None):
-        raise Damaged(f"{agent.spec} was changed since its worker was started", hint="spawn it again")
-    return json_in(data, agent.spec)
+        raise Damaged(f"{worker.spec} was changed since its worker was started", hint="spawn it again")
+    return json_in(data, worker.spec)
 
 
-def _order_in(spec: Mapping[str, Any], agent: AgentDir) -> tuple[Order, Driver]:
+def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver]:
     if not isinstance(spec.get("order"), dict):
-        raise Damaged(f"{agent.spec} holds no order for an agent", hint="agentctl doctor")
+        raise Damaged(f"{worker.spec} holds no order for an agent", hint="agentctl doctor")
     order = order_from(spec["order"])
     return order, load(order.driver)
 
 
-def _taken_up(agent: AgentDir, order: Order) -> Order:
+def _taken_up(worker: WorkerDir, order: Order) -> Order:
     """Return the order of a later attempt: it continues the session that an earlier one has begun."""
-    attempt = read_quietly(agent.worker).get("attempt", 1)
-    known = read_quietly(agent.session)
+    attempt = read_quietly(worker.process).get("attempt", 1)
+    known = read_quietly(worker.session)
     if attempt == 1:
         return order
     order = order._replace(earlier_attempts=attempt - 1)
@@ -80,7 +80,7 @@ def _taken_up(agent: AgentDir, order: Order) -> Order:
         return order
     from agentctl.operations.start.continuation import continued
 
-    return continued(agent, order, str(known["session"]))
+    return continued(worker, order, str(known["session"]))
 
 
 def set_trace(environ: os._Environ[str]) -> None:

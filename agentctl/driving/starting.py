@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from agentctl.adapters.files import make_folder
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Outcome, Say
@@ -49,14 +49,14 @@ class Started(NamedTuple):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def start(agent: AgentDir, order: Order, driver: Driver) -> Started:
+def start(worker: WorkerDir, order: Order, driver: Driver) -> Started:
     """Start the program of an order, unless nothing is left for it of what its tree may use up."""
     if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
-    for folder in (agent.inbox, agent.interactions, agent.outbox):
+    for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
-    outbox = os.open(agent.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    purse = Purse(agent)
+    outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    purse = Purse(worker)
     excess = purse.refusal()
     process, offering, refusal = None, None, None
     if excess is not None:
@@ -68,7 +68,7 @@ def start(agent: AgentDir, order: Order, driver: Driver) -> Started:
         except OSError as error:
             refusal = not_started(order.program, driver, error)
         else:
-            offering = Offering(agent, order, environ)
+            offering = Offering(worker, order, environ)
     dialogue = driver.dialogue(order)
     opening = [] if process is None else _say(process, dialogue.begin())
     return Started(order, driver, purse, outbox, dialogue, opening, process, offering, refusal)

@@ -17,7 +17,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
@@ -91,10 +91,10 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waitin
         fresh = _blocked(sight or {}) - asked
         open_ones = await anyio.to_thread.run_sync(_open_questions, place, pending)
         if can_ask(ctx):
-            for key, (agent, question) in open_ones.items():
+            for key, (worker, question) in open_ones.items():
                 if not question.get("idle"):
                     mine.add(key)
-                    _put(client, ctx, place, agent, question)
+                    _put(client, ctx, place, worker, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
         if (sight is not None and not fresh) or (open_ones and not is_settled):
             return as_result(await server.wait(ctx, waiting, 0))
@@ -102,11 +102,11 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waitin
         mine &= set(open_ones)
 
 
-def _open_questions(place: Place, pending: Pending) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
+def _open_questions(place: Place, pending: Pending) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
     return forms.open_forms(place, pending, with_idle=True)
 
 
-def _idle(open_ones: Mapping[str, tuple[AgentDir, dict[str, Any]]]) -> bool:
+def _idle(open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]]) -> bool:
     return any(question.get("idle") for _, question in open_ones.values())
 
 
@@ -147,12 +147,12 @@ def _blocked(sight: Sight) -> _Asked:
 # -- forms, while the call is open -------------------------------------------------------------------------------------
 
 
-def _put(client: Client, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+def _put(client: Client, ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> None:
     """Put a question to the user, once; not as a part of the call: who answers after its time is heard all the same."""
-    key = forms.key_of(agent, question)
+    key = forms.key_of(worker, question)
     if key not in client.shown and key not in client.unsettled:
         client.shown.add(key)
-        ctx.lifespan_context.start_soon(_ask, client, ctx, place, agent, question)
+        ctx.lifespan_context.start_soon(_ask, client, ctx, place, worker, question)
 
 
 async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
@@ -163,14 +163,14 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
     for name, question in _questions_in(answer):
         place = client.toolbox.session.place()
         try:
-            agent = await anyio.to_thread.run_sync(place.find, name)
+            worker = await anyio.to_thread.run_sync(place.find, name)
         except AgentctlError:
             continue  # Somebody has removed it meanwhile.
-        known = await anyio.to_thread.run_sync(question_of, agent)
+        known = await anyio.to_thread.run_sync(question_of, worker)
         if known is None or known.get("idle"):
             continue
-        _put(client, ctx, place, agent, known)
-        is_shown = forms.key_of(agent, known) in client.shown
+        _put(client, ctx, place, worker, known)
+        is_shown = forms.key_of(worker, known) in client.shown
         question["asked"] = "the user is being asked: wait for it again" if is_shown else "the user did not answer"
     return answer
 
@@ -181,12 +181,12 @@ def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [*fresh, *answer.get("questions", {}).items()]
 
 
-async def _ask(client: Client, ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> None:
+async def _ask(client: Client, ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> None:
     """Show a question's form and pass the answer on. Whatever fails here must not end the server."""
-    key = forms.key_of(agent, question)
+    key = forms.key_of(worker, question)
     is_settled = False
     try:
-        is_settled = await _answered_by_form(ctx, place, agent, question)
+        is_settled = await _answered_by_form(ctx, place, worker, question)
     except Exception:  # noqa: BLE001
         is_settled = False  # The client cannot, is gone, or sent nonsense: the question is for whoever waits.
     finally:
@@ -195,14 +195,14 @@ async def _ask(client: Client, ctx: Context, place: Place, agent: AgentDir, ques
             client.unsettle(key)
 
 
-async def _answered_by_form(ctx: Context, place: Place, agent: AgentDir, question: dict[str, Any]) -> bool:
+async def _answered_by_form(ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> bool:
     """Show a form until it is filled in, or its question is open no more; tell whether the question has its answer."""
-    form = forms.form_of(agent, question)
+    form = forms.form_of(worker, question)
     filled: list[types.ElicitResult] = []
     async with anyio.create_task_group() as group:
 
         async def withdraw() -> None:
-            while not await anyio.to_thread.run_sync(forms.is_over, agent, question):  # noqa: ASYNC110 - of other processes
+            while not await anyio.to_thread.run_sync(forms.is_over, worker, question):  # noqa: ASYNC110 - of other processes
                 await anyio.sleep(_LOOK_S)
             group.cancel_scope.cancel()  # The client is told that the form is wanted no more.
 
@@ -213,7 +213,7 @@ async def _answered_by_form(ctx: Context, place: Place, agent: AgentDir, questio
         return True
     if filled[0].action != "accept":
         return False
-    return await anyio.to_thread.run_sync(forms.answer, place, agent, question, dict(filled[0].content or {}))
+    return await anyio.to_thread.run_sync(forms.answer, place, worker, question, dict(filled[0].content or {}))
 
 
 # -- protocols in which a server asks by its answer --------------------------------------------------------------------
@@ -245,9 +245,9 @@ def take_answers(place: Place, handle: Handle, responses: Mapping[str, Any]) -> 
         told_of = filled if isinstance(filled, Mapping) else filled.model_dump()
         if key not in open_ones:
             continue  # Answered elsewhere, or never asked.
-        agent, question = open_ones[key]
+        worker, question = open_ones[key]
         content = told_of.get("content") or {}
-        if told_of.get("action") != "accept" or not forms.answer(place, agent, question, content):
+        if told_of.get("action") != "accept" or not forms.answer(place, worker, question, content):
             handle = handles.declined(place.task, handle, key)
     return handle
 
@@ -279,13 +279,13 @@ def _kept(waiting: Waiting) -> Handle:
 
 
 def requests_of(
-    open_ones: Mapping[str, tuple[AgentDir, dict[str, Any]]], declined: tuple[str, ...]
+    open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]], declined: tuple[str, ...]
 ) -> dict[str, types.InputRequest]:
     """Return open questions as requests to the client, by names that stay theirs; none that it has declined."""
     found: dict[str, types.InputRequest] = {}
-    for key, (agent, question) in open_ones.items():
+    for key, (worker, question) in open_ones.items():
         if key not in declined and not question.get("idle"):
-            form = forms.form_of(agent, question)
+            form = forms.form_of(worker, question)
             params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
             found[key] = types.ElicitRequest(params=params)
     return found

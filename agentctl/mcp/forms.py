@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import DENY, meaning
 from agentctl.domain.plaintext import plain, whole
 from agentctl.errors import AgentctlError
@@ -35,38 +35,38 @@ class Form(NamedTuple):
     answers: Mapping[str | bool, str] | None
 
 
-def key_of(agent: AgentDir, question: Mapping[str, Any]) -> str:
+def key_of(worker: WorkerDir, question: Mapping[str, Any]) -> str:
     """Return the name of a question: no other one of the same call has it, be it put in its place."""
     text = json.dumps(question, sort_keys=True).encode()
-    return f"{agent.task.id}.{agent.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
+    return f"{worker.task.id}.{worker.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
 
 
 def open_forms(
     place: Place, pending: Pending, *, with_idle: bool = False
-) -> dict[str, tuple[AgentDir, dict[str, Any]]]:
+) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
     """Return the questions that the workers of a call wait with, by name; what is merely idle asks nothing."""
     found = {}
     for key in pending.keys:
-        agent = place.agent_of(key)
-        question = None if agent.has_ended else question_of(agent)
+        worker = place.agent_of(key)
+        question = None if worker.has_ended else question_of(worker)
         if question is not None and (with_idle or not question.get("idle")):
-            found[key_of(agent, question)] = (agent, question)
+            found[key_of(worker, question)] = (worker, question)
     return found
 
 
-def is_over(agent: AgentDir, question: Mapping[str, Any]) -> bool:
+def is_over(worker: WorkerDir, question: Mapping[str, Any]) -> bool:
     """Tell whether nobody waits for the answer to a question any more: it has one, or its worker has ended."""
-    return agent.has_ended or agent.answer(str(question["id"])).exists()
+    return worker.has_ended or worker.answer(str(question["id"])).exists()
 
 
-def form_of(agent: AgentDir, question: Mapping[str, Any]) -> Form:
+def form_of(worker: WorkerDir, question: Mapping[str, Any]) -> Form:
     """Return the form of a question."""
     asked, tool, arguments = _shown(question["question"]), _shown(question.get("tool") or ""), question.get("arguments")
     call = f"{tool} {_shown(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
     is_whole = not question.get("isCut") and max(len(asked), len(call)) <= _LONGEST
-    lines = [f"{agent.instance} asks: {_cut(asked)}", _cut(call)]
+    lines = [f"{worker.instance} asks: {_cut(asked)}", _cut(call)]
     if not is_whole:
-        lines.append(f"{_NOT_ALLOWED if tool else _NOT_WHOLE} {plain(_way_to_the_whole(agent, question))}")
+        lines.append(f"{_NOT_ALLOWED if tool else _NOT_WHOLE} {plain(_way_to_the_whole(worker, question))}")
     message = "\n".join(line for line in lines if line)
     if question.get("kind") != "confirm" and not question.get("options"):
         return _form(message, {} if tool and not is_whole else None)
@@ -88,10 +88,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"
 
 
-def _way_to_the_whole(agent: AgentDir, question: Mapping[str, Any]) -> str:
+def _way_to_the_whole(worker: WorkerDir, question: Mapping[str, Any]) -> str:
     if question.get("isCut"):
-        return f"agentctl logs {agent.instance} --task {agent.task.id} --raw"
-    return f"agentctl interact list --task {agent.task.id}"
+        return f"agentctl logs {worker.instance} --task {worker.task.id} --raw"
+    return f"agentctl interact list --task {worker.task.id}"
 
 
 def _offered(question: Mapping[str, Any], *, is_whole: bool) -> Iterator[Mapping[str, Any]]:
@@ -114,19 +114,19 @@ def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str]
     return Form(message, {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}, answers)
 
 
-def answer(place: Place, agent: AgentDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
+def answer(place: Place, worker: WorkerDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
     """Pass a filled form on, and tell whether its question has an answer now: somebody else's stands, too."""
-    value, answers = content.get(FIELD), form_of(agent, question).answers
+    value, answers = content.get(FIELD), form_of(worker, question).answers
     said = None
     if isinstance(value, str | bool):
         said = answers.get(value) if answers is not None else value if isinstance(value, str) else None
     if said is None:
-        return is_over(agent, question)
+        return is_over(worker, question)
     try:
         respond(
-            place.task.root, task=agent.task, instance=agent.instance, question_id=question["id"], answer=said,
+            place.task.root, task=worker.task, instance=worker.instance, question_id=question["id"], answer=said,
             answerer=who_answers(by_form=True), shown=question,
         )  # fmt: skip
     except AgentctlError:
-        return is_over(agent, question)
+        return is_over(worker, question)
     return True

@@ -16,7 +16,7 @@ from mcp.server.lowlevel import Server
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.mcp import elicitation, tasks
 from agentctl.mcp.clients import Clients
 from agentctl.mcp.threads import Threads
@@ -44,7 +44,7 @@ class AgentctlServer:
         self._call_s = call_s
         self.threads = Threads(progress_s)
         #: Whose workers are started from here.
-        self._root: TaskDir | None = None
+        self._root_task: TaskDir | None = None
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=toolbox.instructions(), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
@@ -77,8 +77,8 @@ class AgentctlServer:
         if not isinstance(begun, Pending):
             return begun
         place = toolbox.session.place()
-        self._root = root_of_tree(place.task)  # Who has started one worker will start more.
-        keep_spares(self._root, 1)
+        self._root_task = root_task_of(place.task)  # Who has started one worker will start more.
+        keep_spares(self._root_task, 1)
         return Begun(place, begun)
 
     def limit_s(self, ctx: Context) -> float | None:
@@ -102,5 +102,5 @@ class AgentctlServer:
         async with create_task_group() as group:
             yield group
             group.cancel_scope.cancel()
-        if self._root is not None:
-            keep_spares(self._root, 0)
+        if self._root_task is not None:
+            keep_spares(self._root_task, 0)

@@ -170,12 +170,12 @@ def _changed_at(place: Place, keys: list[Key]) -> str:
     """Return when the last of what is known of some workers came to be so."""
     told = ""
     for key in keys:
-        agent = place.agent_of(key)
-        for file, name in ((agent.exit, "endedAt"), (agent.worker, "startedAt")):
+        worker = place.agent_of(key)
+        for file, name in ((worker.exit, "endedAt"), (worker.process, "startedAt")):
             at = read_quietly(file).get(name)
             told = max(told, at if isinstance(at, str) else "")
-        question = question_of(agent)
-        asked_at = read_quietly(agent.question(question["id"])).get("askedAt") if question is not None else None
+        question = question_of(worker)
+        asked_at = read_quietly(worker.question(question["id"])).get("askedAt") if question is not None else None
         told = max(told, asked_at if isinstance(asked_at, str) else "")
     return told
 

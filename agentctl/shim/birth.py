@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import NamedTuple, NoReturn
 from agentctl.supervision.worker.spec import WorkerSpec
 
@@ -44,7 +44,7 @@ class BirthError(Exception):
     """The child could not be made ready; it is gone."""
 
 
-def fork_worker(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes]) -> Unborn:
+def fork_worker(worker: WorkerDir, spec: WorkerSpec, environ: dict[bytes, bytes]) -> Unborn:
     """Fork the worker: own session, own folder, its output appended to files, waiting at the gate.
 
     All that can be done before the fork is: every page that the child touches is copied for it.
@@ -56,7 +56,7 @@ def fork_worker(agent: AgentDir, spec: WorkerSpec, environ: dict[bytes, bytes]) 
     program, argv = _program_of(spec, environ), [os.fsencode(part) for part in spec.argv]
     gate_read, gate_write = os.pipe()
     report_read, report_write = os.pipe()
-    outputs = _open_outputs(agent)
+    outputs = _open_outputs(worker)
     pid = os.fork()
     if pid == 0:
         os.close(gate_write)
@@ -85,12 +85,12 @@ def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
     raise BirthError(f"there is no program {spec.argv[0]!r} in PATH")
 
 
-def _open_outputs(agent: AgentDir) -> tuple[int, int, int]:
+def _open_outputs(worker: WorkerDir) -> tuple[int, int, int]:
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return (
         os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC),
-        open_plain(agent.stdout, append),
-        open_plain(agent.stderr, append),
+        open_plain(worker.stdout, append),
+        open_plain(worker.stderr, append),
     )
 
 

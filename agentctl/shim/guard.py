@@ -50,7 +50,7 @@ Answer = Callable[[dict[str, Any]], None]
 class Post(NamedTuple):
     """Where a shim stands: the root of its tree of tasks, the folder in which environments wait, who it is."""
 
-    root: TaskDir
+    root_task: TaskDir
     folder: FilePath
     me: processes.Identity | None
     #: The time of the tree.
@@ -63,34 +63,34 @@ class Guard:
     def __init__(
         self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
     ) -> None:
-        (root, folder, self.me, self.wall), self.ticket = post, ticket
-        self.root, self.folder = root, folder
-        self.agent = root.sibling(ticket.task_id).agent(ticket.instance)
+        (root_task, folder, self.me, self.wall), self.ticket = post, ticket
+        self.root_task, self.folder = root_task, folder
+        self.worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
         self.since = 0
         self.attempt = 1
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
-        self.note = Notes(root, self.agent)
+        self.note = Notes(root_task, self.worker)
         #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
         self.was_refused = False
         #: It waits in the queue for its account.
         self.is_held = False
         self.has_left_queue = False
-        self.offspring = Offspring(self.agent, root, folder)
-        self.clock = WorkClock(self.agent)
+        self.offspring = Offspring(self.worker, root_task, folder)
+        self.clock = WorkClock(self.worker)
 
     def run(self) -> bool:
         """Guard the worker to its end; tell whether children of it were let live.
 
         Returns at once, doing nothing, where another shim has it or it has ended.
         """
-        lock = hold_alive(self.agent.shim)
+        lock = hold_alive(self.worker.shim)
         if lock is None:
-            self.answer({"error": f"{self.agent.instance} is guarded by another shim"})
+            self.answer({"error": f"{self.worker.instance} is guarded by another shim"})
             return False
         try:
-            with storage_errors(self.agent.shim, "write"):
+            with storage_errors(self.worker.shim, "write"):
                 name_holder(lock, self.me)
             failpoints.reached("shim.locked")
             return self._guard()
@@ -106,35 +106,35 @@ class Guard:
         self.answer({"error": error.message, "status": "queued"})
 
     def _guard(self) -> bool:
-        if self.agent.has_ended:
-            remove_ticket(self.root, self.ticket)
+        if self.worker.has_ended:
+            remove_ticket(self.root_task, self.ticket)
             self.answer({"status": "ended"})
             return False
-        if self.agent.worker.exists() and was_started(self.agent):
+        if self.worker.process.exists() and was_started(self.worker):
             # By a shim that was killed after this one was launched. What is true of the worker, a look at it will tell.
-            remove_ticket(self.root, self.ticket)
-            self.answer({"error": f"{self.agent.instance} was started before, by a shim that is gone"})
+            remove_ticket(self.root_task, self.ticket)
+            self.answer({"error": f"{self.worker.instance} was started before, by a shim that is gone"})
             return False
         if self.blob is None:
-            self.answer({"error": f"the environment of {self.agent.instance} is gone", "status": "queued"})
+            self.answer({"error": f"the environment of {self.worker.instance} is gone", "status": "queued"})
             return False
         try:
-            self.spec, self.digest = read_vouched(self.agent.spec, self.blob)
+            self.spec, self.digest = read_vouched(self.worker.spec, self.blob)
         except (AgentctlError, TypeError) as error:
             self._refuse(str(error))
             return False
-        account = account_in(self.spec.order, self.agent)
-        place = Place(self.root, self.folder, self.ticket, self.blob)
-        self.parking = Parking(self.agent, place, account, self.spec.max_park_s)
+        account = account_in(self.spec.order, self.worker)
+        place = Place(self.root_task, self.folder, self.ticket, self.blob)
+        self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
         self.attempt = self.parking.take_up(self.clock)
         try:
-            control = open_control(self.agent)
+            control = open_control(self.worker)
             try:
                 return self._attempts(control)
             finally:
                 os.close(control)
         except (AgentctlError, OSError) as error:  # A full disk, or what lies in the place of a file; nothing runs.
-            if isinstance(error, StorageError) and (self.root.queue / self.ticket).exists():
+            if isinstance(error, StorageError) and (self.root_task.queue / self.ticket).exists():
                 self._stay_in_queue(error)
             else:  # Or a later attempt could not be begun.
                 self._keep(self._unstarted(str(error), self.attempt))
@@ -146,7 +146,7 @@ class Guard:
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
             try:
-                hold = None if self.agent.cancel.exists() else self.parking.after(ending)
+                hold = None if self.worker.cancel.exists() else self.parking.after(ending)
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
@@ -157,7 +157,7 @@ class Guard:
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
             self.attempt += 1
-        if self.agent.cancel.exists() and self.agent.attempt_exit(self.attempt).exists():
+        if self.worker.cancel.exists() and self.worker.attempt_exit(self.attempt).exists():
             ending = self._cancelled_ending(self.attempt)  # It came in the pause before another one.
         worked = self.clock.to_json() if self.clock.spans else None
         self._keep(ending._replace(uncollected=self._outlast(control), worked=worked))
@@ -165,7 +165,7 @@ class Guard:
 
     def _outlast(self, control: int) -> list[str]:
         """Outlast the workers that this one has started, as its task says; return those that it left behind."""
-        if self.agent.children.exists():
+        if self.worker.children.exists():
             self.clock.tell()  # It is not at work any more, while its end is not told yet.
         try:
             return self.offspring.outlast(partial(self._rest, control), self._event)
@@ -176,8 +176,8 @@ class Guard:
     def _refuse(self, why: str) -> None:
         """End a worker of which nobody can tell what it was to do."""
         self.note(why)
-        publish(self.agent, decide(self.agent, self._unstarted(why, self.attempt)), since=self.since)
-        remove_ticket(self.root, self.ticket)
+        publish(self.worker, decide(self.worker, self._unstarted(why, self.attempt)), since=self.since)
+        remove_ticket(self.root_task, self.ticket)
         self.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
 
     def _rest(self, control: int, seconds: float) -> None:
@@ -185,13 +185,13 @@ class Guard:
         self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
-        if self.agent.cancel.exists() or (self.spec.parent and kinship.barred_by(self.agent)):
+        if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
             return self._cancelled_ending(number), False
         held_up = self._held_up(number)
         if held_up is not None:
             return held_up, False
         try:
-            unborn = fork_worker(self.agent, self.spec, self._environ())
+            unborn = fork_worker(self.worker, self.spec, self._environ())
         except (BirthError, OSError) as error:
             return self._unstarted(str(error), number), False
         failpoints.reached("shim.after-fork")
@@ -209,7 +209,7 @@ class Guard:
         try:
             outcome = self._watch(unborn.pid, control)
         except (AgentctlError, OSError) as error:  # It runs: nothing of it may be taken for a start that failed.
-            raise RuntimeError(f"{self.agent.instance} cannot be watched any more: {error}") from error
+            raise RuntimeError(f"{self.worker.instance} cannot be watched any more: {error}") from error
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
     def _watch(self, pid: int, control: int) -> Outcome:
@@ -218,15 +218,15 @@ class Guard:
         # Only now: the worker runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        self.debt.add(self.agent, self.spec.agent, Status.RUNNING)
-        charge = Charge(self.agent, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall)
+        self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
+        charge = Charge(self.worker, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
 
     def _waits(self) -> bool:
         """Let a worker that has to wait for its account wait in the queue; tell whether it does."""
-        hold = None if self.agent.cancel.exists() else self.parking.held()
+        hold = None if self.worker.cancel.exists() else self.parking.held()
         if hold is None:
             return False
         if self.has_left_queue:
@@ -243,7 +243,7 @@ class Guard:
         """Give the worker back to the queue; False where a cancel came first."""
         self.clock.tell()
         if is_parked := self.parking.park(ending, hold, self.attempt):
-            self.debt.add(self.agent, self.spec.agent, Status.QUEUED)
+            self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
     def _held_up(self, number: int) -> Ending | None:
@@ -257,32 +257,34 @@ class Guard:
         identity = processes.identify(unborn.pid)
         known = identity.to_json() if identity else {}
         worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number, "since": monotonic()}
-        write_whole(self.agent.worker, to_json(worker), durable=False)
+        write_whole(self.worker.process, to_json(worker), durable=False)
         failpoints.reached("shim.after-identity")
         born = {"pid": unborn.pid, "start": known.get("start")}
         if number == 1:
-            self.since = log_size(self.agent)
+            self.since = log_size(self.worker)
             self._event(ev.STARTED, {**born, "shimPid": os.getpid()}, started_at)
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
         failpoints.reached("shim.after-started")
         # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
         if not self.has_left_queue:
-            remove_ticket(self.root, self.ticket)
+            remove_ticket(self.root_task, self.ticket)
             self.has_left_queue = True
         failpoints.reached("shim.after-ticket")
 
     def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> None:
-        event = ev.make_event(at or now_iso(), kind, self.agent.task.id, "agentctl", dict(payload), self.agent.instance)
-        eventlog.append(self.agent.task.events, [event])
+        event = ev.make_event(
+            at or now_iso(), kind, self.worker.task.id, "agentctl", dict(payload), self.worker.instance
+        )
+        eventlog.append(self.worker.task.events, [event])
 
     def _environ(self) -> dict[bytes, bytes]:
-        task = self.agent.task
+        task = self.worker.task
         environ = environment.unpack(self.blob or b"")
         environ[b"AGENTCTL_ROOT"] = os.fsencode(task.root.path)
         environ[b"AGENTCTL_TASK"] = task.id.encode()
-        environ[b"AGENTCTL_INSTANCE"] = self.agent.instance.encode()
-        environ[AGENT_DIR.encode()] = os.fsencode(self.agent.path)
+        environ[b"AGENTCTL_INSTANCE"] = self.worker.instance.encode()
+        environ[AGENT_DIR.encode()] = os.fsencode(self.worker.path)
         environ[COOKIE.encode()] = self.cookie.encode()
         if self.spec.order is not None:
             environ[SPEC_DIGEST.encode()] = self.digest.encode()
@@ -295,14 +297,14 @@ class Guard:
         return Ending(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
 
     def _canceller(self) -> str:
-        return str(read_quietly(self.agent.cancel).get("by", "user"))
+        return str(read_quietly(self.worker.cancel).get("by", "user"))
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
             from agentctl.shim.outcome import verdict_of
 
-            status, reason, message = verdict_of(self.agent, outcome)
+            status, reason, message = verdict_of(self.worker, outcome)
         return Ending(
             status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
@@ -313,40 +315,40 @@ class Guard:
     def _is_tried_again(self, control: int, ending: Ending) -> bool:
         """Wait for the next attempt, where there is to be one."""
         own = self.attempt - self.parking.times
-        if self.agent.cancel.exists() or not is_tried_again(self.spec, ending, own):
+        if self.worker.cancel.exists() or not is_tried_again(self.spec, ending, own):
             return False
         pause_s = pause_after(self.spec, own)
-        told = put_aside(self.agent, ending, self.attempt, pause_s)
+        told = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, told)
-        return waited(self.agent, pause_s, partial(self.wakeups.rest, control=control))
+        return waited(self.worker, pause_s, partial(self.wakeups.rest, control=control))
 
     def _keep(self, ending: Ending) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
-        if self.agent.worktree.exists():
+        if self.worker.worktree.exists():
             from agentctl.shim import patching  # Few workers have a worktree.
 
-            patching.record(self.agent, environment.unpack(self.blob or b""), self.wakeups)
+            patching.record(self.worker, environment.unpack(self.blob or b""), self.wakeups)
         decision = None
         while True:
             try:
-                decision = decide(self.agent, ending)
+                decision = decide(self.worker, ending)
                 failpoints.reached("shim.after-exit-file")
-                publish(self.agent, decision, since=self.since)
+                publish(self.worker, decision, since=self.since)
                 failpoints.reached("shim.after-end-event")
                 break
             except (AgentctlError, OSError) as error:
-                if not self.agent.task.path.exists():
+                if not self.worker.task.path.exists():
                     break  # The task was removed; there is nobody to tell.
-                if isinstance(error, Damaged) and self.agent.has_ended:
+                if isinstance(error, Damaged) and self.worker.has_ended:
                     self.note(error)
                     break  # The log is none any more. The end is on disk: whoever looks next tells of it.
-                restore_access(self.agent)
+                restore_access(self.worker)
                 self.answer({"error": str(error)})
                 self.wakeups.rest(_STORAGE_RETRY_S)
         if not self.has_left_queue:
-            remove_ticket(self.root, self.ticket)
+            remove_ticket(self.root_task, self.ticket)
         if self.spec.parent:
-            wake_parent(self.agent)
+            wake_parent(self.worker)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
-        self.debt.add_ended(self.agent, self.spec.agent, decision)
+        self.debt.add_ended(self.worker, self.spec.agent, decision)

@@ -76,7 +76,7 @@ def _adopt_orphans() -> None:
 
 class _Shim:
     def __init__(self, place: Place, head: dict[str, Any], blob: bytes) -> None:
-        self.root = TaskDir(head["root"])
+        self.root_task = TaskDir(head["root"])
         self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
@@ -88,8 +88,8 @@ class _Shim:
         self.was_refused = self.is_held = False
         self.answer = _Answer()
         self.me = processes.identify(os.getpid())
-        self.wall = WallClock(self.root)
-        self.succession = Succession(self.root, self.folder)
+        self.wall = WallClock(self.root_task)
+        self.succession = Succession(self.root_task, self.folder)
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
@@ -101,7 +101,7 @@ class _Shim:
     def _guard(self, ticket: Ticket) -> bool:
         """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
         blob = self._environment(ticket)
-        post = Post(self.root, self.folder, self.me, self.wall)
+        post = Post(self.root_task, self.folder, self.me, self.wall)
         guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
         self.was_refused, self.is_held = guard.was_refused, guard.is_held
@@ -124,24 +124,24 @@ class _Shim:
 
         failpoints.reached("shim.before-release")
         try:
-            with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
+            with locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
                 following = self._follow(takes_more)
                 if following is not None:
                     self.ticket = following
                     return following
                 if self.ticket is not None:
-                    forget_environment(self.ticket.environment, self.folder, read_names(self.root))
+                    forget_environment(self.ticket.environment, self.folder, read_names(self.root_task))
                 self.place.vacate(self.me)
                 done = Dispatched() if self.was_refused else self._dispatch(takes_more)
             if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.
                 self.wakeups.rest(_STORAGE_RETRY_S)
-                with locked(self.root.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
+                with locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
                     done = self._dispatch(takes_more)
         except (AgentctlError, OSError):
             return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
-        carry_out(self.root, done, folder=self.folder)
+        carry_out(self.root_task, done, folder=self.folder)
         for ticket in done.removed:
-            self.debt.add_ended(self.root.sibling(ticket.task_id).agent(ticket.instance))
+            self.debt.add_ended(self.root_task.sibling(ticket.task_id).worker(ticket.instance))
         if done.mine is None:
             return None
         self.ticket, self.place = done.mine
@@ -156,7 +156,7 @@ class _Shim:
         from agentctl.supervision.dispatch.dispatch import dispatch_locked
 
         takes_more = takes_more and not self.wakeups.is_told_to_end
-        done = dispatch_locked(self.root, shim=self.me if takes_more else None, folder=self.folder)
+        done = dispatch_locked(self.root_task, shim=self.me if takes_more else None, folder=self.folder)
         self.succession.looked()
         return done
 

@@ -8,7 +8,7 @@ import os
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError
 
 _MOST_NOTES = 50
@@ -17,21 +17,21 @@ _MOST_NOTES = 50
 class Notes:
     """Puts down, once, what the shim of a worker met and went on in spite of; `doctor` tells it."""
 
-    def __init__(self, root: TaskDir, agent: AgentDir) -> None:
-        self._root, self._name = root, f"{agent.task.id}/{agent.instance}"
+    def __init__(self, root_task: TaskDir, worker: WorkerDir) -> None:
+        self._root_task, self._name = root_task, f"{worker.task.id}/{worker.instance}"
         self._known: set[str] = set()
 
     def __call__(self, problem: object) -> None:
         text = str(problem)
         if text not in self._known and len(self._known) < _MOST_NOTES:
             self._known.add(text)
-            write_note(self._root, f"{self._name}: {text}")
+            write_note(self._root_task, f"{self._name}: {text}")
 
 
-def write_note(root: TaskDir, text: str) -> None:
+def write_note(root_task: TaskDir, text: str) -> None:
     """Append to the log of the shims; where that cannot be written, nobody is told."""
     with contextlib.suppress(AgentctlError, OSError):
-        fd = open_plain(root.shim_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        fd = open_plain(root_task.shim_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             write_all(fd, f"{now_iso()} pid {os.getpid()} {text}\n".encode("utf-8", "backslashreplace"))
         finally:

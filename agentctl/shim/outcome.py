@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker.driver_end import ToldEnd, told_end
@@ -36,7 +36,7 @@ def usage_from(used: struct_rusage) -> dict[str, float]:
     }
 
 
-def verdict_of(agent: AgentDir, outcome: Outcome) -> ToldEnd:
+def verdict_of(worker: WorkerDir, outcome: Outcome) -> ToldEnd:
     """Return how an attempt of an agent ended.
 
     What agentctl stopped (a cancel, a limit) stays what it is. Otherwise the driver's word counts, if this attempt's
@@ -45,4 +45,4 @@ def verdict_of(agent: AgentDir, outcome: Outcome) -> ToldEnd:
     if outcome.status is Status.CANCELLED or outcome.reason not in (None, Reason.EXIT_CODE, Reason.SIGNAL):
         return ToldEnd(outcome.status, outcome.reason, outcome.message)
     message = outcome.message or "its driver ended without telling how the agent did"
-    return told_end(agent) or ToldEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)
+    return told_end(worker) or ToldEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)

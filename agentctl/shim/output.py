@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 
 
 class Output:
     """The output files of a worker, measured about once a second."""
 
-    def __init__(self, agent: AgentDir, stall_s: float, now: float) -> None:
-        self._agent, self._stall_s = agent, stall_s
+    def __init__(self, worker: WorkerDir, stall_s: float, now: float) -> None:
+        self._worker, self._stall_s = worker, stall_s
         self._size, self._quiet_since = -1, now
         self.is_stalled = False
 
     def size(self) -> int:
         """Return how many bytes there are by now."""
-        return sum(_size_of(path) for path in (self._agent.stdout, self._agent.stderr))
+        return sum(_size_of(path) for path in (self._worker.stdout, self._worker.stderr))
 
     def has_turned(self, now: float, size: int, *, stands: bool) -> bool:
         """Tell whether it has stalled since the last look, or goes on: `is_stalled` says which.

@@ -11,7 +11,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.domain import events as ev
 from agentctl.domain.events import Event
@@ -39,7 +39,7 @@ class TooLong(Exception):
 class Place(NamedTuple):
     """Where a worker waits in the queue, and what has to be kept for it meanwhile."""
 
-    root: TaskDir
+    root_task: TaskDir
     #: Of the environments.
     folder: FilePath
     ticket: Ticket
@@ -53,9 +53,9 @@ class Parking:
         most_s: For how long the worker may be parked; None is what its tree says.
     """
 
-    def __init__(self, agent: AgentDir, place: Place, account: Account | None, most_s: float | None) -> None:
-        self.agent, self.place, self.account = agent, place, account
-        limits = known_limits(place.root)
+    def __init__(self, worker: WorkerDir, place: Place, account: Account | None, most_s: float | None) -> None:
+        self.worker, self.place, self.account = worker, place, account
+        limits = known_limits(place.root_task)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
         self._pause_s = limits.cooldown_seconds
         #: How often it was begun again for a pause, and for a window.
@@ -68,7 +68,7 @@ class Parking:
 
     def take_up(self, clock: WorkClock) -> int:
         """Go on where another shim gave the worker back; return the number of the attempt that is to come."""
-        told = parked_as(self.agent) if self.agent.attempt_exit(1).exists() else None
+        told = parked_as(self.worker) if self.worker.attempt_exit(1).exists() else None
         if told is None:
             return 1
         clock.take_up()
@@ -80,7 +80,7 @@ class Parking:
         if self.account is None:
             return None
         hold = hold_of(self.account)
-        return hold if hold is not None and hold.left_for(self.agent) > 0 else None
+        return hold if hold is not None and hold.left_for(self.worker) > 0 else None
 
     def after(self, ending: Ending) -> Hold | None:
         """Return for how long the worker is to be parked after an attempt; None where the ending stands.
@@ -111,11 +111,11 @@ class Parking:
     def note(self) -> None:
         """Have who dispatches in the tree look at accounts."""
         if self.account is not None:
-            note_held(self.place.root, self.account)
+            note_held(self.place.root_task, self.account)
 
     def park(self, ending: Ending, hold: Hold, attempt: int) -> bool:
         """Keep the end of an attempt, and give the worker back to the queue; False where it is to be cancelled."""
-        told = put_aside(self.agent, ending, attempt, max(0.0, hold.left_s))
+        told = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
         return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, told))
 
     def give_back(self, hold: Hold, attempt: int, *before: Event) -> bool:
@@ -128,24 +128,24 @@ class Parking:
             attempt: The one that is to come.
             before: Events that are told with it.
         """
-        root, folder, ticket, blob = self.place
+        root_task, folder, ticket, blob = self.place
         self.note()
-        with locked(root.queue_lock, limit_s=_LOCK_LIMIT_S):
-            if self.agent.cancel.exists():
+        with locked(root_task.queue_lock, limit_s=_LOCK_LIMIT_S):
+            if self.worker.cancel.exists():
                 return False
             is_kept = environment.waits(folder, ticket.environment)
             ticket = ticket.of_one_that_ran(ticket.environment if is_kept else environment.put(blob, folder))
-            write_ticket(root, ticket, (), after_any=False)
+            write_ticket(root_task, ticket, (), after_any=False)
             try:
-                sync_folder(root.queue)
+                sync_folder(root_task.queue)
                 failpoints.reached("park.after-ticket")
-                eventlog.append(self.agent.task.events, [*before, self._parked(hold, attempt)])
+                eventlog.append(self.worker.task.events, [*before, self._parked(hold, attempt)])
             except BaseException:
-                remove_ticket(root, ticket)
+                remove_ticket(root_task, ticket)
                 raise
             failpoints.reached("park.after-event")
-            show_ticket(root, ticket)
-            sync_folder(root.queue)
+            show_ticket(root_task, ticket)
+            sync_folder(root_task.queue)
         return True
 
     def _parked(self, hold: Hold, attempt: int) -> Event:
@@ -154,7 +154,7 @@ class Parking:
         return self._event(ev.PARKED, {"attempt": attempt, **hold.to_json(), **counts})
 
     def _event(self, kind: str, payload: dict[str, Any]) -> Event:
-        return ev.make_event(now_iso(), kind, self.agent.task.id, "agentctl", payload, self.agent.instance)
+        return ev.make_event(now_iso(), kind, self.worker.task.id, "agentctl", payload, self.worker.instance)
 
 
 def _count(value: object) -> int:

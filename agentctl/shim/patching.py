@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ _SLACK_S = 5.0
 _TICK_S = 1.0
 
 
-def record(agent: AgentDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
+def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
     """Have the patch made, if that can be done in time; without one a later command makes it."""
     kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
     with contextlib.suppress(OSError):
         pid = os.posix_spawn(
-            sys.executable, [sys.executable, "-I", "-S", "-c", _CODE, _PACKAGES, agent.path], kept, setsid=True,
+            sys.executable, [sys.executable, "-I", "-S", "-c", _CODE, _PACKAGES, worker.path], kept, setsid=True,
             setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
         )  # fmt: skip
         until = monotonic() + _LIMIT_S + _SLACK_S
@@ -51,4 +51,4 @@ def main(folder: str) -> None:
     """Be that program."""
     from agentctl.supervision.worktree.changes import record_changes
 
-    record_changes(AgentDir(folder), limit_s=_LIMIT_S)
+    record_changes(WorkerDir(folder), limit_s=_LIMIT_S)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason
 from agentctl.lean import Any
 from agentctl.supervision.worker.endings import Ending
@@ -31,17 +31,17 @@ def pause_after(spec: WorkerSpec, own_attempts: int) -> float:
     return min(delay_s, _LONGEST_BACK_OFF_S) * _jitter()
 
 
-def put_aside(agent: AgentDir, ending: Ending, attempt: int, pause_s: float) -> dict[str, Any]:
+def put_aside(worker: WorkerDir, ending: Ending, attempt: int, pause_s: float) -> dict[str, Any]:
     """Keep the end of an attempt that is followed by another one; return what the event tells of it."""
-    write_whole(agent.attempt_exit(attempt), to_json(ending.to_json()))
+    write_whole(worker.attempt_exit(attempt), to_json(ending.to_json()))
     told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
     return {"attempt": attempt + 1, **told}
 
 
-def waited(agent: AgentDir, pause_s: float, rest: Callable[[float], object]) -> bool:
+def waited(worker: WorkerDir, pause_s: float, rest: Callable[[float], object]) -> bool:
     """Wait out a pause; False where a cancel came first."""
     until = monotonic() + pause_s
-    while not agent.cancel.exists():
+    while not worker.cancel.exists():
         left = until - monotonic()
         if left <= 0:
             return True

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
@@ -28,20 +28,20 @@ class RosterDebt:
         self._due: float | None = None
         self._delays = 0
 
-    def add(self, agent: AgentDir, agent_type: str, status: Status, reason: str | None = None) -> None:
+    def add(self, worker: WorkerDir, agent_type: str, status: Status, reason: str | None = None) -> None:
         """Owe one row."""
-        task = agent.task
-        self._rows.setdefault(task.id, (task, {}))[1][agent.instance] = (agent_type, status, reason)
+        task = worker.task
+        self._rows.setdefault(task.id, (task, {}))[1][worker.instance] = (agent_type, status, reason)
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
     def add_ended(
-        self, agent: AgentDir, agent_type: str = "command", decision: Mapping[str, Any] | None = None
+        self, worker: WorkerDir, agent_type: str = "command", decision: Mapping[str, Any] | None = None
     ) -> None:
         """Owe the row of a worker whose end is decided; None reads the decision."""
         with contextlib.suppress(AgentctlError):
-            decision = decision or read_decision(agent)
-            self.add(agent, agent_type, Status(decision["status"]), decision.get("reason"))
+            decision = decision or read_decision(worker)
+            self.add(worker, agent_type, Status(decision["status"]), decision.get("reason"))
 
     def due(self) -> float | None:
         """Return when to pay, or None."""

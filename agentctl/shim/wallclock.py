@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class WallClock:
     """The time in which at least one worker of the tree was at work, as one shim looks at it."""
 
-    def __init__(self, root: TaskDir) -> None:
-        self.root = root
+    def __init__(self, root_task: TaskDir) -> None:
+        self.root_task = root_task
         self._ledger: Ledger | None = None
         #: The limit at the last look, and until when it cannot be reached: time goes no faster than the clock.
         self._most, self._until = 0.0, 0.0
@@ -27,13 +27,13 @@ class WallClock:
         Args:
             own: The clock of the worker that the shim guards, which knows more than the worker's files.
         """
-        most = known_limits(self.root).max_wall_seconds
+        most = known_limits(self.root_task).max_wall_seconds
         if not most or (most == self._most and monotonic() < self._until):
             return None
         from agentctl.domain.budget import Account  # Few trees have such a limit.
         from agentctl.supervision.account.ledger import Ledger
 
-        self._ledger = self._ledger or Ledger(self.root)
-        used = self._ledger.update().wall_s(own.agent.path, own.to_json())
+        self._ledger = self._ledger or Ledger(self.root_task)
+        used = self._ledger.update().wall_s(own.worker.path, own.to_json())
         self._most, self._until = most, monotonic() + most - used
-        return Account(wall_s=used).excess(known_limits(self.root), ("max_wall_seconds",))
+        return Account(wall_s=used).excess(known_limits(self.root_task), ("max_wall_seconds",))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Reason, Status
@@ -49,7 +49,7 @@ Note = Callable[[object], None]
 class Charge(NamedTuple):
     """A worker that runs."""
 
-    agent: AgentDir
+    worker: WorkerDir
     spec: WorkerSpec
     pid: int
     cookie: str
@@ -64,14 +64,14 @@ class Attempt:
     def __init__(
         self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell, note: Note
     ) -> None:
-        self.agent, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall = charge
+        self.worker, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall = charge
         self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
         # Without child subreapers (macOS) the tree is found as far as it can be.
         leader = None if processes.LINUX else processes.identify(self.pid)
         self.tree = (
-            SupervisedTree(self.agent, cookie.encode())
+            SupervisedTree(self.worker, cookie.encode())
             if leader is None
-            else UnsupervisedTree(Claim(self.agent, leader, cookie.encode(), leader.start))
+            else UnsupervisedTree(Claim(self.worker, leader, cookie.encode(), leader.start))
         )
         self.began = monotonic()
         self.clock.begin(self.began)
@@ -86,9 +86,9 @@ class Attempt:
         self.is_paused = False
         self.is_blocked = False
         self.waiting: Waiting | None = None
-        self.questions = OpenQuestions(self.agent)
+        self.questions = OpenQuestions(self.worker)
         self.swept: list[dict[str, Any]] = []
-        self.output = Output(self.agent, self.spec.stall_s, self.began)
+        self.output = Output(self.worker, self.spec.stall_s, self.began)
 
     def watch(self) -> Outcome:
         """Watch to the end: what fails at one step keeps the guardian from none of the others."""
@@ -120,7 +120,7 @@ class Attempt:
     def _leader_ended(self, code: int, status: int) -> None:
         self.leader = (code, status)
         # The decision between an end and a cancel: only a request that is on disk by now counts.
-        if self.cause is None and self.agent.cancel.exists():
+        if self.cause is None and self.worker.cancel.exists():
             self.cause = Status.CANCELLED
         self.is_held = False
         failpoints.reached("shim.after-leader")
@@ -139,7 +139,7 @@ class Attempt:
             return None
 
     def _look_at_cancel(self) -> None:
-        if self.agent.cancel.exists() and self.leader is None:
+        if self.worker.cancel.exists() and self.leader is None:
             self.is_held = self.step is None and self.cause is None and bool(self._bear(self.offspring.holds_cancel))
             if not self.is_held:
                 self._stop_for(Status.CANCELLED, None)
@@ -147,7 +147,7 @@ class Attempt:
 
     def _take_grace(self) -> None:
         """Let a later, shorter request hurry an escalation that is under way."""
-        grace = asked_grace(self.agent)
+        grace = asked_grace(self.worker)
         if grace is not None:
             self._hurry(grace)
 
@@ -157,7 +157,7 @@ class Attempt:
             self.grace_s = grace_s
 
     def _look_at_pause(self) -> None:
-        wanted = self.agent.pause.exists() and self.step is None
+        wanted = self.worker.pause.exists() and self.step is None
         if wanted and not self.is_paused:
             self._note_time()
             self.tree.stop()
@@ -177,7 +177,7 @@ class Attempt:
         if waits != was_blocked:
             self._note_time(ends=was_blocked)
             self.waiting = Waiting(self.tree, is_agent(self.spec.order), monotonic()) if waits else None
-            self.debt.add(self.agent, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
+            self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:
         """About once a second: too much output, none for long, or a task that somebody removed."""
@@ -189,7 +189,7 @@ class Attempt:
         excess = self._bear(lambda: self.wall.broken(self.clock))
         if isinstance(excess, str):
             self._stop_for(Reason.BUDGET, excess)
-        if not self.agent.task.events.exists() and not self.agent.task.path.exists():
+        if not self.worker.task.events.exists() and not self.worker.task.path.exists():
             self._stop_for(Status.CANCELLED, "its task was removed")
 
     def _look_at_stall(self, size: int) -> None:
@@ -211,7 +211,7 @@ class Attempt:
             elif isinstance(cause, Reason):
                 self._hurry(self.spec.grace_s)
             return
-        asked = asked_grace(self.agent) if cause is Status.CANCELLED else None
+        asked = asked_grace(self.worker) if cause is Status.CANCELLED else None
         self.cause, self.message = cause, message
         if self.leader is None:
             self.grace_s = self.grace_s if asked is None else asked

@@ -12,7 +12,7 @@ import contextlib
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_quietly, to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.worktime import worked_from
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
@@ -24,8 +24,8 @@ _MOST_SPANS = 1000
 class WorkClock:
     """When a worker was at work, over all of its attempts; instants are those of the monotonic clock."""
 
-    def __init__(self, agent: AgentDir) -> None:
-        self.agent = agent
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker = worker
         self.spans: list[tuple[float, float]] = []
         #: Since when it is at work; None while the clock stands still.
         self.since: float | None = None
@@ -35,7 +35,7 @@ class WorkClock:
 
     def take_up(self) -> None:
         """Go on behind the attempts that another shim has measured; of another boot their instants mean nothing."""
-        known = worked_from(read_quietly(self.agent.worked), processes.boot_id(), monotonic())
+        known = worked_from(read_quietly(self.worker.worked), processes.boot_id(), monotonic())
         if known.boot == processes.boot_id():
             self.spans = [(span.begin, span.end) for span in known.spans]
 
@@ -84,7 +84,7 @@ class WorkClock:
     def tell(self) -> None:
         """Write `worked.json`; where the disk refuses, the next change does."""
         with contextlib.suppress(AgentctlError, OSError):
-            write_whole(self.agent.worked, to_json(self.to_json()), durable=False)
+            write_whole(self.worker.worked, to_json(self.to_json()), durable=False)
 
 
 def _cut(instant: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import NotFound
 from agentctl.operations.delegate.delegating import DEFAULT_AGENT
@@ -59,39 +59,39 @@ def _spawn(place: Place, given: Arguments, _call: Call) -> Any:
 
 def _spawned(place: Place, pending: Pending) -> Any:
     target = pending.targets[0]
-    agent = place.agent_of(target.key)
-    status, warnings = status_of(agent), pending.given.get("warnings")
-    told = {"id": target.id, "status": status, **result_of(agent, status)}
+    worker = place.agent_of(target.key)
+    status, warnings = status_of(worker), pending.given.get("warnings")
+    told = {"id": target.id, "status": status, **result_of(worker, status)}
     return told | ({"warnings": warnings} if warnings else {})
 
 
 def _send(place: Place, given: Arguments, _call: Call) -> Any:
     """Answer the question that the agent waits with, or else leave it a message; an ended agent goes on with it."""
-    agent, message = place.find(given["id"]), given["message"]
-    if status_of(agent) in TERMINAL:
-        told = _continued(place, agent, given["id"], message)
+    worker, message = place.find(given["id"]), given["message"]
+    if status_of(worker) in TERMINAL:
+        told = _continued(place, worker, given["id"], message)
         return {"submission_id": told["instance"], **told}
-    question = given.get("question_id") or next(iter(waiting_askers(agent)), None)
+    question = given.get("question_id") or next(iter(waiting_askers(worker)), None)
     if question is not None and not given.get("interrupt") and not given.get("as_message"):
         answered = respond(
-            place.task.root, task=agent.task, instance=agent.instance, question_id=question, answer=message,
+            place.task.root, task=worker.task, instance=worker.instance, question_id=question, answer=message,
             answerer=who_answers(by_tool=True),
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
-    sent = send(agent.task, agent.instance, message, interrupt=given.get("interrupt", False))
+    sent = send(worker.task, worker.instance, message, interrupt=given.get("interrupt", False))
     return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
 
 
 def _close(place: Place, given: Arguments, call: Call) -> Any:
-    agent = place.find(given["id"])
-    before = status_of(agent)
+    worker = place.find(given["id"])
+    before = status_of(worker)
     if before in TERMINAL:
         return {"previous_status": before}
-    if is_idle(agent):
-        closed = _let_go(place, agent, call)
+    if is_idle(worker):
+        closed = _let_go(place, worker, call)
         if closed is not None:
             return {"previous_status": before, **closed}
-    ended = cancel_workers(agent.task, [agent.instance])
+    ended = cancel_workers(worker.task, [worker.instance])
     told: dict[str, Any] = {"previous_status": before, "status": ended[0].status}
     if len(ended) > 1:
         told["closed_with_it"] = [one.agent_instance for one in ended[1:]]
@@ -100,13 +100,13 @@ def _close(place: Place, given: Arguments, call: Call) -> Any:
     return told
 
 
-def _let_go(place: Place, agent: AgentDir, call: Call) -> dict[str, Any] | None:
+def _let_go(place: Place, worker: WorkerDir, call: Call) -> dict[str, Any] | None:
     """Let an agent that was kept and has answered end well, and stop those below it; None where it does not end."""
-    below = [one for one in cancelled_with(agent) if not one.has_ended]
+    below = [one for one in cancelled_with(worker) if not one.has_ended]
     for one in below:
         cancel_workers(one.task, [one.instance])
-    send(agent.task, agent.instance, "", close=True)
-    key = Key(agent.task.id, agent.instance)
+    send(worker.task, worker.instance, "", close=True)
+    key = Key(worker.task.id, worker.instance)
     sight = gather(
         place.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,
         timeout_s=call.within(_CLOSE_S), broken=call.broken,
@@ -126,19 +126,19 @@ def _resume(place: Place, given: Arguments, _call: Call) -> Any:
     return _continued(place, place.find(given["id"]), given["id"], given.get("message"))
 
 
-def _continued(place: Place, agent: AgentDir, name: str, message: str | None) -> dict[str, Any]:
+def _continued(place: Place, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
     """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
-    started = resume_worker(agent.task, agent.instance, message, queue=True, by_tool=True)
-    told = str(read_quietly(agent.spec).get("agentId") or name) if agent.task.id == place.task.id else name
-    place.note(Target(id=told, key=Key(agent.task.id, started.agent_instance)))
+    started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
+    told = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == place.task.id else name
+    place.note(Target(id=told, key=Key(worker.task.id, started.agent_instance)))
     return {"id": told, "instance": started.agent_instance, "status": started.status}
 
 
-def status_of(agent: AgentDir) -> str:
+def status_of(worker_dir: WorkerDir) -> str:
     """Return a worker's status."""
-    worker = read_task(agent.task)[0].workers.get(agent.instance)
+    worker = read_task(worker_dir.task)[0].workers.get(worker_dir.instance)
     if worker is None:
-        raise NotFound(f"no worker {agent.instance!r} in task {agent.task.id}")
+        raise NotFound(f"no worker {worker_dir.instance!r} in task {worker_dir.task.id}")
     return str(worker.status)
 
 

@@ -80,9 +80,9 @@ def _task(place: Place, given: Arguments, _call: Call) -> Any:
 
 def _resumed(place: Place, given: Arguments) -> Any:
     """Continue an ended agent with what it is to do now."""
-    agent, name = place.find(given["resume"]), given["resume"]
-    started = resume_worker(agent.task, agent.instance, given["objective"], queue=True, by_tool=True)
-    target = Target(id=name, key=Key(agent.task.id, started.agent_instance))
+    worker, name = place.find(given["resume"]), given["resume"]
+    started = resume_worker(worker.task, worker.instance, given["objective"], queue=True, by_tool=True)
+    target = Target(id=name, key=Key(worker.task.id, started.agent_instance))
     place.note(target)
     if given.get("run_in_background"):
         return {"id": name, "status": started.status, "task_id": name}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
@@ -28,7 +28,7 @@ DEFAULT_ROWS, _MOST_ROWS = 50, 500
 class _Listed(NamedTuple):
     """A worker, and what the log says of it."""
 
-    agent: AgentDir
+    worker: WorkerDir
     view: WorkerView
 
     @property
@@ -42,7 +42,7 @@ def _list(place: Place, given: Arguments, _call: Call) -> Any:
         found = _newest_runs(place)
     prefix = given.get("path_prefix", "").strip("/")
     if prefix:
-        found = [one for one in found if f"{_path(place, one.agent)}/".startswith(f"{prefix}/")]
+        found = [one for one in found if f"{_path(place, one.worker)}/".startswith(f"{prefix}/")]
     found.reverse()
     ordered = sorted(found, key=lambda one: one.rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
@@ -61,48 +61,48 @@ def _newest_runs(place: Place) -> list[_Listed]:
     """
     views: dict[str, TaskView] = {}
     found: dict[tuple[str, str], _Listed] = {}
-    for agent in place.below():
-        if agent.task.id not in views:
-            views[agent.task.id] = read_task(agent.task)[0]
-        view = views[agent.task.id].workers.get(agent.instance)
+    for worker in place.below():
+        if worker.task.id not in views:
+            views[worker.task.id] = read_task(worker.task)[0]
+        view = views[worker.task.id].workers.get(worker.instance)
         if view is not None:
-            key = (agent.task.id, view.agent_id or agent.instance)
+            key = (worker.task.id, view.agent_id or worker.instance)
             found.pop(key, None)  # The newest run also takes the newest place.
-            found[key] = _Listed(agent, view)
+            found[key] = _Listed(worker, view)
     return list(found.values())
 
 
 def _row(place: Place, one: _Listed) -> dict[str, Any]:
-    agent, worker = one
-    spec = read_quietly(agent.spec)
-    name = place.name_of(agent.task.agent(worker.agent_id or agent.instance))
+    worker_dir, worker = one
+    spec = read_quietly(worker_dir.spec)
+    name = place.name_of(worker_dir.task.worker(worker.agent_id or worker_dir.instance))
     row = {
         "id": name,
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status),
         "parent": spec.get("parent"),
-        "path": _path(place, agent),
-        "last_message": last_message(agent),
+        "path": _path(place, worker_dir),
+        "last_message": last_message(worker_dir),
     }
-    question = None if agent.has_ended else question_of(agent)
-    instance = agent.instance if worker.agent_id and worker.agent_id != agent.instance else None
+    question = None if worker_dir.has_ended else question_of(worker_dir)
+    instance = worker_dir.instance if worker.agent_id and worker.agent_id != worker_dir.instance else None
     more = {"reason": worker.reason, "question": question, "instance": instance}
     return row | {key: value for key, value in more.items() if value}
 
 
-def _path(place: Place, agent: AgentDir) -> str:
+def _path(place: Place, worker: WorkerDir) -> str:
     """Return `a/b/c`: the worker behind those that it descends from; a sub-task's behind the id of that."""
     names: list[str] = []
-    task = root_of_tree(place.task)
-    for one in (*reversed([*ancestors(agent)]), agent):
+    task = root_task_of(place.task)
+    for one in (*reversed([*ancestors(worker)]), worker):
         names += [one.instance] if one.task.path == task.path else [one.task.id, one.instance]
         task = one.task
     return "/".join(names)
 
 
-def last_message(agent: AgentDir) -> str | None:
+def last_message(worker: WorkerDir) -> str | None:
     """Return the beginning of what a worker said last, else of what it declared."""
-    told = last_words(agent, _LOOKED_BACK) or declared_summary(read_quietly(agent.result))
+    told = last_words(worker, _LOOKED_BACK) or declared_summary(read_quietly(worker.result))
     return told if not told or len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
 
 

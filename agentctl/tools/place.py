@@ -9,8 +9,8 @@ from functools import cached_property
 
 from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import check_name, first_of
 from agentctl.errors import Next, NotFound, Refused, UsageError
@@ -60,7 +60,7 @@ class Place:
         """Look at how things stand."""
         return Situation(
             task_id=self.task.id,
-            cap=usable_config(root_of_tree(self.task)).limits.max_concurrent_agents,
+            cap=usable_config(root_task_of(self.task)).limits.max_concurrent_agents,
             depth_left=self._depth_left(),
             agents=self.offered_agents(),
             is_worker=self.me is not None,
@@ -93,10 +93,10 @@ class Place:
     @property
     def folder(self) -> str:
         """The working folder of who calls: children work in it."""
-        told = read_quietly(self.me.agent.spec).get("cwd") if self.me is not None else None
+        told = read_quietly(self.me.worker.spec).get("cwd") if self.me is not None else None
         return str(told or os.getcwd())
 
-    def find(self, name: str) -> AgentDir:
+    def find(self, name: str) -> WorkerDir:
         """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task.
 
         `TASK/INSTANCE` names a worker of a sub-task.
@@ -111,29 +111,29 @@ class Place:
         finder, targets, unknown = _Finder(self), [], []
         for name in names:
             try:
-                agent = finder.find(name)
+                worker = finder.find(name)
             except (NotFound, UsageError):  # What cannot be a name is nobody's.
                 unknown.append(name)
             else:
-                targets.append(Target(id=name, key=Key(agent.task.id, agent.instance)))
+                targets.append(Target(id=name, key=Key(worker.task.id, worker.instance)))
         return targets, unknown
 
-    def name_of(self, agent: AgentDir) -> str:
+    def name_of(self, worker: WorkerDir) -> str:
         """Return the id by which the caller knows a worker."""
-        return agent.instance if agent.task.id == self.task.id else f"{agent.task.id}/{agent.instance}"
+        return worker.instance if worker.task.id == self.task.id else f"{worker.task.id}/{worker.instance}"
 
-    def agent_of(self, key: Key) -> AgentDir:
+    def agent_of(self, key: Key) -> WorkerDir:
         """Return the folder of a worker."""
-        return self.task.sibling(key.task_id).agent(key.instance)
+        return self.task.sibling(key.task_id).worker(key.instance)
 
-    def below(self) -> list[AgentDir]:
+    def below(self) -> list[WorkerDir]:
         """Return the workers that the caller has started, and those below them; a person's are all of the task.
 
         Those in another root have no name here.
         """
         if self.me is not None:
-            return [one for one in descendants(self.me.agent) if one.task.path.parent == self.task.path.parent]
-        return [one.agent(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
+            return [one for one in descendants(self.me.worker) if one.task.path.parent == self.task.path.parent]
+        return [one.worker(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
 
     def children(self) -> list[Target]:
         """Return the workers that the caller waits for without naming them: those that it has started itself.
@@ -152,13 +152,13 @@ class Place:
         for task in subtree(self.task):
             first = None
             for name in read_task(task)[0].workers:
-                agent = task.agent(name)
+                worker = task.worker(name)
                 first = first or name
-                spec = read_quietly(agent.spec)
+                spec = read_quietly(worker.spec)
                 if spec.get("byTool") is not True or spec.get("parent"):
                     continue
                 is_task = task.id != self.task.id and name == first
-                target = Target(id=task.id if is_task else self.name_of(agent), key=Key(task.id, name))
+                target = Target(id=task.id if is_task else self.name_of(worker), key=Key(task.id, name))
                 found[task.id, str(spec.get("agentId") or name)] = target
         return list(found.values())
 
@@ -183,17 +183,17 @@ class _Finder:
     def _below(self) -> set[str]:
         return {one.path for one in self._place.below()}
 
-    def find(self, name: str) -> AgentDir:
+    def find(self, name: str) -> WorkerDir:
         task_id, _, instance = name.partition("/")
         subtask = self._subtasks.get(task_id)
         first = instance or (_first_in(subtask) if subtask is not None else "")
-        agent = self._newest(subtask, first) if subtask is not None and first else self._newest(self._place.task, name)
+        worker = self._newest(subtask, first) if subtask is not None and first else self._newest(self._place.task, name)
         me = self._place.me
-        if me is not None and agent.path not in self._below:
+        if me is not None and worker.path not in self._below:
             raise NotFound(f"no worker {name!r} below {me.instance}", hint=Next("look around"))
-        return agent
+        return worker
 
-    def _newest(self, task: TaskDir, name: str) -> AgentDir:
+    def _newest(self, task: TaskDir, name: str) -> WorkerDir:
         if task.id not in self._chains:
             self._chains[task.id] = chains_of(task)
         return newest_of(task, self._chains[task.id], name)
@@ -204,8 +204,8 @@ def _first_in(task: TaskDir) -> str:
     return next(iter(read_task(task)[0].workers), "")
 
 
-def _parent_of(agent: AgentDir) -> str | None:
-    parent = read_quietly(agent.spec).get("parent")
+def _parent_of(worker: WorkerDir) -> str | None:
+    parent = read_quietly(worker.spec).get("parent")
     return str(parent) if parent else None
 
 

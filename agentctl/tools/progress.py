@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import plain, whole
 from agentctl.tools.definition import Target
 from agentctl.tools.place import Place
@@ -29,18 +29,18 @@ def doing(place: Place, targets: Sequence[Target]) -> str:
     return _cut("; ".join(parts), _LONGEST)
 
 
-def _at_what(agent: AgentDir) -> str:
+def _at_what(worker: WorkerDir) -> str:
     """Return what a worker is at: its question, else the last that it reported or called, else that it runs."""
-    if not agent.worker.exists():
+    if not worker.process.exists():
         return "queued"
-    question = question_of(agent)
+    question = question_of(worker)
     if question is not None:
         return "idle" if question.get("idle") else f"asks: {question['question']}"
-    for line in last_lines(agent.activity, _LOOKED_BACK_BYTES):
+    for line in last_lines(worker.activity, _LOOKED_BACK_BYTES):
         told = _told(line)
         if told:
             return told
-    return _progress(read_quietly(agent.progress)) or "running"
+    return _progress(read_quietly(worker.progress)) or "running"
 
 
 def _told(line: bytes) -> str:

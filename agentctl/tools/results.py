@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import whole_json
 from agentctl.domain.states import Status
 from agentctl.operations.delegate.delegating import error_of
@@ -25,21 +25,21 @@ def share_of(count: int) -> int:
     return max(_LEAST, min(RESULT_BYTES, _TOGETHER // max(1, count)))
 
 
-def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result as a parent gets it: the last words, how it ended, and where the whole is."""
     # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
-    has_more = agent.worktree.exists()
-    found = read_result(agent.task, agent.instance, max_bytes=max_bytes) if has_more else text_of(agent, max_bytes)
-    decision = decision_of(agent)
+    has_more = worker.worktree.exists()
+    found = read_result(worker.task, worker.instance, max_bytes=max_bytes) if has_more else text_of(worker, max_bytes)
+    decision = decision_of(worker)
     reason = decision.get("reason")
     told: dict[str, Any] = {
         "output": found["text"],
         # One that was kept and has answered has done what it was asked to.
-        "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(agent)),
+        "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(worker)),
         "turnsUsed": found.get("turnsUsed", 0),
     }
     if reason:
-        told |= {"reason": reason, "error": short(error_of(agent, decision))}
+        told |= {"reason": reason, "error": short(error_of(worker, decision))}
     if found["truncated"]:
         told |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
     if found["summary"]:
@@ -49,10 +49,10 @@ def result_of(agent: AgentDir, status: str, max_bytes: int = RESULT_BYTES) -> di
     return told
 
 
-def question_of(agent: AgentDir) -> dict[str, Any] | None:
+def question_of(worker: WorkerDir) -> dict[str, Any] | None:
     """Return the question that a worker waits with; None where it has none."""
-    for name in open_questions(agent):
-        body = read_question(agent, name)
+    for name in open_questions(worker):
+        body = read_question(worker, name)
         if body:
             body = whole_json(body)
             told = {key: body[key] for key in _ASKED if body.get(key)}

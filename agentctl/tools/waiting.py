@@ -139,11 +139,11 @@ def _open_questions(place: Place, left: Mapping[Target, Seen]) -> dict[str, Any]
 
 
 def _result(place: Place, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
-    agent = place.agent_of(target.key)
-    told = result_of(agent, seen.status, max_bytes)
+    worker = place.agent_of(target.key)
+    told = result_of(worker, seen.status, max_bytes)
     if target.id != target.key.instance:
         told["instance"] = target.key.instance
-    question = question_of(agent) if seen.status is Status.BLOCKED else None
+    question = question_of(worker) if seen.status is Status.BLOCKED else None
     return told | ({"question": question} if question else {})
 
 

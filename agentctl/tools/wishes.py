@@ -65,7 +65,7 @@ def _own_order(place: Place) -> Mapping[str, Any]:
     if place.me is None:
         return {}
     try:
-        order = read_order(place.me.agent) or {}
+        order = read_order(place.me.worker) or {}
     except AgentctlError:
         return {}
     return order if order.get("driver") != "command" else {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_json
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.answers import KINDS, check_question
 from agentctl.errors import Refused, UsageError
@@ -19,33 +19,33 @@ from agentctl.tools.place import Place
 
 def _ask(place: Place, given: Arguments, call: Call) -> Any:
     """Ask, and wait for the answer within the time of the call; afterwards the question can be taken up again."""
-    agent = _worker(place, "ask_user")
+    worker = _worker(place, "ask_user")
     options = [_option(one) for one in given.get("options", [])]
     kind = given.get("kind") or ("select" if options else "input")
     body: dict[str, Any] = {"kind": kind, "question": given["question"], "options": options}
     default, limit_s = given.get("default"), given.get("timeout_seconds")
     check_question(body, default)
     with Watch() as watch:
-        asked = put_question(agent, body | {"default": default, "deadlineSeconds": limit_s}, given.get("question_id"))
+        asked = put_question(worker, body | {"default": default, "deadlineSeconds": limit_s}, given.get("question_id"))
         try:
-            watch.add(agent.interactions)
-            return _await(agent, asked, watch, call, (default, limit_s))
+            watch.add(worker.interactions)
+            return _await(worker, asked, watch, call, (default, limit_s))
         finally:
-            leave(agent, asked)
+            leave(worker, asked)
 
 
-def _await(agent: AgentDir, asked: Asked, watch: Watch, call: Call, closing: tuple[str | None, float | None]) -> Any:
+def _await(worker: WorkerDir, asked: Asked, watch: Watch, call: Call, closing: tuple[str | None, float | None]) -> Any:
     name, (default, limit_s) = asked.question_id, closing
     begun = monotonic()
     while True:
-        answer = read_json(agent.answer(name))
+        answer = read_json(worker.answer(name))
         if answer is not None:
             if answer.get("expired"):
                 return {"question_id": name, "answer": None, "note": "nobody answered in time"}
             return {"question_id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
         passed = monotonic() - begun
         if limit_s is not None and passed >= limit_s:
-            close_question(agent, name, default)
+            close_question(worker, name, default)
             continue
         if call.limit_s is not None and passed >= call.limit_s:
             return {"still_running": True, "question_id": name, "hint": "ask again with this question_id to go on"}
@@ -74,10 +74,10 @@ def _report(place: Place, given: Arguments, _call: Call) -> Any:
     return told
 
 
-def _worker(place: Place, tool: str) -> AgentDir:
+def _worker(place: Place, tool: str) -> WorkerDir:
     if place.me is None:
         raise Refused(f"{tool} is for workers: this session is none")
-    return place.me.agent
+    return place.me.worker
 
 
 ASK_USER = Tool(

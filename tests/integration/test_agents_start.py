@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.command import DRIVER
 from agentctl.drivers.dialogue import HangUp, Say
 from agentctl.drivers.order import Order
@@ -24,7 +24,7 @@ from tests.steps import new_task
 @contextmanager
 def started(task: Path, script: str, prompt: str) -> Iterator[Started]:
     """A program that is started, and that nobody hosts yet."""
-    folder = AgentDir(str(task / "agents" / "a"))
+    folder = WorkerDir(str(task / "agents" / "a"))
     Path(folder.path).mkdir()
     order = Order(
         driver="command", program=sys.executable, agent="a", prompt=prompt, cwd=str(task), prompt_on_stdin=True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.drivers.order import Order
 from agentctl.operations.start.continuation import continued, has_spoken
@@ -30,11 +30,11 @@ SPOKEN = [
 ]
 
 
-def agent_with(folder: Path, rows: list[Row], torn: bytes = b"") -> AgentDir:
+def agent_with(folder: Path, rows: list[Row], torn: bytes = b"") -> WorkerDir:
     """Make a worker's folder with an activity."""
-    agent = AgentDir(str(folder))
+    worker = WorkerDir(str(folder))
     (folder / "activity.jsonl").write_bytes(b"".join(encode_row(row, AT) for row in rows) + torn)
-    return agent
+    return worker
 
 
 @pytest.mark.parametrize("rows", SILENT)
@@ -55,12 +55,12 @@ def test_one_that_was_continued_and_never_spoke_keeps_the_session_before(tmp_pat
 def test_one_that_has_spoken_goes_on_in_its_session(tmp_path: Path, row: Row) -> None:
     order = continued(agent_with(tmp_path, [TOLD, row]), ORDER, "s1", ["and hurry"])
     assert (order.prompt, order.session, order.resume) == ("and hurry", None, "s1")
-    broken_off = continued(AgentDir(str(tmp_path)), ORDER, "s1").prompt
+    broken_off = continued(WorkerDir(str(tmp_path)), ORDER, "s1").prompt
     assert broken_off == "You were interrupted before you had finished. Go on from where you were."
     (tmp_path / "exit.json").write_text('{"status": "completed"}', encoding="utf-8")
-    assert continued(AgentDir(str(tmp_path)), ORDER, "s1").prompt == "Go on from where you were."
+    assert continued(WorkerDir(str(tmp_path)), ORDER, "s1").prompt == "Go on from where you were."
 
 
 def test_a_torn_line_and_a_missing_file_are_no_word(tmp_path: Path) -> None:
-    assert not has_spoken(AgentDir(str(tmp_path / "nobody")))
+    assert not has_spoken(WorkerDir(str(tmp_path / "nobody")))
     assert not has_spoken(agent_with(tmp_path, [TOLD], torn=encode_row(SPOKEN[0], AT)[:-5]))

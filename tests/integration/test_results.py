@@ -99,7 +99,7 @@ def agents(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 def everywhere(task: Task, name: str = "a", status: str = "completed") -> list[str | None]:
     """Return what is told as the last words: by `result`, `join`, the tools of agents and the answer of a sub-task."""
-    folder = TaskDir(str(task.path)).agent(name)
+    folder = TaskDir(str(task.path)).worker(name)
     joined = run("join", "--json").json["workers"]
     return [
         run("result", name, "--json", check=False).json["text"],
@@ -128,7 +128,7 @@ def test_a_declared_summary_stands_beside_the_last_words(agents: Task, tmp_path:
     agent(plays(tmp_path, f"{report} '--summary', 'the summary'], check=True)\nme.answer('my last words')"))
     ends()
     assert everywhere(agents) == ["my last words"] * 4
-    folder = TaskDir(str(agents.path)).agent("a")
+    folder = TaskDir(str(agents.path)).worker("a")
     assert result_of(folder, "completed")["summary"] == "the summary"
     assert answer_of(folder, "general").summary == "the summary"
     assert run("result", "a").out == "the summary\nmy last words\n"
@@ -138,7 +138,7 @@ def test_a_cut_text_is_whole_in_a_file_that_can_be_paged(agents: Task) -> None:
     text = f"{'word ' * 1500}\u00e9{'x' * 2500}"
     agent(f"say {text}")
     ends()
-    told = result_of(TaskDir(str(agents.path)).agent("a"), "completed")
+    told = result_of(TaskDir(str(agents.path)).worker("a"), "completed")
     data = Path(told["path"]).read_bytes()
     assert data.decode() == text.strip()
     assert (told["size"], told["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
@@ -147,7 +147,7 @@ def test_a_cut_text_is_whole_in_a_file_that_can_be_paged(agents: Task) -> None:
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     Path(told["path"]).write_text("no longer so", encoding="ascii")
     assert Path(run("result", "a", "--json").json["path"]).read_bytes() == data
-    short = result_of(TaskDir(str(agents.path)).agent("a"), "completed", 100_000)
+    short = result_of(TaskDir(str(agents.path)).worker("a"), "completed", 100_000)
     assert not {"truncated", "path", "wrapped"} & set(short)
 
 
@@ -181,7 +181,7 @@ def test_a_summary_that_is_cut_is_told_as_that_everywhere(agents: Task, tmp_path
     report = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'agentctl', 'report', 'result',"
     agent(plays(tmp_path, f"{report} '--summary', 's' * 5000], check=True)\nme.answer('my last words')"))
     ends()
-    folder = TaskDir(str(agents.path)).agent("a")
+    folder = TaskDir(str(agents.path)).worker("a")
     cut = result_of(folder, "completed")["summaryCut"]
     assert Path(cut["path"]).read_text(encoding="ascii") == "s" * 5000
     assert answer_of(folder, "general").to_json()["summaryCut"] == cut
@@ -252,7 +252,7 @@ def test_what_was_said_after_an_answer_is_the_last_word(agents: Task, tmp_path: 
 
 def test_the_last_message_in_a_list_is_the_last_word(agents: Task) -> None:
     agent("hang")
-    folder = TaskDir(str(agents.path)).agent("a")
+    folder = TaskDir(str(agents.path)).worker("a")
     wait_until(lambda: last_message(folder) == "working")
     os.kill(run("show", "a", "--json").json["worker"]["pid"], signal.SIGKILL)
     ends()

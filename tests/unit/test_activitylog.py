@@ -126,17 +126,17 @@ def test_a_rebuild_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_rebuild_keeps_what_the_worker_reported_itself_and_waits_for_its_end(tmp_path: Path) -> None:
-    agent = TaskDir(str(tmp_path)).agent("a1")
-    Path(agent.path).mkdir(parents=True)
+    worker = TaskDir(str(tmp_path)).worker("a1")
+    Path(worker.path).mkdir(parents=True)
     reported = (
         b'{"at": "2026-11-21T20:00:02.000Z", "type": "message", "id": "report-00", "phase": "end", "text": "found"}\n'
     )
-    Path(agent.activity).write_bytes(ROW % 1 + reported + ROW % 2)
+    Path(worker.activity).write_bytes(ROW % 1 + reported + ROW % 2)
     made = [row.replace(b"20:00:00", b"20:00:0%d" % second) for second, row in ((1, ROW % 7), (3, ROW % 8))]
     with pytest.raises(Refused, match="a1 has not ended"):
-        rebuild(agent, made)
-    Path(agent.exit).write_bytes(b"{}")
-    assert rebuild(agent, made) == 3
-    assert Path(agent.activity).read_bytes() == made[0] + reported + made[1]
-    assert rebuild(agent, made) == 3
-    assert Path(agent.activity).read_bytes() == made[0] + reported + made[1]
+        rebuild(worker, made)
+    Path(worker.exit).write_bytes(b"{}")
+    assert rebuild(worker, made) == 3
+    assert Path(worker.activity).read_bytes() == made[0] + reported + made[1]
+    assert rebuild(worker, made) == 3
+    assert Path(worker.activity).read_bytes() == made[0] + reported + made[1]

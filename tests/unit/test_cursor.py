@@ -43,8 +43,8 @@ def test_a_consumer_that_was_given_everything_needs_one_range(seqs: list[int]) -
 def test_a_slow_waiters_mark_does_not_forget_what_a_faster_one_was_given(tmp_path: Path) -> None:
     for name in ("cursors", "agents"):
         (tmp_path / "tasks" / "t" / name).mkdir(parents=True)
-    root = TaskDir(str(tmp_path / "tasks" / "t"))
-    slow, fast = (Cursor(root, "t", "default") for _ in range(2))
+    root_task = TaskDir(str(tmp_path / "tasks" / "t"))
+    slow, fast = (Cursor(root_task, "t", "default") for _ in range(2))
     early = slow.claim(ends(5))
     late = fast.claim(ends(5, 20))
     assert early is not None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters import processes
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.worktime import Span, Worked, covered_s, time_at_work, worked_from
 from agentctl.shim import workclock
 from agentctl.shim.workclock import WorkClock
@@ -24,7 +24,7 @@ JSON = st.recursive(NUMBERS, lambda inner: st.lists(inner, max_size=3) | st.dict
 
 def clock_at(now: float) -> WorkClock:
     """Return the clock of a worker without a folder: it can write nothing."""
-    clock = WorkClock(AgentDir("/nowhere/tasks/t/agents/a"))
+    clock = WorkClock(WorkerDir("/nowhere/tasks/t/agents/a"))
     clock.begin(now)
     return clock
 
@@ -80,16 +80,16 @@ def test_a_worker_that_stops_again_and_again_has_no_endless_list(monkeypatch: py
 
 
 def test_it_is_on_disk_only_once_it_has_stood(tmp_path: Path) -> None:
-    agent = AgentDir(str(tmp_path))
-    clock = WorkClock(agent)
+    worker = WorkerDir(str(tmp_path))
+    clock = WorkClock(worker)
     clock.begin(1)
     clock.note(2, at_work=True)
-    assert not agent.worked.exists()
+    assert not worker.worked.exists()
     clock.note(3, at_work=False)
     boot = processes.boot_id()
-    assert json.loads(agent.worked.read_bytes()) == {"boot": boot, "spans": [[1, 2]]}
+    assert json.loads(worker.worked.read_bytes()) == {"boot": boot, "spans": [[1, 2]]}
     clock.note(4, at_work=True)
-    assert json.loads(agent.worked.read_bytes()) == {"boot": boot, "spans": [[1, 2]], "since": 3}
+    assert json.loads(worker.worked.read_bytes()) == {"boot": boot, "spans": [[1, 2]], "since": 3}
 
 
 # -- many workers ------------------------------------------------------------------------------------------------------

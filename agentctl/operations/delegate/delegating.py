@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import open_plain
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.listing import read_task
@@ -228,29 +228,29 @@ def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
 # -- what came of it ---------------------------------------------------------------------------------------------------
 
 
-def result_of(agent: AgentDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: str | None = None) -> TaskResult:
+def result_of(worker: WorkerDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: str | None = None) -> TaskResult:
     """Return what came of a worker; reads no log.
 
     Args:
         max_bytes: Of the answer.
         status: What is so with one that has not ended.
     """
-    spec, decision = read_quietly(agent.spec), decision_of(agent)
+    spec, decision = read_quietly(worker.spec), decision_of(worker)
     delegation = spec.get("delegation") or {}
     known: dict[str, Any] = {
-        "task_id": agent.instance,
+        "task_id": worker.instance,
         "objective": str(delegation.get("objective") or (spec.get("order") or {}).get("prompt") or ""),
         "agent_type": str(spec.get("agent") or "command"),
     }
     if not decision:
         return TaskResult(**known, status=str(status or Status.RUNNING))
-    ended, found = str(decision.get("status", Status.FAILED)), text_of(agent, max_bytes)
+    ended, found = str(decision.get("status", Status.FAILED)), text_of(worker, max_bytes)
     return TaskResult(
         **known,
         status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
         result=_answer(found),
         summary=_summary(found) if found["source"] != "declared" else None,
-        error=None if ended == Status.COMPLETED else error_of(agent, decision),
+        error=None if ended == Status.COMPLETED else error_of(worker, decision),
         duration=decision.get("durationSeconds") or 0.0,
         started_at=decision.get("startedAt"),
         completed_at=decision.get("endedAt"),
@@ -277,7 +277,7 @@ def _mark(cut: Mapping[str, Any]) -> str:
     return f"[cut: {cut['size']} bytes, sha256 {cut['sha256']}{where}{more}]"
 
 
-def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:
+def error_of(worker: WorkerDir, decision: Mapping[str, Any]) -> str:
     """Return why it is no success: the decision's words, else what the program itself said at its end."""
     if decision.get("status") == Status.CANCELLED:
         return f"cancelled by {decision.get('by', 'agentctl')}"
@@ -286,7 +286,7 @@ def error_of(agent: AgentDir, decision: Mapping[str, Any]) -> str:
         return f"{reason}: {message}"
     code, signal = decision.get("exitCode"), decision.get("signal")
     how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
-    said = _tail(agent.stderr, _STDERR_BYTES)
+    said = _tail(worker.stderr, _STDERR_BYTES)
     return f"{how}: {said}" if said else how
 
 
@@ -306,12 +306,12 @@ def session_results(task: TaskDir, session_id: str, *, max_bytes: int = DEFAULT_
     """Return every task that was delegated in a session, in the order in which they were accepted."""
     view, _ = read_task(task)
     return [
-        result_of(agent, max_bytes=max_bytes, status=view.workers[agent.instance].status)
-        for agent in map(task.agent, view.workers)
-        if _session_of(agent) == session_id
+        result_of(worker, max_bytes=max_bytes, status=view.workers[worker.instance].status)
+        for worker in map(task.worker, view.workers)
+        if _session_of(worker) == session_id
     ]
 
 
-def _session_of(agent: AgentDir) -> str | None:
-    session = (read_quietly(agent.spec).get("delegation") or {}).get("session")
+def _session_of(worker: WorkerDir) -> str | None:
+    session = (read_quietly(worker.spec).get("delegation") or {}).get("session")
     return session if isinstance(session, str) else None

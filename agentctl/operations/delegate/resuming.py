@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import load
@@ -16,7 +16,7 @@ from agentctl.operations.start.continuation import continued, has_spoken
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.messaging import unread
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.spec import is_of_task, read_order
 
@@ -35,12 +35,12 @@ def resume_worker(
         Refused: It is no agent, it has not ended, or its program can continue nothing.
     """
     check_own(task)
-    agent = newest_run(task, instance)
-    request = _request(agent, prompt, name)
+    worker = newest_run(task, instance)
+    request = _request(worker, prompt, name)
     spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
     if spawned.reused:  # Of two that would continue one session at the same time, one does.
         other = spawned.agent_instance
-        raise Refused(f"{agent.instance} is continued already, as {other}", hint=Next("send", other))
+        raise Refused(f"{worker.instance} is continued already, as {other}", hint=Next("send", other))
     return spawned
 
 
@@ -51,26 +51,26 @@ def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
     chains = chains_of(task)
     requests = []
     for worker in view.workers.values():
-        agent = task.agent(worker.instance)
+        worker_dir = task.worker(worker.instance)
         is_lost = worker.reason in _CRASHES and worker.driver is not None
-        if is_lost and _is_newest(agent, chains) and (_session_of(agent) or not has_spoken(agent)):
-            requests.append(_request(agent, None, None))
+        if is_lost and _is_newest(worker_dir, chains) and (_session_of(worker_dir) or not has_spoken(worker_dir)):
+            requests.append(_request(worker_dir, None, None))
     spawned = spawn_workers(task, requests, queue=queue) if requests else []
     return [one for one in spawned if not one.reused]
 
 
-def newest_run(task: TaskDir, name: str) -> AgentDir:
+def newest_run(task: TaskDir, name: str) -> WorkerDir:
     """Return the newest run of the chain that an instance or an agent id names."""
     return newest_of(task, chains_of(task), name)
 
 
-def newest_of(task: TaskDir, chains: Chains, name: str) -> AgentDir:
+def newest_of(task: TaskDir, chains: Chains, name: str) -> WorkerDir:
     """Return the same, by what is known of the task: whoever looks for many reads it once."""
     if name in chains:
-        return task.agent(chains[name][-1])
-    agent = find_agent(task, name)
-    chain = chains.get(str(read_quietly(agent.spec).get("agentId")), [name])
-    return task.agent(chain[-1])
+        return task.worker(chains[name][-1])
+    worker = find_worker(task, name)
+    chain = chains.get(str(read_quietly(worker.spec).get("agentId")), [name])
+    return task.worker(chain[-1])
 
 
 def chains_of(task: TaskDir) -> Chains:
@@ -82,35 +82,35 @@ def chains_of(task: TaskDir) -> Chains:
     return found
 
 
-def _is_newest(agent: AgentDir, chains: Chains) -> bool:
-    return any(chain[-1] == agent.instance for chain in chains.values())
+def _is_newest(worker: WorkerDir, chains: Chains) -> bool:
+    return any(chain[-1] == worker.instance for chain in chains.values())
 
 
-def _session_of(agent: AgentDir) -> str:
+def _session_of(worker: WorkerDir) -> str:
     """Return the vendor's session of a run; empty where it has none yet."""
-    return str(read_quietly(agent.session).get("session") or "")
+    return str(read_quietly(worker.session).get("session") or "")
 
 
-def _request(agent: AgentDir, prompt: str | None, name: str | None) -> SpawnRequest:
+def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return what continues a run: the same order, the vendor's session, another prompt."""
-    spec, session, told = read_quietly(agent.spec), _session_of(agent), read_order(agent)
-    if not is_of_task(agent):
+    spec, session, told = read_quietly(worker.spec), _session_of(worker), read_order(worker)
+    if not is_of_task(worker):
         raise Refused(
-            f"the order of {agent.instance} was not written by a spawn in {agent.task.id}: it may be somebody else's",
+            f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
             hint="spawn it anew",
         )
     if told is None:
-        raise Refused(f"{agent.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
+        raise Refused(f"{worker.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
     order = order_from(told)
     if "resume" not in load(order.driver).honours:
         raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
-    if not agent.has_ended:
-        raise Refused(f"{agent.instance} has not ended", hint=Next("send", agent.instance))
-    if not session and has_spoken(agent):
-        raise NotFound(f"{agent.instance} has left no session to continue", hint="spawn it anew")
-    order = continued(agent, order, session, [*unread(agent), *([prompt] if prompt else [])])
+    if not worker.has_ended:
+        raise Refused(f"{worker.instance} has not ended", hint=Next("send", worker.instance))
+    if not session and has_spoken(worker):
+        raise NotFound(f"{worker.instance} has left no session to continue", hint="spawn it anew")
+    order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
-    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{agent.instance}"}
+    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{worker.instance}"}
     fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
     return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields)

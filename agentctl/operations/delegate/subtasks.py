@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import is_name
@@ -66,9 +66,9 @@ class Subtask(NamedTuple):
     spawned: Spawned
 
     @property
-    def worker(self) -> AgentDir:
+    def worker(self) -> WorkerDir:
         """The folder of its worker."""
-        return self.task.agent(self.spawned.agent_instance)
+        return self.task.worker(self.spawned.agent_instance)
 
     @property
     def agent_id(self) -> str:
@@ -101,7 +101,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
-    with shims_ahead(root_of_tree(parent), 1):
+    with shims_ahead(root_task_of(parent), 1):
         return _begin(parent, request, caller)
 
 
@@ -141,12 +141,12 @@ def _caller_in(parent: TaskDir) -> Caller | None:
 def _check_depth(parent: TaskDir, caller: Caller | None) -> None:
     if caller is None:
         return
-    refuse_if_barred(caller.agent)
-    depth, limit = read_spec(caller.agent.spec).depth, depth_limit(parent, caller)
+    refuse_if_barred(caller.worker)
+    depth, limit = read_spec(caller.worker.spec).depth, depth_limit(parent, caller)
     if depth + 1 > limit:
         raise limited(
             f"Maximum subtask nesting depth ({limit}) exceeded. Current depth: {depth}.",
-            f"raise maxDepth in {root_of_tree(parent).task_file}",
+            f"raise maxDepth in {root_task_of(parent).task_file}",
         )
 
 
@@ -156,14 +156,14 @@ def _make_task(parent: TaskDir, request: SubtaskRequest, agent: str, caller: Cal
     above = {
         "parentTaskId": parent.id,
         "parentInstance": caller.instance if caller else None,
-        "rootTaskId": root_of_tree(parent).id,
+        "rootTaskId": root_task_of(parent).id,
         "author": caller.instance if caller else USER,
         "agent": agent,
     }
     head = {key: value for key, value in above.items() if value is not None}
 
     def is_taken(name: str) -> bool:
-        return any(task.agent(name).path.exists() for task in (parent, *tasks_above(parent)))
+        return any(task.worker(name).path.exists() for task in (parent, *tasks_above(parent)))
 
     return create_task(
         parent.root, request.title, task_id=request.task_id, config=_inherited(parent), above=head, is_taken=is_taken
@@ -212,15 +212,15 @@ def find_subtask(task: TaskDir) -> Subtask:
     """Return a sub-task that was begun before, by its first worker."""
     if read_config(task).agent is None:
         raise Refused(f"{task.id} is no sub-task", hint="agentctl wait-all waits for the workers of a task")
-    first = min((task.agent(name) for name in task.instances()), key=_begun_at, default=None)
+    first = min((task.worker(name) for name in task.instances()), key=_begun_at, default=None)
     if first is None:
         raise NotFound(f"the sub-task {task.id} has no worker", hint=f"agentctl events --task {task.id}")
     return Subtask(task, Spawned(agent_instance=first.instance, status=Status.QUEUED, task_id=task.id))
 
 
-def _begun_at(agent: AgentDir) -> float:
+def _begun_at(worker: WorkerDir) -> float:
     try:
-        return os.stat(agent.spec).st_mtime
+        return os.stat(worker.spec).st_mtime
     except OSError:
         return float("inf")
 
@@ -256,9 +256,9 @@ def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     One that is to live on (`childrenAtEnd: leave`) does, and so is lost to this caller: that is `Cancel`, too.
     """
     caller = true_caller()
-    if caller is None or not caller.agent.cancel.exists():
+    if caller is None or not caller.worker.cancel.exists():
         return None
-    if leaves_children(caller.agent) and not subtask.worker.has_ended:
+    if leaves_children(caller.worker) and not subtask.worker.has_ended:
         from agentctl.operations.show.subtask_answer import CANCEL, SubtaskEnd
 
         why = f"{caller.instance} is being cancelled; {subtask.task.id} goes on (childrenAtEnd: leave)"
@@ -292,12 +292,12 @@ def _find_artifact(root: Root, reference: str) -> str:
     """Return the path of an artifact: a file or folder, else a file in a worker's folder, else one that it declared."""
     if reference and os.path.exists(reference):
         return os.path.abspath(reference)
-    agent, name = _worker_in(root, reference)
-    if agent is not None:
-        place = os.path.normpath(agent.path / name)
-        if place.startswith(f"{agent.path}/") and os.path.exists(place):
+    worker, name = _worker_in(root, reference)
+    if worker is not None:
+        place = os.path.normpath(worker.path / name)
+        if place.startswith(f"{worker.path}/") and os.path.exists(place):
             return place
-        for declared in _declared_by(agent):
+        for declared in _declared_by(worker):
             if name in (declared, os.path.basename(declared)) and os.path.exists(declared):
                 return declared
     raise UsageError(
@@ -306,16 +306,16 @@ def _find_artifact(root: Root, reference: str) -> str:
     )
 
 
-def _worker_in(root: Root, reference: str) -> tuple[AgentDir | None, str]:
+def _worker_in(root: Root, reference: str) -> tuple[WorkerDir | None, str]:
     task_id, _, rest = reference.partition("/")
     instance, _, name = rest.partition("/")
     if not (is_name(task_id) and is_name(instance) and name):
         return None, ""
-    agent = root.task(task_id).agent(instance)
-    return (agent if agent.path.exists() else None), name
+    worker = root.task(task_id).worker(instance)
+    return (worker if worker.path.exists() else None), name
 
 
-def _declared_by(agent: AgentDir) -> list[str]:
+def _declared_by(worker: WorkerDir) -> list[str]:
     from agentctl.operations.show.results import artifacts_in  # It brings git along: few sub-tasks are handed a result.
 
-    return [one["path"] for one in artifacts_in(read_quietly(agent.result))]
+    return [one["path"] for one in artifacts_in(read_quietly(worker.result))]

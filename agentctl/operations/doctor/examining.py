@@ -15,7 +15,7 @@ from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import cache, roster
 from agentctl.adapters.watch import Watch
 from agentctl.domain.projection import TaskView
@@ -155,7 +155,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _log(task)
     yield from _leftovers(task, fix)
     for instance in task.instances():
-        yield from _agent_files(task.agent(instance), fix)
+        yield from _agent_files(task.worker(instance), fix)
     try:
         view, conditions = read_task(task)
     except AgentctlError as error:
@@ -212,10 +212,10 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
             yield finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
 
 
-def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
-    for path in (agent.spec, agent.exit, agent.result, agent.cancel, agent.worker, agent.shim):
+def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
+    for path in (worker.spec, worker.exit, worker.result, worker.cancel, worker.process, worker.shim):
         try:
-            read_decision(agent) if path == agent.exit and agent.has_ended else read_json(path)
+            read_decision(worker) if path == worker.exit and worker.has_ended else read_json(path)
         except Damaged as error:
             if fix:
                 set_aside(path)
@@ -225,8 +225,8 @@ def _agent_files(agent: AgentDir, fix: bool) -> Iterator[Finding]:
 def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
     """Ends that the log tells and whose file is gone: without it, others would read the worker as lost."""
     for worker in view.workers.values():
-        agent = task.agent(worker.instance)
-        if not worker.is_terminal or agent.has_ended or not agent.path.exists():
+        worker_dir = task.worker(worker.instance)
+        if not worker.is_terminal or worker_dir.has_ended or not worker_dir.path.exists():
             continue
         if fix:
             reason = Reason(worker.reason) if worker.reason in set(Reason) else None
@@ -234,8 +234,8 @@ def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Fin
                 status=worker.status, reason=reason, exit_code=worker.exit_code, signal=worker.signal,
                 started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
             )  # fmt: skip
-            decide(agent, ending)
-        yield finding("warning", "its end is in the log alone", agent.exit, "agentctl doctor --fix", fixed=fix)
+            decide(worker_dir, ending)
+        yield finding("warning", "its end is in the log alone", worker_dir.exit, "agentctl doctor --fix", fixed=fix)
 
 
 def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:
@@ -258,18 +258,18 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
     """Folders of spawns that were killed before they told anybody; under the queue's lock none is in the making."""
     queued = queued_instances(task)
     for instance in task.instances():
-        agent = task.agent(instance)
-        if instance in view.workers or instance in queued or agent.shim.exists() or agent.has_ended:
+        worker = task.worker(instance)
+        if instance in view.workers or instance in queued or worker.shim.exists() or worker.has_ended:
             continue
-        if agent.worktree.exists() and is_being_made(agent):
+        if worker.worktree.exists() and is_being_made(worker):
             continue
         if fix:
-            if agent.worktree.exists() and judge(agent) is Condition.LOST and not agent.shim.exists():
-                take_back(agent)  # Not under the lock: git takes its time, and who was making it is proven gone.
-            with locked(cache.root_of_tree(task).queue_lock):
-                if judge(agent) is Condition.LOST and not agent.shim.exists():
-                    shutil.rmtree(agent.path)
-        yield finding("note", "a spawn was killed before it began", agent.path, "agentctl doctor --fix", fixed=fix)
+            if worker.worktree.exists() and judge(worker) is Condition.LOST and not worker.shim.exists():
+                take_back(worker)  # Not under the lock: git takes its time, and who was making it is proven gone.
+            with locked(cache.root_task_of(task).queue_lock):
+                if judge(worker) is Condition.LOST and not worker.shim.exists():
+                    shutil.rmtree(worker.path)
+        yield finding("note", "a spawn was killed before it began", worker.path, "agentctl doctor --fix", fixed=fix)
 
 
 def _queue(task: TaskDir) -> Iterator[Finding]:
@@ -282,7 +282,7 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
         if not environment.waits(folder, ticket.environment):
             yield finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
         with contextlib.suppress(AgentctlError):
-            spec = read_spec(task.sibling(ticket.task_id).agent(ticket.instance).spec)
+            spec = read_spec(task.sibling(ticket.task_id).worker(ticket.instance).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
                 yield finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
@@ -301,7 +301,7 @@ def _strays(root: Root) -> Iterator[Finding]:
             folder = environ.get(AGENT_DIR, "")
             if COOKIE not in environ or not Path(folder).is_relative_to(root.path) or process.pid == os.getpid():
                 continue
-            if AgentDir(folder).has_ended:
+            if WorkerDir(folder).has_ended:
                 what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
                 yield finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
         except (psutil.Error, OSError, NotFound):

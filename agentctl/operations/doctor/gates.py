@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import NotFound
@@ -25,7 +25,7 @@ _GOES_ON = "agents in the queue go on by themselves; agentctl doctor --free-acco
 
 def examine_gates(task: TaskDir) -> Iterator[Finding]:
     """Yield a finding for each agent of a tree that has a breaker."""
-    if root_of_tree(task).path != task.path:
+    if root_task_of(task).path != task.path:
         return  # The tree is looked at from its root task.
     limits = usable_config(task).limits
     for breaker in _breakers(task).values():
@@ -68,14 +68,16 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
         Refused: A worker asks for it.
     """
     check_own(task)
-    root = root_of_tree(task)
-    _refuse_workers(f"it closes no breaker of {root.id}")
-    found = _breakers(root)
+    root_task = root_task_of(task)
+    _refuse_workers(f"it closes no breaker of {root_task.id}")
+    found = _breakers(root_task)
     if agent not in found:
         known = ", ".join(sorted(found)) or "none"
-        raise NotFound(f"the agent {agent} has no failures in a row in the tree of {root.id}", hint=f"with: {known}")
-    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root.id, who(), {"agent": agent})
-    eventlog.append(root.events, [event])
+        raise NotFound(
+            f"the agent {agent} has no failures in a row in the tree of {root_task.id}", hint=f"with: {known}"
+        )
+    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root_task.id, who(), {"agent": agent})
+    eventlog.append(root_task.events, [event])
     return found[agent]
 
 
@@ -85,5 +87,5 @@ def _refuse_workers(what: str) -> None:
         raise limited(f"{worker.instance} is a worker: {what}", "")
 
 
-def _breakers(root: TaskDir) -> dict[str, Breaker]:
-    return dict(breakers(Ledger(root).update().facts.ends()))
+def _breakers(root_task: TaskDir) -> dict[str, Breaker]:
+    return dict(breakers(Ledger(root_task).update().facts.ends()))

@@ -25,23 +25,23 @@ def _finding(severity: str, what: str, where: object, next_: str, *, fixed: bool
 def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
     """Yield what is wrong with the worktrees of a task's workers."""
     for instance in task.instances():
-        agent = task.agent(instance)
-        if not agent.worktree.exists():
+        worker = task.worker(instance)
+        if not worker.worktree.exists():
             continue
-        yield from _scratch(agent.path, fix)
+        yield from _scratch(worker.path, fix)
         try:
-            record = read_json(agent.worktree) or {}
+            record = read_json(worker.worktree) or {}
         except Damaged as error:
-            yield _finding("error", error.message, agent.worktree, "git worktree list names it")
+            yield _finding("error", error.message, worker.worktree, "git worktree list names it")
             continue
-        if not agent.has_ended or record.get("removed") or _is_recorded(record):
+        if not worker.has_ended or record.get("removed") or _is_recorded(record):
             continue
         if fix:
-            ensure_recorded(agent, again=True)
-        why = changes_of(read_quietly(agent.worktree)).get("error")
+            ensure_recorded(worker, again=True)
+        why = changes_of(read_quietly(worker.worktree)).get("error")
         what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
         is_fixed = fix and why is None
-        yield _finding("warning" if why else "note", what, agent.worktree, "agentctl doctor --fix", fixed=is_fixed)
+        yield _finding("warning" if why else "note", what, worker.worktree, "agentctl doctor --fix", fixed=is_fixed)
 
 
 def _is_recorded(record: dict[str, Any]) -> bool:
@@ -63,7 +63,7 @@ def examine_unknown(root: Root) -> Iterator[Finding]:
     """Yield the folders of worktrees that no worker of the root tells of; they may hold work, and are left alone."""
     for folder in sorted(Path(root.worktrees).glob("*/*")):
         task = root.task(folder.parent.name)
-        known = (read_quietly(task.agent(instance).worktree).get("path") for instance in task.instances())
+        known = (read_quietly(task.worker(instance).worktree).get("path") for instance in task.instances())
         if str(folder) not in known:
             what = "a worktree of no worker: its task was removed, or its spawn was killed"
             yield _finding("note", what, folder, f"look into it, then git worktree remove {folder}")

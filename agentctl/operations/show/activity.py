@@ -9,27 +9,27 @@ from typing import Any
 from agentctl.adapters import activitylog
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.transcript import Entry, Transcript
 from agentctl.errors import Refused
 from agentctl.operations.show.logs import is_live, start_of_tail
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 
 
-def is_told(agent: AgentDir) -> bool:
+def is_told(worker: WorkerDir) -> bool:
     """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
-    order = read_quietly(agent.spec).get("order")
+    order = read_quietly(worker.spec).get("order")
     if not isinstance(order, dict) or order.get("driver") == "command":
         return False
-    return agent.activity.exists() or not agent.has_ended
+    return worker.activity.exists() or not worker.has_ended
 
 
 def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[dict[str, Any]]:
     """Yield each row as it stands in the file, with its number as `line`; a bad line as {line, problem}."""
-    for number, line in _lines(find_agent(task, instance), follow=follow):
+    for number, line in _lines(find_worker(task, instance), follow=follow):
         if read_line(line, number) is None:
             yield {"line": number, "problem": "no row of an activity: not JSON, or without a type"}
         else:
@@ -43,20 +43,20 @@ def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int |
         tail: Begin with the last `tail` rows; None with all.
     """
     told = Transcript()
-    for number, line in _lines(find_agent(task, instance), follow=follow, tail=tail):
+    for number, line in _lines(find_worker(task, instance), follow=follow, tail=tail):
         row = read_line(line, number)
         entry = None if row is None else told.take(row)
         if entry is not None:
             yield entry
 
 
-def _lines(agent: AgentDir, *, follow: bool, tail: int | None = None) -> Iterator[tuple[int, bytes]]:
+def _lines(worker: WorkerDir, *, follow: bool, tail: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (number, line); with `follow` until the worker has ended. A file that was made anew is read anew."""
-    reader = ActivityReader(agent.activity, 0 if tail is None else start_of_tail(agent.activity, tail))
+    reader = ActivityReader(worker.activity, 0 if tail is None else start_of_tail(worker.activity, tail))
     number = 0
-    with Watch([agent.path]) as watch:
+    with Watch([worker.path]) as watch:
         while True:
-            goes_on = follow and is_live(agent)
+            goes_on = follow and is_live(worker)
             if reader.is_replaced():
                 reader.restart()
                 number = 0
@@ -70,7 +70,7 @@ def _lines(agent: AgentDir, *, follow: bool, tail: int | None = None) -> Iterato
                 watch.sleep(None)
 
 
-def rebuild(agent: AgentDir, lines: Iterable[bytes]) -> int:
+def rebuild(worker: WorkerDir, lines: Iterable[bytes]) -> int:
     """Put `lines`, made from the raw output, in the place of the activity; return how many it has.
 
     What the worker reported itself is in no raw output: those rows stay.
@@ -78,16 +78,16 @@ def rebuild(agent: AgentDir, lines: Iterable[bytes]) -> int:
     Raises:
         Refused: The worker may still write.
     """
-    if not agent.has_ended:
+    if not worker.has_ended:
         raise Refused(
-            f"{agent.instance} has not ended; its activity is being written", hint=f"agentctl wait {agent.instance}"
+            f"{worker.instance} has not ended; its activity is being written", hint=f"agentctl wait {worker.instance}"
         )
-    return activitylog.replace(agent.activity, _merged(_reported(agent), lines))
+    return activitylog.replace(worker.activity, _merged(_reported(worker), lines))
 
 
-def _reported(agent: AgentDir) -> Iterator[bytes]:
+def _reported(worker: WorkerDir) -> Iterator[bytes]:
     mark = b'"' + REPORTED.encode()
-    for block in ActivityReader(agent.activity).blocks():
+    for block in ActivityReader(worker.activity).blocks():
         if mark not in block:
             continue
         for line in block.splitlines(keepends=True):

@@ -72,9 +72,9 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[Asked]:
 
 def _open(task: TaskDir, instance: str) -> Iterator[Asked]:
     """Yield the open questions of a worker; what a kept agent waits with for its next message is none."""
-    agent = task.agent(instance)
-    for name in open_questions(agent) if is_own(task) else ():
-        body = read_question(agent, name)
+    worker = task.worker(instance)
+    for name in open_questions(worker) if is_own(task) else ():
+        body = read_question(worker, name)
         if body is not None and not body.get("idle"):
             yield Asked(task.id, instance, name)
 

@@ -9,12 +9,12 @@ from typing import Any
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.plaintext import plain
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import DEFAULT_MAX_BYTES, read_result
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.questions import read_question
@@ -49,7 +49,7 @@ def join_results(
     """
     check_own(task)
     for name in instances:
-        find_agent(task, name)
+        find_worker(task, name)
     rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
     report = {"taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows]}
     text, data = task.report_text, task.report_data
@@ -64,24 +64,24 @@ def join_results(
 
 
 def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
-    agent = task.agent(row["agentInstance"])
-    result = read_result(task, agent.instance, max_bytes=max_bytes)
-    questions = _questions(agent)
+    worker = task.worker(row["agentInstance"])
+    result = read_result(task, worker.instance, max_bytes=max_bytes)
+    questions = _questions(worker)
     return {
         **{key: row.get(key) for key in _TOLD},
         **{key: result[key] for key in _OF_RESULTS if key in result},
-        "error": decision_of(agent).get("message") if row["status"] == "failed" else None,
+        "error": decision_of(worker).get("message") if row["status"] == "failed" else None,
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),
-        "folder": str(agent.path),
+        "folder": str(worker.path),
     }
 
 
-def _questions(agent: AgentDir) -> list[dict[str, Any]]:
+def _questions(worker: WorkerDir) -> list[dict[str, Any]]:
     found = []
-    for name in agent.question_ids():
-        question, answer = read_question(agent, name), read_quietly(agent.answer(name))
+    for name in worker.question_ids():
+        question, answer = read_question(worker, name), read_quietly(worker.answer(name))
         if question is not None and not question.get("idle"):
             text = question["question"][:_LONGEST_QUESTION]
             said = {key: answer.get(key) for key in ("answer", "by")}

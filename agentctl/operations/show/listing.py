@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.roster import Row
 from agentctl.domain.projection import TaskView, WorkerView
@@ -16,7 +16,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.askers import Asked, asked_below, below_any
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
@@ -41,13 +41,13 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     conditions = {}
     for worker in list(view.workers.values()):
         if not worker.is_terminal:
-            agent = task.agent(worker.instance)
-            conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
+            worker_dir = task.worker(worker.instance)
+            conditions[worker.instance] = judge_surely(worker_dir, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
-                settle(agent, conditions[worker.instance])
+                settle(worker_dir, conditions[worker.instance])
     view.apply(reader.rows())
     for instance, condition in conditions.items():
-        heal(view.workers[instance], condition, task.agent(instance))
+        heal(view.workers[instance], condition, task.worker(instance))
     if task.stale_roster.exists():
         from agentctl.operations.where.task_limits import usable_config  # Only now: it may have to load YAML.
 
@@ -67,16 +67,16 @@ def tickets_for(worker: WorkerView, queued: Collection[str]) -> Collection[str]:
     return queued if worker.status is Status.QUEUED else ()
 
 
-def heal(worker: WorkerView, condition: Condition, agent: AgentDir) -> None:
+def heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> None:
     """Tell the truth in memory where it could not be put on disk."""
     if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
-        if worker.status is Status.BLOCKED and not questions.waiting_askers(agent):
+        if worker.status is Status.BLOCKED and not questions.waiting_askers(worker_dir):
             worker.status = Status.RUNNING
         return
     try:
-        decision = read_decision(agent)
+        decision = read_decision(worker_dir)
     except (AgentctlError, OSError):
-        decision = lost_ending(agent).to_json()
+        decision = lost_ending(worker_dir).to_json()
     worker.status = Status(decision["status"])
     worker.reason = decision.get("reason")
     worker.exit_code = decision.get("exitCode")
@@ -143,9 +143,9 @@ def row_of(
         "paused": worker.paused,
         "stalled": worker.stall_seq is not None,
         "parked": worker.park_seq is not None,
-        "awaitsAccount": awaited.by(task.agent(worker.instance)) if waits else None,
+        "awaitsAccount": awaited.by(task.worker(worker.instance)) if waits else None,
         "driver": worker.driver,
-        "usage": _usage_of(task.agent(worker.instance)) if worker.driver is not None else None,
+        "usage": _usage_of(task.worker(worker.instance)) if worker.driver is not None else None,
         "agentId": worker.agent_id,
         "health": condition.value if is_live and condition else None,
         "parent": worker.parent,
@@ -156,7 +156,7 @@ def row_of(
         "durationSeconds": worker.duration_s,
         "exitCode": worker.exit_code,
         "signal": worker.signal,
-        "progress": read_quietly(task.agent(worker.instance).progress) or None if is_live else None,
+        "progress": read_quietly(task.worker(worker.instance).progress) or None if is_live else None,
         "survivors": worker.survivors,
         "awaitsChildren": worker.awaits_children,
         "uncollected": worker.uncollected,
@@ -165,16 +165,16 @@ def row_of(
     }
 
 
-def _usage_of(agent: AgentDir) -> dict[str, Any]:
+def _usage_of(worker: WorkerDir) -> dict[str, Any]:
     from agentctl.supervision.account.ledger import read_spent  # No command uses anything up.
 
-    return read_spent(agent).to_json()
+    return read_spent(worker).to_json()
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
     """Return everything that is known of one worker, or of a sub-agent that is only observed."""
     try:
-        agent = find_agent(task, instance)
+        worker_dir = find_worker(task, instance)
     except AgentctlError:
         observed = observed_row(task, instance)
         if observed is None:
@@ -186,27 +186,27 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
     return {
         **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts()), below),
         "taskId": task.id,
-        "spec": read_quietly(agent.spec),
-        "worker": read_quietly(agent.worker) or None,
-        "shim": read_quietly(agent.shim) or None,
-        "cancel": read_quietly(agent.cancel) or None,
-        "exit": decision_of(agent) or None,
-        "result": read_quietly(agent.result) or None,
-        "fallback": read_quietly(agent.fallback) or None,
-        "worktree": _worktree_of(agent),
+        "spec": read_quietly(worker_dir.spec),
+        "worker": read_quietly(worker_dir.process) or None,
+        "shim": read_quietly(worker_dir.shim) or None,
+        "cancel": read_quietly(worker_dir.cancel) or None,
+        "exit": decision_of(worker_dir) or None,
+        "result": read_quietly(worker_dir.result) or None,
+        "fallback": read_quietly(worker_dir.fallback) or None,
+        "worktree": _worktree_of(worker_dir),
         "questions": [
-            {**read_quietly(agent.question(name)), "answer": read_quietly(agent.answer(name)).get("answer")}
-            for name in agent.question_ids()
+            {**read_quietly(worker_dir.question(name)), "answer": read_quietly(worker_dir.answer(name)).get("answer")}
+            for name in worker_dir.question_ids()
         ],
-        "folder": str(agent.path),
-        "stdout": str(agent.stdout),
-        "stderr": str(agent.stderr),
+        "folder": str(worker_dir.path),
+        "stdout": str(worker_dir.stdout),
+        "stderr": str(worker_dir.stderr),
     }
 
 
-def _worktree_of(agent: AgentDir) -> dict[str, Any] | None:
-    if not agent.worktree.exists():
+def _worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
+    if not worker.worktree.exists():
         return None
     from agentctl.operations.worktree.changes import told_worktree  # Few workers have one.
 
-    return told_worktree(agent)
+    return told_worktree(worker)

@@ -9,10 +9,10 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.opening import open_plain, pieces
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.supervision.life.judging import Condition, judge
 
 _CHUNK = 1 << 16
@@ -29,13 +29,13 @@ def follow_logs(
     Args:
         tail: Begin with the last `tail` lines of each stream; None with all.
     """
-    agent = find_agent(task, instance)
-    outputs = [_Output(name, getattr(agent, name), tail) for name in streams]
-    with Watch([agent.path]) as watch:
+    worker = find_worker(task, instance)
+    outputs = [_Output(name, getattr(worker, name), tail) for name in streams]
+    with Watch([worker.path]) as watch:
         for output in outputs:
             output.watch(watch)
         while True:
-            goes_on = follow and is_live(agent)
+            goes_on = follow and is_live(worker)
             given = False
             for output in outputs:
                 for chunk in output.read():
@@ -47,9 +47,9 @@ def follow_logs(
                 watch.sleep(None)
 
 
-def is_live(agent: AgentDir) -> bool:
+def is_live(worker: WorkerDir) -> bool:
     """Tell whether a worker may still write."""
-    return not agent.has_ended and judge(agent) in _LIVE
+    return not worker.has_ended and judge(worker) in _LIVE
 
 
 class _Output:
@@ -111,7 +111,7 @@ def start_of_tail(path: str, lines: int) -> int:
 def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield the events of a task with their `seq`; a bad line as {seq, problem}. With `follow`, for ever."""
     if instance is not None:
-        find_agent(task, instance)
+        find_worker(task, instance)
     reader = eventlog.LogReader(task.events)
     with Watch([task.events]) as watch:
         while True:

@@ -14,7 +14,7 @@ from typing import Any
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.agentspec import COMMAND
@@ -22,7 +22,7 @@ from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.listing import show_worker
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import patch_of
 
 DEFAULT_MAX_BYTES = 4000
@@ -47,9 +47,9 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BY
         are those of the whole text, which the file at `path` holds and nothing else (None where it was not cut, or no
         file could be written); `wrapped` as in `texts`. `files`: [{path, size, sha256}], what came with it.
     """
-    agent = find_agent(task, instance)
-    row = show_worker(task, agent.instance)
-    found = text_of(agent, max_bytes)
+    worker = find_worker(task, instance)
+    row = show_worker(task, worker.instance)
+    found = text_of(worker, max_bytes)
     found["files"] = [*found["files"], *patch_of(row["worktree"])]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
     return {**head, **found, **_standing(row, found), "worktree": row["worktree"]}
@@ -68,30 +68,30 @@ def _standing(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any
     return told
 
 
-def text_of(agent: AgentDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+def text_of(worker: WorkerDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
     """Return what a worker's result says of it alone: as `read_result`, from `source` to `files`; reads no log."""
-    known = read_quietly(agent.result)
+    known = read_quietly(worker.result)
     summary = declared_summary(known)
-    source, text = _last_words(agent, known)
-    if text or is_agent(agent):
+    source, text = _last_words(worker, known)
+    if text or is_agent(worker):
         before = _cut_before(known) if source == "agent" else None
-        bounded = _beginning(agent, text, before, max_bytes) if before else _bounded(agent, text, max_bytes)
+        bounded = _beginning(worker, text, before, max_bytes) if before else _bounded(worker, text, max_bytes)
         found = {"source": source, **bounded}
     elif known:
-        found = {"source": "declared", **_bounded(agent, summary or "", max_bytes)}
+        found = {"source": "declared", **_bounded(worker, summary or "", max_bytes)}
     else:
-        found = _tail(agent, max_bytes)
+        found = _tail(worker, max_bytes)
     return {
         **found,
-        **_summary(agent, summary, max_bytes),
+        **_summary(worker, summary, max_bytes),
         "files": artifacts_in(known),
         **{key: known[key] for key in _OF_AGENTS if key in known},
     }
 
 
-def is_agent(agent: AgentDir) -> bool:
+def is_agent(worker: WorkerDir) -> bool:
     """Tell whether a worker is the program of an agent: its stdout is a protocol, and no words of its own."""
-    order = read_quietly(agent.spec).get("order")
+    order = read_quietly(worker.spec).get("order")
     return isinstance(order, dict) and order.get("driver") != COMMAND
 
 
@@ -102,40 +102,40 @@ def declared_summary(result: Mapping[str, Any]) -> str | None:
     return whole(summary) if is_declared and isinstance(summary, str) and summary else None
 
 
-def last_words(agent: AgentDir, looked_back: int = _LOOKED_BACK) -> str:
+def last_words(worker: WorkerDir, looked_back: int = _LOOKED_BACK) -> str:
     """Return what an agent said last, also while it works; empty where it has said nothing.
 
     Args:
         looked_back: Of its activity, so many bytes are read.
     """
-    return _last_words(agent, read_quietly(agent.result), looked_back)[1]
+    return _last_words(worker, read_quietly(worker.result), looked_back)[1]
 
 
-def _last_words(agent: AgentDir, known: Mapping[str, Any], looked_back: int = _LOOKED_BACK) -> tuple[str, str]:
+def _last_words(worker: WorkerDir, known: Mapping[str, Any], looked_back: int = _LOOKED_BACK) -> tuple[str, str]:
     """Return (source, text). Without a final message an agent's activity has it: stdout is the protocol of its program,
     with all that its tools have read.
     """
     final, at = known.get("finalMessage"), known.get("at")
     answer = whole(final) if isinstance(final, str) else ""
-    if is_agent(agent) and (not answer or _went_on(agent)):
-        text, said_at = _said_last(agent, looked_back)
+    if is_agent(worker) and (not answer or _went_on(worker)):
+        text, said_at = _said_last(worker, looked_back)
         if text and (not answer or said_at > str(at)):
             return "activity", text
     return ("agent", answer) if answer else ("none", "")
 
 
-def _went_on(agent: AgentDir) -> bool:
+def _went_on(worker: WorkerDir) -> bool:
     """Tell whether there is activity behind a result: of a later turn or attempt, whose own result is still missing."""
     try:
-        return os.stat(agent.activity).st_mtime_ns > os.stat(agent.result).st_mtime_ns
+        return os.stat(worker.activity).st_mtime_ns > os.stat(worker.result).st_mtime_ns
     except OSError:
         return False
 
 
-def _said_last(agent: AgentDir, looked_back: int) -> tuple[str, str]:
+def _said_last(worker: WorkerDir, looked_back: int) -> tuple[str, str]:
     """Return what an agent said last as far as its activity tells, and when; empty where it said nothing."""
     for most in (looked_back, _FURTHER * looked_back):
-        found = next(filter(None, map(_said, last_lines(agent.activity, most))), None)
+        found = next(filter(None, map(_said, last_lines(worker.activity, most))), None)
         if found:
             return found
     return "", ""
@@ -149,10 +149,10 @@ def _cut_before(known: Mapping[str, Any]) -> tuple[int, str] | None:
     return (size, digest) if is_told else None  # type: ignore[return-value]
 
 
-def _beginning(agent: AgentDir, text: str, before: tuple[int, str], max_bytes: int) -> dict[str, Any]:
+def _beginning(worker: WorkerDir, text: str, before: tuple[int, str], max_bytes: int) -> dict[str, Any]:
     """Return a text of which the driver has put the whole into a file; what lies there now may be something else."""
     size, digest = before
-    path, wrapped = place_of(agent, digest)
+    path, wrapped = place_of(worker, digest)
     is_there = _read_tail(path, 0)[:2] == before
     has_wrapped = is_there and wrapped is not None and os.path.exists(wrapped) and kind_of(wrapped) is None
     return {
@@ -165,10 +165,10 @@ def _beginning(agent: AgentDir, text: str, before: tuple[int, str], max_bytes: i
     }
 
 
-def _bounded(agent: AgentDir, text: str, max_bytes: int) -> dict[str, Any]:
+def _bounded(worker: WorkerDir, text: str, max_bytes: int) -> dict[str, Any]:
     data = text.encode()
     cut = data[:max_bytes].decode(errors="ignore")
-    kept = keep_text(agent, text) if cut != text else None
+    kept = keep_text(worker, text) if cut != text else None
     return {
         "text": cut,
         "truncated": cut != text,
@@ -179,11 +179,11 @@ def _bounded(agent: AgentDir, text: str, max_bytes: int) -> dict[str, Any]:
     }
 
 
-def _summary(agent: AgentDir, summary: str | None, max_bytes: int) -> dict[str, Any]:
+def _summary(worker: WorkerDir, summary: str | None, max_bytes: int) -> dict[str, Any]:
     """Return the declared summary, bounded; where it is cut, with what tells of the whole."""
     if summary is None:
         return {"summary": None}
-    found = _bounded(agent, summary, max_bytes)
+    found = _bounded(worker, summary, max_bytes)
     shown = {"summary": found.pop("text")}
     return shown | ({"summaryCut": found} if found["truncated"] else {})
 
@@ -207,13 +207,13 @@ def _said(line: bytes) -> tuple[str, str] | None:
     return (text, row.at.decode(errors="replace")) if text else None
 
 
-def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
-    path = agent.stdout
+def _tail(worker: WorkerDir, max_bytes: int) -> dict[str, Any]:
+    path = worker.stdout
     size, digest, tail = _read_tail(path, max_bytes)
     whole = tail.decode(errors="replace").encode()  # What is no UTF-8 takes three bytes as text.
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     is_cut = size > len(tail) or len(whole) > max_bytes
-    wrapped = _wrapped_output(agent, digest) if is_cut and digest and size <= MOST_BYTES and agent.has_ended else None
+    wrapped = _wrapped_output(worker, digest) if is_cut and digest and size <= MOST_BYTES and worker.has_ended else None
     return {
         "source": "stdout" if size else "none",
         "text": shown,
@@ -225,13 +225,13 @@ def _tail(agent: AgentDir, max_bytes: int) -> dict[str, Any]:
     }
 
 
-def _wrapped_output(agent: AgentDir, digest: str) -> str | None:
+def _wrapped_output(worker: WorkerDir, digest: str) -> str | None:
     """Put an output with very long lines into shorter ones; None where it has none, or is no text."""
     try:
-        data = read_bytes(agent.stdout)
+        data = read_bytes(worker.stdout)
     except OSError:
         return None
-    return None if b"\0" in data else keep_wrapped(agent, data.decode(errors="replace"), digest)
+    return None if b"\0" in data else keep_wrapped(worker, data.decode(errors="replace"), digest)
 
 
 def _read_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import WHOLE, text_of
@@ -64,7 +64,7 @@ def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
     return SubtaskEnd(task_id=task_id, agent_id=agent_id, status=None, stopped=why)
 
 
-def answer_of(worker: AgentDir, agent_id: str) -> SubtaskEnd:
+def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
     decision, result = decision_of(worker), text_of(worker)
     status = Status(decision.get("status", Status.FAILED))

@@ -84,6 +84,6 @@ def _of_subtask(one: _Looked) -> dict[str, Any]:
     worker = next(iter(one.view.workers.values()), None)
     if worker is None or not worker.is_terminal or not is_own(one.task):
         return {**told, "summary": None, "failureReason": None}
-    agent = one.task.agent(worker.instance)
-    failure = None if worker.status is Status.COMPLETED else why(decision_of(agent))
-    return {**told, "summary": declared_summary(read_quietly(agent.result)), "failureReason": failure}
+    worker_dir = one.task.worker(worker.instance)
+    failure = None if worker.status is Status.COMPLETED else why(decision_of(worker_dir))
+    return {**told, "summary": declared_summary(read_quietly(worker_dir.result)), "failureReason": failure}

@@ -15,7 +15,7 @@ from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.askers import Asked
 from agentctl.operations.show.listing import each_worker
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row, observed_rows
 
 #: Of an expanded group, so many of what has ended; `earlier` tells of the rest.
@@ -66,7 +66,7 @@ class Tree:
     def __init__(self, task: TaskDir, *, instance: str | None = None, expand: Collection[str] | None = ()) -> None:
         for name in (*(expand or ()), *([] if instance is None else [instance])):
             if observed_row(task, name) is None:
-                find_agent(task, name)
+                find_worker(task, name)
         self.task = task
         self._instance = instance
         self._expand = expand
@@ -103,7 +103,7 @@ class Tree:
             watched: set[str] = set()
             while True:
                 for name in set(self.task.instances()) - watched:
-                    watch.add(self.task.agent(name).path)
+                    watch.add(self.task.worker(name).path)
                     watched.add(name)
                 trees = self.look()
                 yield trees
@@ -116,7 +116,7 @@ class _Activity:
     """What one worker's activity tells; once the worker has ended, only the answer is kept."""
 
     def __init__(self, task: TaskDir, instance: str, keep: int) -> None:
-        self._reader = ActivityReader(task.agent(instance).activity)
+        self._reader = ActivityReader(task.worker(instance).activity)
         self._keep = keep
         self._fold: ActivityFold | None = ActivityFold(keep)
         self._nodes: list[Node] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.breaker import breakers
 from agentctl.domain.budget import Spent, total
 from agentctl.domain.limits import KEYS
@@ -28,9 +28,9 @@ class _Row:
 
     def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView) -> None:
         self.task_id, self.worker = task_id, worker
-        agent = ledger.root.sibling(task_id).agent(worker.instance)
-        self.spent = ledger.spent_by(agent) if worker.driver is not None else Spent()
-        self.wall_s = time_at_work([ledger.times.of(agent)])
+        worker_dir = ledger.root_task.sibling(task_id).worker(worker.instance)
+        self.spent = ledger.spent_by(worker_dir) if worker.driver is not None else Spent()
+        self.wall_s = time_at_work([ledger.times.of(worker_dir)])
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `usage --json` prints it."""
@@ -45,15 +45,15 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
         `accounts` are all that this person's agents have used and of which something is known now.
     """
-    ledger = Ledger(root_of_tree(task))
+    ledger = Ledger(root_task_of(task))
     for name in list(ledger.update().facts.views):
-        read_task(ledger.root.sibling(name))  # Who is proven lost is told so: it works no more.
+        read_task(ledger.root_task.sibling(name))  # Who is proven lost is told so: it works no more.
     facts = ledger.update().facts
     names = [name for name in facts.views if recursive or name == task.id]
     rows = [_Row(ledger, name, worker) for name in names for worker in facts.views[name].workers.values()]
-    limits, account = usable_config(ledger.root).limits, ledger.account()._replace(wall_s=ledger.wall_s())
+    limits, account = usable_config(ledger.root_task).limits, ledger.account()._replace(wall_s=ledger.wall_s())
     return {
-        "rootTaskId": ledger.root.id,
+        "rootTaskId": ledger.root_task.id,
         "workers": [row.to_json() for row in rows],
         "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
         "tasks": [
@@ -69,7 +69,7 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         "accounts": _accounts(),
         "breakers": [
             {"agent": one.agent, "failures": one.failures, "reason": one.reason,
-             "open": one.left(limits, failed_ago(ledger.root, one.agent)) > 0}
+             "open": one.left(limits, failed_ago(ledger.root_task, one.agent)) > 0}
             for one in breakers(facts.ends()).values()
         ],
     }  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters.files import make_folder, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.ownership import is_own
@@ -29,15 +29,15 @@ class KeptText(NamedTuple):
     wrapped: str | None
 
 
-def keep_text(agent: AgentDir, text: str) -> KeptText | None:
+def keep_text(worker: WorkerDir, text: str) -> KeptText | None:
     """Put a text of a worker into a file; None where that cannot be: another person's task, a read-only folder."""
     try:
-        return put_text(agent, text) if is_own(agent.task) else None
+        return put_text(worker, text) if is_own(worker.task) else None
     except (AgentctlError, OSError):
         return None
 
 
-def put_text(agent: AgentDir, text: str) -> KeptText:
+def put_text(worker: WorkerDir, text: str) -> KeptText:
     """Put a text of one's own worker into a file.
 
     Raises:
@@ -45,26 +45,26 @@ def put_text(agent: AgentDir, text: str) -> KeptText:
         OddFile: Something else lies in the place of the folder.
     """
     data = text.encode()
-    path = place_of(agent, hashlib.sha256(data).hexdigest()).path
-    make_folder(agent.texts)
+    path = place_of(worker, hashlib.sha256(data).hexdigest()).path
+    make_folder(worker.texts)
     _write(path, data)
     return KeptText(path, _put_wrapped(path, text))
 
 
-def keep_wrapped(agent: AgentDir, text: str, sha256: str) -> str | None:
+def keep_wrapped(worker: WorkerDir, text: str, sha256: str) -> str | None:
     """Put the text of a file that has longer lines than readers show into shorter ones; None where that need not be."""
     try:
-        if not is_own(agent.task):
+        if not is_own(worker.task):
             return None
-        make_folder(agent.texts)
-        return _put_wrapped(place_of(agent, sha256).path, text)
+        make_folder(worker.texts)
+        return _put_wrapped(place_of(worker, sha256).path, text)
     except (AgentctlError, OSError):
         return None
 
 
-def place_of(agent: AgentDir, sha256: str) -> KeptText:
+def place_of(worker: WorkerDir, sha256: str) -> KeptText:
     """Return where the files of a text with this hash lie, if there are any."""
-    path = agent.texts / f"{sha256[:_NAME_CHARACTERS]}.txt"
+    path = worker.texts / f"{sha256[:_NAME_CHARACTERS]}.txt"
     return KeptText(path, _wrapped_name(path))
 
 

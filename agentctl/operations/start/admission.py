@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import TaskConfig, root_of_tree
+from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.budget import REPORTED, unheld
 from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from agentctl.operations.start.worker_folder import Prepared
 
 
-def limits_of_tree(root: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
+def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
     """Return the limits that hold for the whole tree: those of its root task; and for a start that comes from a worker
     no looser ones than those under which that worker was started.
     """
-    now = config.limits if root.path == task.path else usable_config(root).limits
-    if parent is None or root_of_tree(parent.task).path != root.path:
+    now = config.limits if root_task.path == task.path else usable_config(root_task).limits
+    if parent is None or root_task_of(parent.task).path != root_task.path:
         return now
-    return now.no_looser_than(held_limits(parent.agent))
+    return now.no_looser_than(held_limits(parent.worker))
 
 
-def refuse_elsewhere(root: TaskDir, parent: Caller | None) -> None:
+def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
     """Raise `Refused` where a worker of a limited tree starts something outside of it, where nobody would count."""
     if parent is None:
         return
-    own = root_of_tree(parent.task)
-    limits = usable_config(own).limits.no_looser_than(held_limits(parent.agent))
-    if own.path != root.path and limits.has_budget:
+    own = root_task_of(parent.task)
+    limits = usable_config(own).limits.no_looser_than(held_limits(parent.worker))
+    if own.path != root_task.path and limits.has_budget:
         raise Refused(
-            f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root.path}",
+            f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root_task.path}",
             hint="agentctl subtask makes a task below its own",
         )
 
@@ -64,7 +64,7 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
             )
 
 
-def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
+def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     """Raise `Refused` for workers that the tree's limits leave no room for (under the queue's lock)."""
     if not limits.has_budget:
         return
@@ -73,7 +73,7 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     # A command uses no model: what is used up of tokens and money does not concern it.
     of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
     fields = ["max_workers", "max_wall_seconds", *of_models]
-    ledger = Ledger(root).update()
+    ledger = Ledger(root_task).update()
     account = ledger.account()._replace(wall_s=ledger.wall_s() if limits.max_wall_seconds else 0)
     # The last one may get what is left: as if they were asked for one by one.
     asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
@@ -81,8 +81,8 @@ def admit(root: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     why = account.excess(limits, fields, more_workers=len(prepared))
     if why is not None:
         raise limited(
-            f"the tree of {root.id} is at its limit: {why}",
-            f"agentctl usage shows who used it up; {root.task_file} has the limit",
+            f"the tree of {root_task.id} is at its limit: {why}",
+            f"agentctl usage shows who used it up; {root_task.task_file} has the limit",
         )
 
 
@@ -91,33 +91,33 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
     from agentctl.supervision.account.accounts import account_in
     from agentctl.supervision.account.holds import held_now
 
-    for account in {account_in(item.spec.order, item.agent) for item in prepared}:
+    for account in {account_in(item.spec.order, item.worker) for item in prepared}:
         hold = held_now(account) if account is not None else None
         if hold is not None:
             raise Refused(hold.told, hint="--queue waits until it may be used again")
 
 
-def refuse_broken(root: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
+def refuse_broken(root_task: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent that failed too often in a row."""
     named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
     if not named:
         return
     from agentctl.supervision.worker.failures import failed_ago
 
-    ages = {agent: failed_ago(root, agent) for agent in sorted(named)}
+    ages = {agent: failed_ago(root_task, agent) for agent in sorted(named)}
     agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
     if not agents:
         return
     from agentctl.domain.breaker import breakers
     from agentctl.supervision.account.ledger import Ledger
 
-    found = breakers(Ledger(root).update().facts.ends())
+    found = breakers(Ledger(root_task).update().facts.ends())
     for agent in agents:
         breaker = found.get(agent)
         left = breaker.left(limits, ages[agent]) if breaker is not None else 0
         if breaker is not None and left:
             raise limited(
-                f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root.id}, last with"
+                f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root_task.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",
                 f"agentctl doctor --close-breaker {agent}, once the cause is mended",
             )

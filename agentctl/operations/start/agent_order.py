@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import agentctl
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
@@ -55,19 +55,19 @@ class Ordered(NamedTuple):
         """The worker's command line: the program that drives the agent's."""
         return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
 
-    def of(self, agent: AgentDir, cwd: str) -> Order:
+    def of(self, worker: WorkerDir, cwd: str) -> Order:
         """Return the order with the worker's name, its folder, and the walls around it.
 
         Raises:
             Refused: It may write, and its folder is what the walls are to protect.
         """
-        walls = walls_of(agent, cwd, os.environ)
+        walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
-            refuse_behind_walls(agent, cwd, walls)
+            refuse_behind_walls(worker, cwd, walls)
         order = self.order._replace(
-            instance=agent.instance, task_id=agent.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
+            instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
         )
-        return with_identity(order, agent)
+        return with_identity(order, worker)
 
 
 def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:

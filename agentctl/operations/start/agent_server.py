@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.offers import OFFER_VARIABLE, SERVER
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
@@ -95,13 +95,13 @@ def _may_start(task: TaskDir) -> bool:
         return False
 
 
-def with_identity(order: Order, agent: AgentDir) -> Order:
+def with_identity(order: Order, worker: WorkerDir) -> Order:
     """Return an order whose server knows which worker it serves."""
     server = order.mcp_servers.get(SERVER)
     if server is None:
         return order
-    root = str(agent.task.root.path)
-    identity = {ROOT_VARIABLE: root, TASK_VARIABLE: agent.task.id, INSTANCE_VARIABLE: agent.instance}
+    root = str(worker.task.root.path)
+    identity = {ROOT_VARIABLE: root, TASK_VARIABLE: worker.task.id, INSTANCE_VARIABLE: worker.instance}
     if is_ours(server):
-        identity[OFFER_VARIABLE] = str(agent.offer)
+        identity[OFFER_VARIABLE] = str(worker.offer)
     return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": identity}})

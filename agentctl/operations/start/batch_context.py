@@ -66,7 +66,7 @@ class Surroundings:
         if known is not None:
             self._free[base] = known + 1
         else:
-            self._free[base] = first_free(lambda number: self._task.agent(f"{base}-{number}").path.exists())
+            self._free[base] = first_free(lambda number: self._task.worker(f"{base}-{number}").path.exists())
         return self._free[base]
 
 

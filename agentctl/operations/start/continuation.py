@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.states import Status
@@ -20,7 +20,7 @@ _INTERRUPTED = f"You were interrupted before you had finished. {_GO_ON}"
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
 
 
-def continued(agent: AgentDir, order: Order, session: str, texts: Sequence[str] = ()) -> Order:
+def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str] = ()) -> Order:
     """Return the order of the run that goes on where this agent's last one ended.
 
     A program writes its session down a moment after it was told something. Of one that was killed before the first
@@ -30,18 +30,18 @@ def continued(agent: AgentDir, order: Order, session: str, texts: Sequence[str] 
         session: The vendor's, of that run.
         texts: What it is told now; without any, to go on, and that it was interrupted if it was.
     """
-    if has_spoken(agent):
-        used = read_quietly(agent.session).get("used")
-        had_finished = decision_of(agent).get("status") == Status.COMPLETED
+    if has_spoken(worker):
+        used = read_quietly(worker.session).get("used")
+        had_finished = decision_of(worker).get("status") == Status.COMPLETED
         prompt = "\n\n".join(texts or [_GO_ON if had_finished else _INTERRUPTED])
         return order._replace(prompt=prompt, session=None, resume=session, used_before=used)
     anew = None if order.resume else str(uuid.uuid4())
     return order._replace(prompt="\n\n".join([order.prompt, *texts]), session=anew)
 
 
-def has_spoken(agent: AgentDir) -> bool:
+def has_spoken(worker: WorkerDir) -> bool:
     """Tell whether anything of the agent itself is in its activity: a word, a tool call, tokens."""
-    for block in ActivityReader(agent.activity).blocks():
+    for block in ActivityReader(worker.activity).blocks():
         for number, line in enumerate(block.splitlines()):
             row = read_line(line, number)
             if row is not None and row.kind in _OF_THE_MODEL and row.fields.get("name") != "user":

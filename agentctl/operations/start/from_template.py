@@ -110,7 +110,7 @@ def start_template(task: TaskDir) -> list[Spawned]:
     if value is None:
         raise Refused(f"task {task.id} was made from no template", hint="agentctl new --template NAME")
     requests = [request_from(item, f"{task.template / _ROSTER}") for item in value["requests"]]
-    known = [item.name for item in requests if item.name and task.agent(item.name).path.exists()]
+    known = [item.name for item in requests if item.name and task.worker(item.name).path.exists()]
     if known:
         raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
     return spawn_workers(task, requests, queue=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
 from agentctl.errors import Refused
 from agentctl.operations.where.lineage import shown_caller, true_caller
@@ -88,9 +88,9 @@ def refuse_allowing(rules: Rules, told: Callable[[], Iterable[Rules]] = tuple) -
     Args:
         told: What else a person has said of such a child; called where an agent starts it.
     """
-    for me, agent, order in _orders_of(_callers()):
+    for me, worker, order in _orders_of(_callers()):
         own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
-        beyond = first_beyond(rules, own, _rules_in(agent.task), *told())
+        beyond = first_beyond(rules, own, _rules_in(worker.task), *told())
         if beyond is not None:
             raise Refused(
                 f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",
@@ -108,11 +108,11 @@ def _callers() -> list[Caller]:
     return [one for one in (shown_caller(), true_caller()) if one is not None]
 
 
-def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, AgentDir, Mapping[str, Any]]]:
+def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, WorkerDir, Mapping[str, Any]]]:
     """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
     for worker in dict.fromkeys(workers):
-        for agent in (worker.agent, *ancestors(worker.agent)):
-            order = read_order(agent)
+        for worker_dir in (worker.worker, *ancestors(worker.worker)):
+            order = read_order(worker_dir)
             if order is not None:
-                yield worker, agent, order
+                yield worker, worker_dir, order
                 break

@@ -158,7 +158,7 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
 
 def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
     check_name(name, "--after")
-    if name not in known and not task.agent(name).spec.exists():
+    if name not in known and not task.worker(name).spec.exists():
         raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint=Next("look around"))
 
 

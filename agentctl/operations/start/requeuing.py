@@ -9,7 +9,7 @@ from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import TaskView
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.dispatch.dispatch import dispatch
@@ -19,14 +19,14 @@ from agentctl.supervision.worker.endings import is_over
 from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 
-def _told_of(root: TaskDir, queue: list[Ticket]) -> list[Ticket]:
+def _told_of(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets of workers that a spawn has put there: a repository may bring others."""
     views: dict[str, TaskView] = {}
     for task_id in {ticket.task_id for ticket in queue}:
         view = views[task_id] = TaskView()
-        view.apply(eventlog.LogReader(root.sibling(task_id).events).rows())
+        view.apply(eventlog.LogReader(root_task.sibling(task_id).events).rows())
     told = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
-    return [ticket for ticket in told if is_of_task(root.sibling(ticket.task_id).agent(ticket.instance))]
+    return [ticket for ticket in told if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
 
 
 def resume_queue(task: TaskDir) -> list[str]:
@@ -35,20 +35,20 @@ def resume_queue(task: TaskDir) -> list[str]:
     It is the person's word for their orders as they are now: what vouched for them is gone with the environment.
     """
     check_own(task)
-    root, blob = root_of_tree(task), environment.pack(environment.for_worker(os.environb, {}))
+    root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))
     folder, digests = environment.store_folder(), {}
-    with locked(root.queue_lock):
-        for ticket in _told_of(root, read_queue(root)):
-            agent = root.sibling(ticket.task_id).agent(ticket.instance)
+    with locked(root_task.queue_lock):
+        for ticket in _told_of(root_task, read_queue(root_task)):
+            worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
             if environment.waits(folder, ticket.environment):
                 continue
-            if is_over(agent):
-                remove_ticket(root, ticket)
+            if is_over(worker):
+                remove_ticket(root_task, ticket)
                 continue
-            digests[ticket] = digest_of(read_bytes(agent.spec))
+            digests[ticket] = digest_of(read_bytes(worker.spec))
         token = environment.put(environment.with_orders(blob, digests.values())) if digests else ""
         for ticket in digests:
-            os.rename(root.queue / ticket, root.queue / ticket.with_environment(token))
-        sync_folder(root.queue)
-    dispatch(root)
+            os.rename(root_task.queue / ticket, root_task.queue / ticket.with_environment(token))
+        sync_folder(root_task.queue)
+    dispatch(root_task)
     return [ticket.instance for ticket in digests]

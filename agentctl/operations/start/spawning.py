@@ -12,7 +12,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_durable, sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import TaskConfig, root_of_tree
+from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.adapters.taskyaml.roster import Row, enlist, mark_stale
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
@@ -116,17 +116,17 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     depth = depth_in(task, parent)
     check_requests(task, requests)
     _check_bound(task, config, requests, parent)
-    root = root_of_tree(task)
-    refuse_in_sandbox(root, parent)
-    refuse_elsewhere(root, parent)
+    root_task = root_task_of(task)
+    refuse_in_sandbox(root_task, parent)
+    refuse_elsewhere(root_task, parent)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     around = Surroundings(task)
-    limits = limits_of_tree(root, task, config, parent)
+    limits = limits_of_tree(root_task, task, config, parent)
     held = limits._replace(max_depth=depth_limit(task, parent)).of_tree()
     standing = Standing(parent, depth, held)
     try:
-        with shims_ahead(root, len(requests)):
+        with shims_ahead(root_task, len(requests)):
             from agentctl.operations.start.worker_folder import (  # The shims start while this is loaded.
                 Prepared,
                 prepare,
@@ -142,18 +142,18 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
             if not prepared:
                 return [reused[index] for index in sorted(reused)]
             must_queue = queue or any(item.spec.after for item in prepared)
-            _check_prepared(root, parent, prepared, limits, queue=must_queue)
-            done = _admit(root, parent, prepared, limits, queue=must_queue)
+            _check_prepared(root_task, parent, prepared, limits, queue=must_queue)
+            done = _admit(root_task, parent, prepared, limits, queue=must_queue)
     except BaseException:
         _take_back(task, prepared)
         raise
     failpoints.reached("spawn.after-orders")
-    fresh = iter(_outcomes(task, root, prepared, done))
+    fresh = iter(_outcomes(task, root_task, prepared, done))
     return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
 def _check_prepared(
-    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+    root_task: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
 ) -> None:
     """Refuse what the parent, the tree's limits or an account do not let start now."""
     if parent is not None:
@@ -161,34 +161,34 @@ def _check_prepared(
 
         refuse_freer(parent, prepared)
     refuse_unreported(limits, prepared)
-    refuse_broken(root, limits, prepared)
+    refuse_broken(root_task, limits, prepared)
     if not queue:
         refuse_cooling(prepared)
 
 
 def _admit(
-    root: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+    root_task: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
 ) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock."""
-    task = prepared[0].agent.task
+    task = prepared[0].worker.task
     blobs = _blobs_of(prepared)
-    make_durable([item.agent.spec for item in prepared], task.agents)
+    make_durable([item.worker.spec for item in prepared], task.agents)
     if queue:
         _keep_environments(prepared, blobs)
     before = Dispatched()
     try:
-        with queues_locked(root, parent):
+        with queues_locked(root_task, parent):
             if not queue:
-                before = dispatch_locked(root)  # Whoever waits in the queue, and was left there, comes first.
-                check_free(root, len(prepared))
-            admit(root, limits, prepared)
-            enlist_all(parent, [item.agent for item in prepared])
-            _line_up(root, task, prepared)
-            done = _start(root, blobs)
+                before = dispatch_locked(root_task)  # Whoever waits in the queue, and was left there, comes first.
+                check_free(root_task, len(prepared))
+            admit(root_task, limits, prepared)
+            enlist_all(parent, [item.worker for item in prepared])
+            _line_up(root_task, task, prepared)
+            done = _start(root_task, blobs)
     finally:
-        carry_out(root, before)
-    give_orders(root, done, blobs)
-    replace_spares(root)  # While the shims start their workers: what comes next may come soon.
+        carry_out(root_task, before)
+    give_orders(root_task, done, blobs)
+    replace_spares(root_task)  # While the shims start their workers: what comes next may come soon.
     return done
 
 
@@ -199,39 +199,39 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
     for agent in map(agent_named, requests):
         if agent != config.agent:
             another = f'agentctl subtask {agent} "TITLE" makes another one'
-            top = f"agentctl spawn --task {root_of_tree(task).id}: the task on top of the tree takes any worker"
+            top = f"agentctl spawn --task {root_task_of(task).id}: the task on top of the tree takes any worker"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
                 hint=top if agent == "command" else another,
             )
 
 
-def _line_up(root: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
+def _line_up(root_task: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
     """Put all of them into the queue and the log, or none: a full disk may stop this anywhere."""
     tickets = [
-        make_ticket(task.id, item.agent.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
-        for age, item in enumerate(prepared, next_age(read_queue(root)))
+        make_ticket(task.id, item.worker.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
+        for age, item in enumerate(prepared, next_age(read_queue(root_task)))
     ]
     try:
         for item, ticket in zip(prepared, tickets, strict=True):
-            write_ticket(root, ticket, item.spec.after, item.spec.after_any)
+            write_ticket(root_task, ticket, item.spec.after, item.spec.after_any)
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
         failpoints.reached("spawn.after-queued")
         # Names that count only now: a worker that starts is in the log, whoever is killed when.
         for ticket in tickets:
-            show_ticket(root, ticket)
-        sync_folder(root.queue)
+            show_ticket(root_task, ticket)
+        sync_folder(root_task.queue)
     except BaseException:
         for ticket in tickets:
-            remove_ticket(root, ticket)
+            remove_ticket(root_task, ticket)
         raise
 
 
-def _start(root: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
+def _start(root_task: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
     """Start what can start; where the disk refuses, everybody is in the queue all the same."""
     try:
-        return dispatch_locked(root, given=blobs)
+        return dispatch_locked(root_task, given=blobs)
     except (AgentctlError, OSError) as error:
         done = Dispatched()
         done.problem = str(error)
@@ -245,13 +245,13 @@ def _blobs_of(prepared: list[Prepared]) -> dict[tuple[str, str], bytes]:
     for item, blob in packed:
         digests.setdefault(blob, []).append(item.digest)
     vouching = {blob: environment.with_orders(blob, found) for blob, found in digests.items()}
-    return {(item.agent.task.id, item.agent.instance): vouching[blob] for item, blob in packed}
+    return {(item.worker.task.id, item.worker.instance): vouching[blob] for item, blob in packed}
 
 
 def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str], bytes]) -> None:
     tokens: dict[bytes, str] = {}
     for item in prepared:
-        blob = blobs[item.agent.task.id, item.agent.instance]
+        blob = blobs[item.worker.task.id, item.worker.instance]
         if blob not in tokens:
             tokens[blob] = environment.put(blob)
         item.environment = tokens[blob]
@@ -280,26 +280,26 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     """
     from agentctl.operations.start.worker_folder import remove_folder
 
-    root = root_of_tree(task)
-    queue = read_queue(root)
+    root_task = root_task_of(task)
+    queue = read_queue(root_task)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     for item in prepared:
-        if item.agent.instance not in queued and not item.agent.shim.exists():
-            remove_folder(item.agent)
+        if item.worker.instance not in queued and not item.worker.shim.exists():
+            remove_folder(item.worker)
             if item.environment != NO_ENVIRONMENT:
                 forget_environment(item.environment, environment.store_folder(), queue)
 
 
-def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
+def _outcomes(task: TaskDir, root_task: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
     said = answers(done)
     rows, found = {}, []
     for item in prepared:
-        instance = item.agent.instance
+        instance = item.worker.instance
         try:
             if instance in said:
-                spawned = _outcome(root, item, said[instance])
+                spawned = _outcome(root_task, item, said[instance])
             else:
-                spawned = _not_begun(root, item, done.problem) if done.problem else _waits(item)
+                spawned = _not_begun(root_task, item, done.problem) if done.problem else _waits(item)
         except Refused as error:
             if len(prepared) == 1:
                 raise
@@ -314,56 +314,56 @@ def _outcomes(task: TaskDir, root: TaskDir, prepared: list[Prepared], done: Disp
 
 def _waits(item: Prepared) -> Spawned:
     """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
-    decision = decision_of(item.agent)
+    decision = decision_of(item.worker)
     return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
 
 
 def _row_of(item: Prepared, spawned: Spawned) -> Row:
     """Return what the roster says of a worker that may have ended meanwhile."""
-    decision = decision_of(item.agent)
+    decision = decision_of(item.worker)
     return Row(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
 
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
     return Spawned(
-        agent_instance=item.agent.instance, status=status, task_id=item.agent.task.id, pid=pid, message=message,
+        agent_instance=item.worker.instance, status=status, task_id=item.worker.task.id, pid=pid, message=message,
         warnings=item.warnings, worktree=item.worktree,
     )  # fmt: skip
 
 
-def _outcome(root: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:
+def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:
     status, why = answer.get("status"), str(answer.get("error") or "its shim died before the worker was started")
     if status == Status.FAILED and answer.get("reason") == Reason.NOT_STARTED:
         raise Refused(
-            f"{item.agent.instance} could not be started: {answer.get('message')}",
-            hint=f"its name is taken; agentctl show {item.agent.instance}",
+            f"{item.worker.instance} could not be started: {answer.get('message')}",
+            hint=f"its name is taken; agentctl show {item.worker.instance}",
         )
     if status in (Status.RUNNING, Status.CANCELLED, Status.FAILED):
         return _spawned(item, status, answer.get("pid"), answer.get("message"))
-    return _not_begun(root, item, why)
+    return _not_begun(root_task, item, why)
 
 
-def _not_begun(root: TaskDir, item: Prepared, why: str) -> Spawned:
+def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
     """Tell the truth of a worker whose shim did not say that it runs.
 
     With its ticket still there nothing has run, and one with its environment in memory is started by the next
     dispatch. One without could only wait for ever: it is ended.
     """
-    if item.environment == NO_ENVIRONMENT and _withdraw(root, item, why):
-        raise Refused(f"{item.agent.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
-    return _spawned(item, decision_of(item.agent).get("status", Status.QUEUED), message=why)
+    if item.environment == NO_ENVIRONMENT and _withdraw(root_task, item, why):
+        raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
+    return _spawned(item, decision_of(item.worker).get("status", Status.QUEUED), message=why)
 
 
-def _withdraw(root: TaskDir, item: Prepared, why: str) -> bool:
-    with locked(root.queue_lock):
-        me = (item.agent.task.id, item.agent.instance)
-        mine = [ticket for ticket in read_queue(root) if (ticket.task_id, ticket.instance) == me]
+def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
+    with locked(root_task.queue_lock):
+        me = (item.worker.task.id, item.worker.instance)
+        mine = [ticket for ticket in read_queue(root_task) if (ticket.task_id, ticket.instance) == me]
         if not mine:
             return False
         with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
-            decide(item.agent, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
-        remove_ticket(root, mine[0])
+            decide(item.worker, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
+        remove_ticket(root_task, mine[0])
     with contextlib.suppress(AgentctlError):
-        publish(item.agent)
-    mark_stale(item.agent.task)
+        publish(item.worker)
+    mark_stale(item.worker.task)
     return True

@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.git import entry_above
 from agentctl.adapters.personal import config_folder, state_folder
-from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root
+from agentctl.adapters.taskdir import ROOT_NAME, Root, WorkerDir
 from agentctl.domain.placing import lies_in
 from agentctl.errors import AgentctlError, Refused
 from agentctl.supervision.worker.environment import store_folder
@@ -19,7 +19,7 @@ from agentctl.supervision.worker.environment import store_folder
 _MOST_LINKS = 40
 
 
-def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Return what a driver has to know of paths, all of them without links.
 
     Returns:
@@ -29,9 +29,9 @@ def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ)
         place that may be written in there. `temporary` are the folders that sandboxes leave open. `links` stand in the
         workspace on the way to what is closed: whoever may replace a link is not held by what it leads to.
     """
-    cwd, root = os.path.realpath(cwd), Root(os.path.realpath(agent.task.root.path))
+    cwd, root = os.path.realpath(cwd), Root(os.path.realpath(worker.task.root.path))
     store = _store(environ)
-    used = [str(agent.task.root.path), *_own_folders(environ), *store]
+    used = [str(worker.task.root.path), *_own_folders(environ), *store]
     here = os.path.join(cwd, ROOT_NAME)
     if os.path.isdir(here):
         used.append(here)
@@ -44,18 +44,18 @@ def walls_of(agent: AgentDir, cwd: str, environ: Mapping[str, str] = os.environ)
         "closed": _each(map(os.path.realpath, used)),
         "inRoot": [str(part) for part in root.parts()] if lies_in(cwd, root.path) else [],
         "hidden": _each(map(os.path.realpath, store)),
-        "outbox": os.path.join(os.path.realpath(agent.path), agent.outbox.name),
+        "outbox": os.path.join(os.path.realpath(worker.path), worker.outbox.name),
         "temporary": {name: os.path.realpath(path) for name, path in temporary.items()},
         "links": _each(link for path in used for link in _links(path) if lies_in(link, cwd)),
     }
 
 
-def refuse_behind_walls(agent: AgentDir, cwd: str, walls: Mapping[str, Any]) -> None:
+def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -> None:
     """Raise `Refused` where an agent would have what is closed for its workspace, which it may change.
 
     Its own worktree lies within the root too; the folders above that are those of others as well.
     """
-    workspace, trees = walls["workspace"], os.path.realpath(agent.task.root.worktrees)
+    workspace, trees = walls["workspace"], os.path.realpath(worker.task.root.worktrees)
     is_worktree = lies_in(workspace, trees) and os.path.dirname(workspace) != trees
     around = [path for path in walls["closed"] if path == workspace or lies_in(workspace, path)]
     if around and not is_worktree:

@@ -20,8 +20,8 @@ from agentctl.adapters.files import (
 )
 from agentctl.adapters.locks import locked
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class Prepared:
     """A request whose folder is on disk."""
 
-    def __init__(self, request: SpawnRequest, agent: AgentDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
-        self.request, self.agent, self.spec, self.digest = request, agent, spec, digest
+    def __init__(self, request: SpawnRequest, worker: WorkerDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
+        self.request, self.worker, self.spec, self.digest = request, worker, spec, digest
         self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
         #: Where it was to run, before it got a worktree of its own.
         self.folder = made.origin
@@ -58,6 +58,11 @@ class Prepared:
 def prepare(
     task: TaskDir, request: SpawnRequest, limits: Limits, standing: Standing, around: Surroundings
 ) -> Prepared | Spawned:
+    """Take a worker's name, and put on disk what it is to do.
+
+    Returns:
+        The worker, not told of to anybody yet; or the one that has the request's key already.
+    """
     parent = standing.parent
     keeps = request.work is not None or parent is not None
     cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
@@ -66,14 +71,14 @@ def prepare(
     around.check_program(argv, cwd, environ)
     if request.reuse:
         request = _keyed(task, request, ordered, cwd)
-    agent = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
-    if isinstance(agent, Spawned):
-        return agent
+    worker = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
+    if isinstance(worker, Spawned):
+        return worker
     try:
         failpoints.reached("spawn.after-mkdir")
-        made = _isolate(agent, request, ordered, _Made(cwd, environ, cwd), argv, parent)
+        made = _isolate(worker, request, ordered, _Made(cwd, environ, cwd), argv, parent)
         spec = WorkerSpec(
-            instance=agent.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
+            instance=worker.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
             env_names=around.names_in(made.environ), umask=_umask(),
             timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
@@ -83,21 +88,21 @@ def prepare(
             keep_children=request.keep_children, key=request.key, depth=standing.depth,
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,
-            order=ordered.of(agent, made.cwd).to_json() if ordered else None,
-            agent_id=_agent_id(request, agent), stall_s=limits.stall_seconds,
+            order=ordered.of(worker, made.cwd).to_json() if ordered else None,
+            agent_id=_agent_id(request, worker), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
             by_tool=request.by_tool or None, origin=task.nonce() or None,
             tree_limits=dict(standing.held),
         )  # fmt: skip
         data = to_json(spec.to_json())
-        write_whole(agent.spec, data, durable=False)
+        write_whole(worker.spec, data, durable=False)
     except BaseException:
-        remove_folder(agent)
+        remove_folder(worker)
         raise
     failpoints.reached("spawn.after-spec")
     warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, agent, spec, digest_of(data), made._replace(warnings=warnings))
+    return Prepared(request, worker, spec, digest_of(data), made._replace(warnings=warnings))
 
 
 class _Made(NamedTuple):
@@ -111,7 +116,7 @@ class _Made(NamedTuple):
 
 
 def _isolate(
-    agent: AgentDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
+    worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
     parent: Caller | None,
 ) -> _Made:  # fmt: skip
     """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
@@ -126,7 +131,7 @@ def _isolate(
     )
 
     if request.continues:
-        record = adopt_worktree(agent, here.cwd)
+        record = adopt_worktree(worker, here.cwd)
         if record is None:
             return here
     else:
@@ -135,7 +140,7 @@ def _isolate(
             from agentctl.operations.start.inherited import orders_above
 
             refuse_repository_within(orders_above(parent), origin)
-        record = make_worktree(agent, origin)
+        record = make_worktree(worker, origin)
     failpoints.reached("spawn.after-worktree")
     cwd, environ = record["cwd"], without_repository(here.environ, request.env)
     try:
@@ -178,26 +183,26 @@ def _umask() -> int:
     return mask
 
 
-def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir:
+def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> WorkerDir:
     """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
     if request.name is not None:
-        agent = task.agent(request.name)
-        if _is_subtask(agent):
+        worker = task.worker(request.name)
+        if _is_subtask(worker):
             raise Refused(f"{request.name!r} is a sub-task's id already", hint=Next("another name"))
-        if not _make(agent):
+        if not _make(worker):
             raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
-        return agent
+        return worker
     base = _stem(request)
-    while _is_subtask(agent := task.agent(f"{base}-{around.first_free(base)}")) or not _make(agent):
+    while _is_subtask(worker := task.worker(f"{base}-{around.first_free(base)}")) or not _make(worker):
         pass  # Another spawn has taken it.
-    return agent
+    return worker
 
 
-def _is_subtask(agent: AgentDir) -> bool:
+def _is_subtask(worker: WorkerDir) -> bool:
     """Tell whether a worker's name is the id of a sub-task of its tree: whoever says it would mean either."""
-    other, root = agent.task.sibling(agent.instance), root_of_tree(agent.task)
-    is_other = other.path not in (agent.task.path, root.path) and other.exists
-    return is_other and root_of_tree(other).path == root.path
+    other, root_task = worker.task.sibling(worker.instance), root_task_of(worker.task)
+    is_other = other.path not in (worker.task.path, root_task.path) and other.exists
+    return is_other and root_task_of(other).path == root_task.path
 
 
 def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) -> float:
@@ -207,24 +212,24 @@ def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) 
     return limits.timeout_seconds if own is None else own
 
 
-def _agent_id(request: SpawnRequest, agent: AgentDir) -> str | None:
+def _agent_id(request: SpawnRequest, worker: WorkerDir) -> str | None:
     """Return the name of the chain of runs that an agent's worker begins, or goes on with."""
-    return (request.work.agent_id or agent.instance) if request.work else None
+    return (request.work.agent_id or worker.instance) if request.work else None
 
 
-def _make(agent: AgentDir) -> bool:
-    with storage_errors(agent.path, "make the folder"):
+def _make(worker: WorkerDir) -> bool:
+    with storage_errors(worker.path, "make the folder"):
         try:
-            agent.path.mkdir()
+            worker.path.mkdir()
         except FileExistsError:
             return False
         except FileNotFoundError:
-            make_folder(agent.path.parent)
-            return _make(agent)
+            make_folder(worker.path.parent)
+            return _make(worker)
     return True
 
 
-def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> AgentDir | Spawned:
+def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> WorkerDir | Spawned:
     """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
     import hashlib  # 6 ms, with OpenSSL: only for keys.
 
@@ -232,57 +237,61 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Age
     path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     with locked(task.keys / ""):
         known = read_json(path) or {}
-        agent = task.agent(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
-        if known and (is_of_task(agent) or not agent.spec.exists()):
-            is_begun = _is_begun(agent, processes.identity_from(known.get("spawner")))
-            if is_begun and not (request.reuse and _was_in_vain(agent)):
-                return _spawned_of(agent)
+        worker = task.worker(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
+        if known and (is_of_task(worker) or not worker.spec.exists()):
+            is_begun = _is_begun(worker, processes.identity_from(known.get("spawner")))
+            if is_begun and not (request.reuse and _was_in_vain(worker)):
+                return _spawned_of(worker)
             if not is_begun:
-                remove_folder(agent)
-        agent = _take_name(task, request, around)
+                remove_folder(worker)
+        worker = _take_name(task, request, around)
         try:
             me = processes.identify(os.getpid())
-            write_whole(path, to_json({"agentInstance": agent.instance, "spawner": me and me.to_json()}))
+            write_whole(path, to_json({"agentInstance": worker.instance, "spawner": me and me.to_json()}))
         except BaseException:
-            remove_folder(agent)
+            remove_folder(worker)
             raise
-        return agent
+        return worker
 
 
-def _is_begun(agent: AgentDir, spawner: Identity | None) -> bool:
+def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
     """Tell whether the worker of a key is in the queue or beyond, or on its way there.
 
     One that was refused has no folder any more. One whose spawner was killed on the way has neither ticket nor shim; if
     it is in the log by then it was begun, and has failed.
     """
     if spawner is None or processes.life_of(spawner) is not Life.GONE:
-        return agent.path.exists()
-    if agent.instance in queued_instances(agent.task) or agent.shim.exists() or agent.has_ended:
+        return worker.path.exists()
+    if worker.instance in queued_instances(worker.task) or worker.shim.exists() or worker.has_ended:
         return True
     is_told = any(
-        not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance
-        for row in eventlog.LogReader(agent.task.events).rows()
+        not isinstance(row, BadLine) and row[1].get("agentInstance") == worker.instance
+        for row in eventlog.LogReader(worker.task.events).rows()
     )
-    return is_told and settle(agent, judge(agent))
+    return is_told and settle(worker, judge(worker))
 
 
-def _was_in_vain(agent: AgentDir) -> bool:
+def _was_in_vain(worker: WorkerDir) -> bool:
     """Tell whether a worker has ended without what it was for: nobody wants that again."""
-    return bool(decision_of(agent).get("status", Status.COMPLETED) != Status.COMPLETED)
+    return bool(decision_of(worker).get("status", Status.COMPLETED) != Status.COMPLETED)
 
 
-def _spawned_of(agent: AgentDir) -> Spawned:
-    decision, worker = decision_of(agent), read_quietly(agent.worker)
+def _spawned_of(worker_dir: WorkerDir) -> Spawned:
+    decision, worker = decision_of(worker_dir), read_quietly(worker_dir.process)
     status = decision.get("status") or (Status.RUNNING if worker else Status.QUEUED)
     return Spawned(
-        agent_instance=agent.instance, status=str(status), task_id=agent.task.id, pid=worker.get("pid"), reused=True
+        agent_instance=worker_dir.instance,
+        status=str(status),
+        task_id=worker_dir.task.id,
+        pid=worker.get("pid"),
+        reused=True,
     )
 
 
-def remove_folder(agent: AgentDir) -> None:
-    if agent.worktree.exists():
+def remove_folder(worker: WorkerDir) -> None:
+    if worker.worktree.exists():
         from agentctl.operations.worktree.making import take_back
 
-        take_back(agent)
+        take_back(worker)
     with contextlib.suppress(OSError):
-        shutil.rmtree(agent.path)
+        shutil.rmtree(worker.path)

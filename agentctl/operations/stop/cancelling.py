@@ -14,8 +14,8 @@ from typing import Any
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
@@ -23,7 +23,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.show.listing import read_task
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
 from agentctl.supervision.life.judging import queued_instances
 from agentctl.supervision.stop.requesting import Answer, Request, request_end
@@ -80,17 +80,17 @@ def cancel_workers(
     An interrupt of this call leaves the escalations running: shims do them.
     """
     check_may_be_stopped(task)
-    named = [find_agent(task, name) for name in dict.fromkeys(instances)]
+    named = [find_worker(task, name) for name in dict.fromkeys(instances)]
     if all_:
         named = _all_living(task, recursive=recursive)
     asked = _request_all(named, grace_s)
-    pending = [agent for agent, answer in asked.values() if answer is None]
-    ends = _await_ends(pending) if wait else {_key(agent): _on_its_way(agent) for agent in pending}
+    pending = [worker for worker, answer in asked.values() if answer is None]
+    ends = _await_ends(pending) if wait else {_key(worker): _on_its_way(worker) for worker in pending}
     _run_queue(task)
-    names = [_key(agent) for agent in named]
+    names = [_key(worker) for worker in named]
     done = {
-        key: replace(answer or ends[key], task_id=task_name(agent.task, task) or (task.id if recursive else None))
-        for key, (agent, answer) in asked.items()
+        key: replace(answer or ends[key], task_id=task_name(worker.task, task) or (task.id if recursive else None))
+        for key, (worker, answer) in asked.items()
     }
     below = [key for key, (_, answer) in asked.items() if key not in names and (answer is None or answer.cancelled)]
     return [done[key] for key in [*names, *below]]
@@ -99,95 +99,95 @@ def cancel_workers(
 _Key = tuple[FilePath, str]
 
 
-def _key(agent: AgentDir) -> _Key:
+def _key(worker: WorkerDir) -> _Key:
     """A task of another root may have the same name."""
-    return agent.task.path, agent.instance
+    return worker.task.path, worker.instance
 
 
-def _all_living(task: TaskDir, *, recursive: bool) -> list[AgentDir]:
+def _all_living(task: TaskDir, *, recursive: bool) -> list[WorkerDir]:
     tasks = [task]
     if recursive:
         from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
 
         tasks = subtree(task)
     return [
-        one.agent(worker.instance)
+        one.worker(worker.instance)
         for one in filter(may_be_stopped, tasks)
         for worker in read_task(one)[0].workers.values()
         if not worker.is_terminal
     ]
 
 
-def _request_all(named: Sequence[AgentDir], grace_s: float | None) -> dict[_Key, tuple[AgentDir, Cancelled | None]]:
+def _request_all(named: Sequence[WorkerDir], grace_s: float | None) -> dict[_Key, tuple[WorkerDir, Cancelled | None]]:
     """Ask for the ends of workers and of all below them; None for each whose end is to be waited for."""
-    asked: dict[_Key, tuple[AgentDir, Cancelled | None]] = {}
+    asked: dict[_Key, tuple[WorkerDir, Cancelled | None]] = {}
     left = _queued_first(named)
     while left:
-        for agent in left:
-            asked[_key(agent)] = agent, _request(agent, grace_s)
+        for worker in left:
+            asked[_key(worker)] = worker, _request(worker, grace_s)
         if all(answer is not None for _, answer in asked.values()) and not _with_all_below(named, asked):
             break  # None of them ran, so none of them had a spawn under way.
-        for root in {str(root_of_tree(agent.task).path) for agent, _ in asked.values()}:
+        for root in {str(root_task_of(worker.task).path) for worker, _ in asked.values()}:
             with locked(TaskDir(root).queue_lock):
                 pass  # A child whose spawn was under way has its name put down by now; later ones are refused.
         left = _with_all_below(named, asked)
     return asked
 
 
-def _queued_first(agents: Iterable[AgentDir]) -> list[AgentDir]:
+def _queued_first(agents: Iterable[WorkerDir]) -> list[WorkerDir]:
     """The end of a running one would start them."""
     agents = list(agents)
     queued = {str(one.path): queued_instances(one) for one in {str(a.task.path): a.task for a in agents}.values()}
-    return sorted(agents, key=lambda agent: agent.instance not in queued[str(agent.task.path)])
+    return sorted(agents, key=lambda worker: worker.instance not in queued[str(worker.task.path)])
 
 
-def _with_all_below(named: Sequence[AgentDir], asked: dict[_Key, Any]) -> list[AgentDir]:
+def _with_all_below(named: Sequence[WorkerDir], asked: dict[_Key, Any]) -> list[WorkerDir]:
     """Return who is below the named ones and was not asked yet, deepest first."""
-    found = {_key(below): below for agent in named for below in cancelled_with(agent)}
-    return [agent for key, agent in reversed(found.items()) if key not in asked]
+    found = {_key(below): below for worker in named for below in cancelled_with(worker)}
+    return [worker for key, worker in reversed(found.items()) if key not in asked]
 
 
-def _request(agent: AgentDir, grace_s: float | None) -> Cancelled | None:
+def _request(worker_dir: WorkerDir, grace_s: float | None) -> Cancelled | None:
     """Ask for a worker's end; None where that is to be waited for."""
-    match request_end(agent, Request(who(), grace_s)):
+    match request_end(worker_dir, Request(who(), grace_s)):
         case Answer.ENDED:
-            return _had_ended(agent)
+            return _had_ended(worker_dir)
         case Answer.ELSEWHERE:
-            worker = read_task(agent.task)[0].workers.get(agent.instance)
+            worker = read_task(worker_dir.task)[0].workers.get(worker_dir.instance)
             note = "it is on another machine or in another pid namespace: cancel it there"
-            return _result(agent, cancelled=False, status=worker.status if worker else Status.RUNNING, note=note)
+            return _result(worker_dir, cancelled=False, status=worker.status if worker else Status.RUNNING, note=note)
         case Answer.WITHDRAWN:
-            return _told(agent)
+            return _told(worker_dir)
         case Answer.UNDER_WAY:
             return None
 
 
-def _result(agent: AgentDir, *, cancelled: bool, status: str, note: str | None = None) -> Cancelled:
-    return Cancelled(agent_instance=agent.instance, cancelled=cancelled, status=status, note=note)
+def _result(worker: WorkerDir, *, cancelled: bool, status: str, note: str | None = None) -> Cancelled:
+    return Cancelled(agent_instance=worker.instance, cancelled=cancelled, status=status, note=note)
 
 
-def _on_its_way(agent: AgentDir) -> Cancelled:
-    return _result(agent, cancelled=False, status=Status.RUNNING, note="the request is on disk")
+def _on_its_way(worker: WorkerDir) -> Cancelled:
+    return _result(worker, cancelled=False, status=Status.RUNNING, note="the request is on disk")
 
 
-def _told(agent: AgentDir) -> Cancelled:
-    status = str(decision_of(agent).get("status", Status.FAILED))
-    return _result(agent, cancelled=status == Status.CANCELLED, status=status)
+def _told(worker: WorkerDir) -> Cancelled:
+    status = str(decision_of(worker).get("status", Status.FAILED))
+    return _result(worker, cancelled=status == Status.CANCELLED, status=status)
 
 
-def _had_ended(agent: AgentDir) -> Cancelled:
-    decision = decision_of(agent)
+def _had_ended(worker: WorkerDir) -> Cancelled:
+    decision = decision_of(worker)
     status, reason = str(decision.get("status", Status.FAILED)), decision.get("reason")
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
-    return _result(agent, cancelled=status == Status.CANCELLED, status=status, note=note)
+    return _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
 
 
-def _await_ends(agents: Sequence[AgentDir]) -> dict[_Key, Cancelled]:
+def _await_ends(agents: Sequence[WorkerDir]) -> dict[_Key, Cancelled]:
     """Wait for the ends of workers of any tasks: those above others end last, so one limit serves for all."""
     deadline = monotonic() + sum(sorted(map(_limit_s, agents), reverse=True)[:_LEVELS])
     done: dict[_Key, Cancelled] = {}
-    for task in {str(agent.task.path): agent.task for agent in agents}.values():
-        names = [agent.instance for agent in agents if agent.task.path == task.path]
+    for task in {str(worker.task.path): worker.task for worker in agents}.values():
+        names = [worker.instance for worker in agents if worker.task.path == task.path]
         done |= {(task.path, name): end for name, end in _await_in(task, names, deadline).items()}
     return done
 
@@ -203,8 +203,8 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
             view = live_task.update()
             for name in names:
                 worker = view.workers.get(name)
-                if name not in done and (task.agent(name).has_ended or (worker and worker.is_terminal)):
-                    done[name] = _told(task.agent(name))
+                if name not in done and (task.worker(name).has_ended or (worker and worker.is_terminal)):
+                    done[name] = _told(task.worker(name))
                 elif name not in done and worker and worker.survivors:
                     done[name] = _survived(worker)
             left = deadline - monotonic()
@@ -212,12 +212,12 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
                 break
             live_task.sleep(left)
     late = [name for name in names if name not in done]
-    return done | {name: _too_late(task.agent(name), view.workers.get(name)) for name in late}
+    return done | {name: _too_late(task.worker(name), view.workers.get(name)) for name in late}
 
 
-def _limit_s(agent: AgentDir) -> float:
-    asked = asked_grace(agent)
-    grace_s = grace_of(agent.spec) if asked is None else asked
+def _limit_s(worker: WorkerDir) -> float:
+    asked = asked_grace(worker)
+    grace_s = grace_of(worker.spec) if asked is None else asked
     return whole_limit_s(grace_s) + grace_s + _SLACK_S
 
 
@@ -228,16 +228,16 @@ def _survived(worker: WorkerView) -> Cancelled:
     )  # fmt: skip
 
 
-def _too_late(agent: AgentDir, worker: WorkerView | None) -> Cancelled:
+def _too_late(worker_dir: WorkerDir, worker: WorkerView | None) -> Cancelled:
     status = worker.status if worker else Status.RUNNING
     note = "its shim has not answered in time: is it stopped? the request stays on disk"
-    return _result(agent, cancelled=False, status=status, note=note)
+    return _result(worker_dir, cancelled=False, status=status, note=note)
 
 
 def _run_queue(task: TaskDir) -> None:
     from agentctl.supervision.dispatch.dispatch import dispatch
 
-    root = root_of_tree(task)
+    root_task = root_task_of(task)
     with contextlib.suppress(AgentctlError):
-        if is_own(root):
-            dispatch(root)
+        if is_own(root_task):
+            dispatch(root_task)

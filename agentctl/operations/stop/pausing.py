@@ -8,11 +8,11 @@ from typing import Any
 
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.worker.control import poke
@@ -33,12 +33,12 @@ def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
 
 def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     check_own(task)
-    agent = find_agent(task, instance)
-    condition = judge(agent)
+    worker = find_worker(task, instance)
+    condition = judge(worker)
     if condition is not Condition.SUPERVISED:
         raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
-    below = [one for one in descendants(agent) if judge(one) is Condition.SUPERVISED]
-    agents = [agent, *below]
+    below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED]
+    agents = [worker, *below]
     for one in agents if paused else reversed(agents):
         _ask(one, paused)
     deadline = monotonic() + _ANSWER_LIMIT_S
@@ -58,13 +58,13 @@ def _described(condition: Condition) -> str:
     }[condition]
 
 
-def _ask(agent: AgentDir, paused: bool) -> None:
+def _ask(worker: WorkerDir, paused: bool) -> None:
     if paused:
-        write_whole(agent.pause, to_json({"by": who(), "at": now_iso()}))
+        write_whole(worker.pause, to_json({"by": who(), "at": now_iso()}))
     else:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(agent.pause)
-    poke(agent)
+            os.unlink(worker.pause)
+    poke(worker)
 
 
 def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> None:

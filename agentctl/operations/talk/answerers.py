@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.realpath import Resolver
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
 from agentctl.errors import Next, Refused
@@ -37,11 +37,11 @@ class Answerer(NamedTuple):
     #: A model decides what is answered.
     is_agent: bool
 
-    def name(self, agent: AgentDir) -> str:
+    def name(self, worker: WorkerDir) -> str:
         """Return what the log calls the one who answers a worker."""
         if self.worker is None:
             return SESSION if self.is_agent else USER
-        is_near = self.worker.task.path == agent.task.path
+        is_near = self.worker.task.path == worker.task.path
         return self.worker.instance if is_near else f"{self.worker.task.id}/{self.worker.instance}"
 
 
@@ -57,7 +57,7 @@ def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
     return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell)
 
 
-def check_answerer(agent: AgentDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:
+def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:
     """Raise `Refused` where somebody may not answer a question like this.
 
     Args:
@@ -65,24 +65,24 @@ def check_answerer(agent: AgentDir, question: Mapping[str, Any], answer: str, wh
     """
     if not question.get("tool"):
         return  # What colour? Whoever knows may say.
-    asked = f"{question.get('id')} of {agent.instance} is a request for permission"
-    if is_in_sandbox_of(agent):
+    asked = f"{question.get('id')} of {worker_dir.instance} is a request for permission"
+    if is_in_sandbox_of(worker_dir):
         raise Refused(f"{asked}: nothing within a sandbox answers it", hint=Next("ask a person"))
     worker = who.worker
-    if worker is not None and not any(one.path == agent.path for one in descendants(worker.agent)):
-        raise Refused(f"{asked}, and {worker.instance} is not above {agent.instance}", hint=Next("ask a person"))
+    if worker is not None and not any(one.path == worker_dir.path for one in descendants(worker.worker)):
+        raise Refused(f"{asked}, and {worker.instance} is not above {worker_dir.instance}", hint=Next("ask a person"))
     if not who.is_agent or meaning(question.get("means"), answer) == DENY:
         return
-    if worker is None or not _may_itself(worker.agent, agent, question, answer):
+    if worker is None or not _may_itself(worker.worker, worker_dir, question, answer):
         raise Refused(
             f"{asked}: an agent may deny it, or allow what its own rules allow",
             hint=Next("deny"),
         )
 
 
-def _may_itself(parent: AgentDir, agent: AgentDir, question: Mapping[str, Any], answer: str) -> bool:
+def _may_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, Any], answer: str) -> bool:
     """Tell whether the rules of an agent allow it this very call, in the same folder, and the answer allows no more."""
-    order, folder = read_order(parent), read_quietly(agent.spec).get("cwd")
+    order, folder = read_order(parent), read_quietly(worker.spec).get("cwd")
     if order is None or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
         return False
     tool, arguments = str(question.get("tool")), question.get("arguments") or {}

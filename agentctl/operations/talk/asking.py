@@ -13,7 +13,7 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import create_whole, make_folder, read_json, set_aside, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_question
@@ -56,8 +56,8 @@ def ask(
         WaitTimedOut: The deadline passed and there is no default; the question is closed.
         Refused: The worker has ended, or somebody else waits for this question's answer.
     """
-    agent = caller_or_refuse("interact ask").agent
-    check_own(agent.task)
+    worker = caller_or_refuse("interact ask").worker
+    check_own(worker.task)
     body: dict[str, Any] = {
         "kind": kind,
         "question": question,
@@ -69,18 +69,18 @@ def ask(
     deadline = None if deadline_s is None else monotonic() + deadline_s
     with Watch() as watch:
         try:
-            asked = put_question(agent, body, question_id)
+            asked = put_question(worker, body, question_id)
         except (StorageError, OSError) as error:
-            return _ask_from_within(agent, body, question_id, watch, error)
+            return _ask_from_within(worker, body, question_id, watch, error)
         try:
-            watch.add(agent.interactions)
-            return _await_answer(agent, asked.question_id, watch, default, deadline)
+            watch.add(worker.interactions)
+            return _await_answer(worker, asked.question_id, watch, default, deadline)
         finally:
-            leave(agent, asked)
+            leave(worker, asked)
 
 
 def _ask_from_within(
-    agent: AgentDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
+    worker: WorkerDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
 ) -> dict[str, str]:
     """Have the driver put a question that a sandbox does not let this process put, and wait for its answer.
 
@@ -88,14 +88,14 @@ def _ask_from_within(
     """
     from agentctl.operations.talk import outbox
 
-    if not outbox.is_walled(agent, error):
+    if not outbox.is_walled(worker, error):
         raise error
     name = question_id or f"q{os.urandom(4).hex()}"
-    watch.add(agent.interactions)
-    with outbox.said(agent, {"verb": "ask", "id": name, **body}):
-        if not agent.question(name).exists():
-            raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {agent.instance} tells why")
-        return _await_answer(agent, name, watch, None, None)
+    watch.add(worker.interactions)
+    with outbox.said(worker, {"verb": "ask", "id": name, **body}):
+        if not worker.question(name).exists():
+            raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {worker.instance} tells why")
+        return _await_answer(worker, name, watch, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,50 +108,50 @@ class Asked:
     question: Mapping[str, Any]
 
 
-def put_question(agent: AgentDir, body: dict[str, Any], question_id: str | None) -> Asked:
+def put_question(worker: WorkerDir, body: dict[str, Any], question_id: str | None) -> Asked:
     """Put a question on disk, or find it there, and hold its asker's lock."""
-    make_folder(agent.interactions)
-    with locked(agent.lock):
-        refuse_if_ended(agent, "asks")
-        name = check_name(question_id, "--id") if question_id else _next_id(agent)
-        is_new = not agent.question(name).exists()
-        lock = hold_alive(agent.asker_lock(name))
+    make_folder(worker.interactions)
+    with locked(worker.lock):
+        refuse_if_ended(worker, "asks")
+        name = check_name(question_id, "--id") if question_id else _next_id(worker)
+        is_new = not worker.question(name).exists()
+        lock = hold_alive(worker.asker_lock(name))
         if lock is None:
             raise Refused(f"somebody waits for the answer to {name} already")
         try:
-            question = _put(agent, name, body, is_new=is_new)
+            question = _put(worker, name, body, is_new=is_new)
         except BaseException:
             os.close(lock)
             if is_new:  # A question that no event tells of would be open for ever.
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(agent.question(name))
+                    os.unlink(worker.question(name))
             raise
-    poke(agent)
+    poke(worker)
     return Asked(name, lock, question)
 
 
-def _put(agent: AgentDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
-    known = None if is_new else read_question(agent, name)
+def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
+    known = None if is_new else read_question(worker, name)
     value = known or {"id": name, "askedAt": now_iso(), **whole_json(body)}
     me = processes.identify(os.getpid())
     value["asker"] = me.to_json() if me else None
-    write_whole(agent.question(name), to_json(value))
+    write_whole(worker.question(name), to_json(value))
     events = []
     if is_new:
         payload = {key: value[key] for key in _TOLD if key in value}
-        events.append(event_of(agent, ev.ASKED, payload))
-    if not agent.answer(name).exists():
-        events.append(event_of(agent, ev.BLOCKED, {"id": name}))
-    eventlog.append(agent.task.events, events)
+        events.append(event_of(worker, ev.ASKED, payload))
+    if not worker.answer(name).exists():
+        events.append(event_of(worker, ev.BLOCKED, {"id": name}))
+    eventlog.append(worker.task.events, events)
     return value
 
 
-def put_again(agent: AgentDir, asked: Asked) -> bool:
+def put_again(worker: WorkerDir, asked: Asked) -> bool:
     """Give a question's file the content back that it was put with; tell whether somebody has changed it since.
 
     Where there is no room for it now the next look does it.
     """
-    file, content = agent.question(asked.question_id), to_json(asked.question)
+    file, content = worker.question(asked.question_id), to_json(asked.question)
     try:
         if read_bytes(file) == content:
             return False
@@ -164,66 +164,66 @@ def put_again(agent: AgentDir, asked: Asked) -> bool:
     return False
 
 
-def leave(agent: AgentDir, asked: Asked) -> None:
+def leave(worker: WorkerDir, asked: Asked) -> None:
     """Stop waiting for an answer."""
     os.close(asked.lock)
-    poke(agent)
+    poke(worker)
 
 
-def _next_id(agent: AgentDir) -> str:
+def _next_id(worker: WorkerDir) -> str:
     """Return a name that nothing has: an answer that is there already would be taken for that of a new question."""
-    number = len(agent.question_ids()) + 1
-    while agent.question(f"q{number}").exists() or agent.answer(f"q{number}").exists():
+    number = len(worker.question_ids()) + 1
+    while worker.question(f"q{number}").exists() or worker.answer(f"q{number}").exists():
         number += 1
     return f"q{number}"
 
 
-def event_of(agent: AgentDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:
+def event_of(worker: WorkerDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:
     """Return an event about a worker; without `by` it is by whoever runs this."""
-    return ev.make_event(now_iso(), kind, agent.task.id, by or who(), payload, agent.instance)
+    return ev.make_event(now_iso(), kind, worker.task.id, by or who(), payload, worker.instance)
 
 
-def refuse_if_ended(agent: AgentDir, verb: str) -> None:
+def refuse_if_ended(worker: WorkerDir, verb: str) -> None:
     """Raise `Refused` for what comes after a worker's end."""
-    if agent.has_ended:
-        raise Refused(f"{agent.instance} has ended ({decision_of(agent).get('status')}): it {verb} nothing any more")
+    if worker.has_ended:
+        raise Refused(f"{worker.instance} has ended ({decision_of(worker).get('status')}): it {verb} nothing any more")
 
 
 def _await_answer(
-    agent: AgentDir, name: str, watch: Watch, default: str | None, deadline: float | None
+    worker: WorkerDir, name: str, watch: Watch, default: str | None, deadline: float | None
 ) -> dict[str, str]:
     while True:
-        answer = read_json(agent.answer(name))
+        answer = read_json(worker.answer(name))
         if answer is not None:
             if answer.get("expired"):
                 raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
             if answer.get("answer") is None:
-                raise Damaged(f"{agent.answer(name)} holds no answer", hint="ask again, under another --id")
+                raise Damaged(f"{worker.answer(name)} holds no answer", hint="ask again, under another --id")
             return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
-        if agent.has_ended:
-            raise Refused(f"{agent.instance} has ended; nobody will answer {name}")
+        if worker.has_ended:
+            raise Refused(f"{worker.instance} has ended; nobody will answer {name}")
         left = None if deadline is None else deadline - monotonic()
         if left is not None and left <= 0:
-            close_question(agent, name, default)
+            close_question(worker, name, default)
             continue
         watch.sleep(left)
 
 
-def close_question(agent: AgentDir, name: str, default: str | None, why: str = "deadline") -> None:
+def close_question(worker: WorkerDir, name: str, default: str | None, why: str = "deadline") -> None:
     """Answer with the default, or close the question unanswered; an answer that came first wins."""
-    if not agent.path.exists():
+    if not worker.path.exists():
         return  # Somebody removed it under a running worker.
-    with locked(agent.lock):
-        if agent.answer(name).exists() or agent.has_ended:
+    with locked(worker.lock):
+        if worker.answer(name).exists() or worker.has_ended:
             return
         body = {"id": name, "at": now_iso(), "by": "agentctl", "answer": default, "expired": default is None}
         if default is None and why != "deadline":
             body["why"] = why
-        create_whole(agent.answer(name), to_json(body))
+        create_whole(worker.answer(name), to_json(body))
         kind = ev.EXPIRED if default is None else ev.ANSWERED
-        eventlog.append(agent.task.events, [event_of(agent, kind, body), *resumed_by(agent, name)])
+        eventlog.append(worker.task.events, [event_of(worker, kind, body), *resumed_by(worker, name)])
 
 
-def resumed_by(agent: AgentDir, name: str) -> list[ev.Event]:
+def resumed_by(worker: WorkerDir, name: str) -> list[ev.Event]:
     """Return the event that the worker goes on, unless another question of it still has a live asker."""
-    return [] if set(waiting_askers(agent)) - {name} else [event_of(agent, ev.RESUMED, {"id": name})]
+    return [] if set(waiting_askers(worker)) - {name} else [event_of(worker, ev.RESUMED, {"id": name})]

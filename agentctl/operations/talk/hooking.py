@@ -40,11 +40,11 @@ def _note(told: Mapping[str, Any]) -> bool:
     if phase is None or not isinstance(agent_id, str) or not agent_id:
         return False
     me = caller()
-    if me is not None and me.agent.spec.exists():
+    if me is not None and me.worker.spec.exists():
         check_own(me.task)
-        if me.agent.has_ended or _is_driven(read_quietly(me.agent.spec)):
+        if me.worker.has_ended or _is_driven(read_quietly(me.worker.spec)):
             return False
-        ActivityWriter(me.agent.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
+        ActivityWriter(me.worker.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
         return True
     task = _task_of(told)
     check_own(task)

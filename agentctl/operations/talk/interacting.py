@@ -9,7 +9,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, read_json, read_quietly, to_json
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.answers import DENY, check_answer, meaning, question_in
 from agentctl.domain.names import check_name, first_of
@@ -46,24 +46,24 @@ def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[dict
     found: list[dict[str, Any]] = []
     for one in filter(is_own, tasks):
         for instance in one.instances():
-            agent = one.agent(instance)
-            if agent.interactions.exists() and not agent.has_ended:
-                waiting = set(waiting_askers(agent))
-                for name in open_questions(agent):
-                    body = read_question(agent, name)
+            worker = one.worker(instance)
+            if worker.interactions.exists() and not worker.has_ended:
+                waiting = set(waiting_askers(worker))
+                for name in open_questions(worker):
+                    body = read_question(worker, name)
                     if body is not None:
-                        found.append(_row(agent, name, body, name in waiting))
+                        found.append(_row(worker, name, body, name in waiting))
                     elif warnings is not None:
-                        warnings.append(f"{agent.question(name)} holds no question: it is left out")
+                        warnings.append(f"{worker.question(name)} holds no question: it is left out")
     return sorted(found, key=lambda row: str(row["askedAt"]))
 
 
-def _row(agent: AgentDir, name: str, body: Mapping[str, Any], waiting: bool) -> dict[str, Any]:
+def _row(worker: WorkerDir, name: str, body: Mapping[str, Any], waiting: bool) -> dict[str, Any]:
     keys = ("kind", "question", "options", "default", "askedAt", "deadlineSeconds")
     more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other", "idle")
     return {
-        "taskId": agent.task.id,
-        "agentInstance": agent.instance,
+        "taskId": worker.task.id,
+        "agentInstance": worker.instance,
         "id": name,
         **{key: body.get(key) for key in keys},
         "waiting": waiting,
@@ -94,40 +94,40 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
         UsageError: More than one is open and none was named, or the answer is none of its options.
         Refused: It was answered before, its worker has ended, or it is not the caller's to answer; nothing was changed.
     """
-    agent, name = _chosen(root, task, instance, question_id)
-    check_own(agent.task)
+    worker, name = _chosen(root, task, instance, question_id)
+    check_own(worker.task)
     me = answerer or who_answers()
-    with locked(agent.lock):
-        body = read_json(agent.question(name))
+    with locked(worker.lock):
+        body = read_json(worker.question(name))
         if body is None:
-            raise NotFound(f"{agent.instance} has asked no question {name!r}", hint=Next("look at questions"))
+            raise NotFound(f"{worker.instance} has asked no question {name!r}", hint=Next("look at questions"))
         if question_in(body) is None:
-            raise Damaged(f"{agent.question(name)} holds no question", hint=f"agentctl logs {agent.instance}")
-        known = read_json(agent.answer(name))
+            raise Damaged(f"{worker.question(name)} holds no question", hint=f"agentctl logs {worker.instance}")
+        known = read_json(worker.answer(name))
         if known is not None:
-            raise Refused(_too_late(agent, name, known), hint=Next("look at questions"))
-        refuse_if_ended(agent, "hears")
+            raise Refused(_too_late(worker, name, known), hint=Next("look at questions"))
+        refuse_if_ended(worker, "hears")
         if any(body.get(key) != value for key, value in (shown or {}).items()):
-            raise Refused(f"{name} of {agent.instance} is another question by now", hint=Next("look at questions"))
+            raise Refused(f"{name} of {worker.instance} is another question by now", hint=Next("look at questions"))
         value = check_answer(body, answer)
-        check_answerer(agent, body, value, me)
-        is_waiting = name in waiting_askers(agent)
+        check_answerer(worker, body, value, me)
+        is_waiting = name in waiting_askers(worker)
         # Only its driver asks for a permission, and one that comes again asks anew.
         if body.get("tool") and not is_waiting:
             raise Refused(
-                f"nobody waits for the answer to {name} of {agent.instance} any more: the program that asked is gone",
+                f"nobody waits for the answer to {name} of {worker.instance} any more: the program that asked is gone",
                 hint=Next("look at questions"),
             )
-        reply = {"id": name, "answer": value, "by": me.name(agent), "at": now_iso(), **_reason(body, value, reason)}
+        reply = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **_reason(body, value, reason)}
         if body.get("tool"):
-            vouch_for_answer(agent, body, reply)
-        if not create_whole(agent.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
-            raise Refused(_too_late(agent, name, read_quietly(agent.answer(name))), hint=Next("look at questions"))
+            vouch_for_answer(worker, body, reply)
+        if not create_whole(worker.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
+            raise Refused(_too_late(worker, name, read_quietly(worker.answer(name))), hint=Next("look at questions"))
         failpoints.reached("respond.after-answer")
-        event = event_of(agent, ev.ANSWERED, reply, by=reply["by"])
-        eventlog.append(agent.task.events, [event, *resumed_by(agent, name)])
-    poke(agent)
-    told = {"taskId": agent.task.id, "agentInstance": agent.instance, "id": name, "answer": value}
+        event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
+        eventlog.append(worker.task.events, [event, *resumed_by(worker, name)])
+    poke(worker)
+    told = {"taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value}
     return {**told, "waiting": is_waiting}
 
 
@@ -142,32 +142,32 @@ def _reason(body: Mapping[str, Any], answer: str, reason: str | None) -> dict[st
     return {"reason": whole(reason)}
 
 
-def _too_late(agent: AgentDir, name: str, known: dict[str, Any]) -> str:
+def _too_late(worker: WorkerDir, name: str, known: dict[str, Any]) -> str:
     if known.get("expired"):
         why = str(known.get("why") or "its deadline passed")
-        return f"{name} of {agent.instance} is closed: {why}"
-    return f"{name} of {agent.instance} was answered already, with {known.get('answer')!r} by {known.get('by')}"
+        return f"{name} of {worker.instance} is closed: {why}"
+    return f"{name} of {worker.instance} was answered already, with {known.get('answer')!r} by {known.get('by')}"
 
 
-def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[AgentDir, str]:
+def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[WorkerDir, str]:
     """Return the question that is meant: the named one, else the only open one."""
-    agent = _named(root, task, instance) if instance is not None else None
-    if agent is not None and question_id is not None:
-        return agent, check_name(question_id, "--id")
-    named = agent.instance if agent is not None else None
-    rows = [row for row in list_questions(root, agent.task if agent else task) if _fits(row, named, question_id)]
+    worker = _named(root, task, instance) if instance is not None else None
+    if worker is not None and question_id is not None:
+        return worker, check_name(question_id, "--id")
+    named = worker.instance if worker is not None else None
+    rows = [row for row in list_questions(root, worker.task if worker else task) if _fits(row, named, question_id)]
     if len(rows) == 1:
-        return root.task(rows[0]["taskId"]).agent(rows[0]["agentInstance"]), str(rows[0]["id"])
+        return root.task(rows[0]["taskId"]).worker(rows[0]["agentInstance"]), str(rows[0]["id"])
     if rows:
         names = first_of([f"{row['agentInstance']} --id {row['id']} (task {row['taskId']})" for row in rows])
         raise UsageError(
             f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER"
         )
-    if agent is not None:
-        refuse_if_ended(agent, "asks")
+    if worker is not None:
+        refuse_if_ended(worker, "asks")
     which = (
         f"{instance} has no open question"
-        if agent
+        if worker
         else f"no open question is {question_id}"
         if question_id
         else "no question is open"
@@ -179,24 +179,24 @@ def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) ->
     return instance in (None, row["agentInstance"]) and question_id in (None, row["id"])
 
 
-def _named(root: Root, task: TaskDir | None, instance: str) -> AgentDir:
+def _named(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
     """Return the worker that is meant: of the task, else of the current one, else of any that has it."""
     check_name(instance, "the instance")
     current = current_task(root)
     tasks = [task] if task else [root.task(current)] if current else []
     others = [] if task else [one for one in map(root.task, root.task_ids()) if one.id != current and is_own(one)]
-    found = [one.agent(instance) for one in (*tasks, *others) if one.agent(instance).path.exists()]
-    asking = [agent for agent in found if agent.question_ids()]
+    found = [one.worker(instance) for one in (*tasks, *others) if one.worker(instance).path.exists()]
+    asking = [worker for worker in found if worker.question_ids()]
     if not found and (below := _of_subtask(root, instance)) is not None:
         return below
     if not found:
         raise NotFound(f"no worker or sub-task {instance!r}", hint=Next("look at questions"))
-    open_ones = [agent for agent in asking if open_questions(agent)]
+    open_ones = [worker for worker in asking if open_questions(worker)]
     return (open_ones or asking or found)[0]
 
 
-def _of_subtask(root: Root, task_id: str) -> AgentDir | None:
+def _of_subtask(root: Root, task_id: str) -> WorkerDir | None:
     """Return the worker of a sub-task that asks, else its first one; None where it is none, or has no worker."""
     task = root.task(task_id)
-    workers = [task.agent(name) for name in task.instances()] if task.exists and is_own(task) else []
-    return next((agent for agent in workers if open_questions(agent)), workers[0] if workers else None)
+    workers = [task.worker(name) for name in task.instances()] if task.exists and is_own(task) else []
+    return next((worker for worker in workers if open_questions(worker)), workers[0] if workers else None)

@@ -8,11 +8,11 @@ from typing import Any
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import UsageError, WaitTimedOut
 from agentctl.operations.where.lineage import shown_caller, who
-from agentctl.operations.where.locating import caller_or_refuse, find_agent
+from agentctl.operations.where.locating import caller_or_refuse, find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.inboxes import message_names, put_message
 from agentctl.supervision.worker.kinship import ancestors
@@ -37,28 +37,28 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     if not text.strip() and not close:
         raise UsageError("the message is empty")
     check_own(task)
-    agent = find_agent(task, instance)
+    worker = find_worker(task, instance)
     if text.strip():
-        _refuse_freer(agent)
-    message_id = put_message(agent, who(), text, interrupt=interrupt, close=close)
-    return {"agentInstance": instance, "messageId": message_id, "warning": _why_unread(agent)}
+        _refuse_freer(worker)
+    message_id = put_message(worker, who(), text, interrupt=interrupt, close=close)
+    return {"agentInstance": instance, "messageId": message_id, "warning": _why_unread(worker)}
 
 
-def _refuse_freer(agent: AgentDir) -> None:
+def _refuse_freer(worker: WorkerDir) -> None:
     """Refuse what a worker would have an agent do that it could not start: but those above it decide themselves."""
-    me, order = shown_caller(), read_order(agent)
-    if me is None or order is None or any(one.path == agent.path for one in (me.agent, *ancestors(me.agent))):
+    me, order = shown_caller(), read_order(worker)
+    if me is None or order is None or any(one.path == worker.path for one in (me.worker, *ancestors(me.worker))):
         return
     from agentctl.operations.start.permissions import check_policy_again  # Most messages are a person's.
 
-    check_policy_again(agent.task, read_spec(agent.spec).agent, order.get("permissions") or [])
+    check_policy_again(worker.task, read_spec(worker.spec).agent, order.get("permissions") or [])
 
 
-def _why_unread(agent: AgentDir) -> str | None:
-    way = read_quietly(agent.fallback).get("driver")
+def _why_unread(worker: WorkerDir) -> str | None:
+    way = read_quietly(worker.fallback).get("driver")
     if way is None:
         return None
-    told = f"{agent.instance} runs by `{way}`, which takes no messages"
+    told = f"{worker.instance} runs by `{way}`, which takes no messages"
     return f"{told}: whoever resumes it reads them"
 
 
@@ -68,13 +68,13 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
     Raises:
         WaitTimedOut: None came within `timeout_s`.
     """
-    agent = caller_or_refuse("inbox").agent
-    check_own(agent.task)
-    make_folder(agent.inbox)
+    worker = caller_or_refuse("inbox").worker
+    check_own(worker.task)
+    make_folder(worker.inbox)
     deadline = None if timeout_s is None else monotonic() + timeout_s
-    with Watch([agent.inbox]) as watch:
+    with Watch([worker.inbox]) as watch:
         while True:
-            message = _take(agent)
+            message = _take(worker)
             left = None if deadline is None else deadline - monotonic()
             if message is not None or not wait:
                 return message
@@ -83,34 +83,34 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
             watch.sleep(left)
 
 
-def _take(agent: AgentDir) -> dict[str, Any] | None:
-    with locked(agent.lock):
-        message = next_message(agent)
+def _take(worker: WorkerDir) -> dict[str, Any] | None:
+    with locked(worker.lock):
+        message = next_message(worker)
         if message is not None:
-            mark_read(agent)
+            mark_read(worker)
         return message
 
 
-def unread(agent: AgentDir) -> list[str]:
+def unread(worker: WorkerDir) -> list[str]:
     """Return the texts of the messages that a worker has not been passed."""
-    if not agent.inbox.exists():
+    if not worker.inbox.exists():
         return []
-    names = message_names(agent)[_read_count(agent) :]
-    return [text for name in names if (text := str(read_quietly(agent.inbox / name).get("text") or "").strip())]
+    names = message_names(worker)[_read_count(worker) :]
+    return [text for name in names if (text := str(read_quietly(worker.inbox / name).get("text") or "").strip())]
 
 
-def next_message(agent: AgentDir) -> dict[str, Any] | None:
+def next_message(worker: WorkerDir) -> dict[str, Any] | None:
     """Return a worker's first unread message, which stays unread until `mark_read`; a damaged one is empty."""
-    names, done = message_names(agent), _read_count(agent)
-    return read_quietly(agent.inbox / names[done]) if done < len(names) else None
+    names, done = message_names(worker), _read_count(worker)
+    return read_quietly(worker.inbox / names[done]) if done < len(names) else None
 
 
-def mark_read(agent: AgentDir) -> None:
+def mark_read(worker: WorkerDir) -> None:
     """Note that the first unread message has been passed on."""
-    write_whole(agent.inbox / _READ, str(_read_count(agent) + 1).encode(), durable=False)
+    write_whole(worker.inbox / _READ, str(_read_count(worker) + 1).encode(), durable=False)
 
 
-def _read_count(agent: AgentDir) -> int:
+def _read_count(worker: WorkerDir) -> int:
     with contextlib.suppress(OSError, ValueError):
-        return max(0, int((agent.inbox / _READ).read_text(encoding="ascii")))
+        return max(0, int((worker.inbox / _READ).read_text(encoding="ascii")))
     return 0

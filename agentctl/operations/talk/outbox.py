@@ -15,7 +15,7 @@ from typing import Any
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.locks import hold_alive
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import Refused, StorageError, UsageError
 
@@ -26,21 +26,21 @@ _WALLED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _PATIENCE_S = 20.0
 
 
-def is_walled(agent: AgentDir, error: Exception) -> bool:
+def is_walled(worker: WorkerDir, error: Exception) -> bool:
     """Tell whether a write failed because a sandbox lets this process write nothing of its worker but the outbox."""
     cause = error if isinstance(error, OSError) else error.__cause__
     is_refused = isinstance(cause, OSError) and cause.errno in _WALLED
-    return is_refused and agent.outbox.is_dir() and os.access(agent.outbox, os.W_OK)
+    return is_refused and worker.outbox.is_dir() and os.access(worker.outbox, os.W_OK)
 
 
-def say(agent: AgentDir, word: Mapping[str, Any]) -> None:
+def say(worker: WorkerDir, word: Mapping[str, Any]) -> None:
     """Put a word into the outbox, and return once it was taken up."""
-    with said(agent, word):
+    with said(worker, word):
         pass
 
 
 @contextlib.contextmanager
-def said(agent: AgentDir, word: Mapping[str, Any]) -> Iterator[None]:
+def said(worker: WorkerDir, word: Mapping[str, Any]) -> Iterator[None]:
     """Put a word into the outbox; once it was taken up the body runs, and the driver sees that its sayer lives.
 
     Raises:
@@ -51,8 +51,8 @@ def said(agent: AgentDir, word: Mapping[str, Any]) -> Iterator[None]:
     if len(data) > LONGEST:
         raise UsageError(f"this is too long to be said from within a sandbox: {len(data)} bytes; at most {LONGEST}")
     name = os.urandom(8).hex()
-    draft, path = agent.outbox / f".{name}.tmp", agent.outbox / f"{name}.json"
-    with storage_errors(path, "write"), Watch([agent.outbox]) as watch:
+    draft, path = worker.outbox / f".{name}.tmp", worker.outbox / f"{name}.json"
+    with storage_errors(path, "write"), Watch([worker.outbox]) as watch:
         lock = hold_alive(draft)
         if lock is None:
             raise StorageError(f"cannot write {path}: its name is taken")

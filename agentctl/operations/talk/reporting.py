@@ -12,7 +12,7 @@ from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.activity.row import REPORTED, Row, RowType
 from agentctl.domain.plaintext import whole
@@ -47,23 +47,23 @@ def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
         raise UsageError(
             "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
         )
-    agent = _reporting("report result")
+    worker = _reporting("report result")
     artifact = _artifact(Path(file)) if file else None
-    return _say(agent, {"verb": "result", "summary": summary, "artifact": artifact})
+    return _say(worker, {"verb": "result", "summary": summary, "artifact": artifact})
 
 
-def _say(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+def _say(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
     """Keep a word of the calling worker; where a sandbox does not let it, have its driver keep it."""
     if len(word.get("summary") or word.get("text") or "") > _LONGEST:
         raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
     try:
-        return keep(agent, word)
+        return keep(worker, word)
     except (StorageError, OSError) as error:
         from agentctl.operations.talk import outbox
 
-        if not outbox.is_walled(agent, error):
+        if not outbox.is_walled(worker, error):
             raise
-        outbox.say(agent, word)
+        outbox.say(worker, word)
         return told_of(word)
 
 
@@ -83,7 +83,7 @@ def _whole(text: str | None) -> str | None:
     return None if text is None else whole(text)
 
 
-def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
+def keep(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
     """Keep what a worker says of itself: {verb: progress, percent, text}, {verb: message, text} or
     {verb: result, summary, artifact}. Return what is told of it.
 
@@ -91,30 +91,30 @@ def keep(agent: AgentDir, word: dict[str, Any]) -> dict[str, Any]:
         Refused: The worker has ended.
     """
     told = told_of(word)
-    with locked(agent.lock):
-        _refuse_if_ended(agent)
+    with locked(worker.lock):
+        _refuse_if_ended(worker)
         match word["verb"]:
             case "progress":
-                write_whole(agent.progress, to_json(told), durable=False)
-                note(agent, RowType.PROGRESS, told["text"], percent=word["percent"])
+                write_whole(worker.progress, to_json(told), durable=False)
+                note(worker, RowType.PROGRESS, told["text"], percent=word["percent"])
             case "message":
-                _append(agent, told)
+                _append(worker, told)
             case _:
-                write_whole(agent.result, to_json(told))
-                eventlog.append(agent.task.events, [_declared(agent, word)])
+                write_whole(worker.result, to_json(told))
+                eventlog.append(worker.task.events, [_declared(worker, word)])
     return told
 
 
-def _declared(agent: AgentDir, word: dict[str, Any]) -> ev.Event:
+def _declared(worker: WorkerDir, word: dict[str, Any]) -> ev.Event:
     path = word["artifact"]["path"] if word["artifact"] else None
     payload = {"summary": (word["summary"] or "")[:_TEXT_SHOWN], "path": path}
-    return ev.make_event(now_iso(), ev.RESULT_DECLARED, agent.task.id, agent.instance, payload, agent.instance)
+    return ev.make_event(now_iso(), ev.RESULT_DECLARED, worker.task.id, worker.instance, payload, worker.instance)
 
 
-def _reporting(what: str) -> AgentDir:
-    agent = caller_or_refuse(what).agent
-    check_own(agent.task)
-    return agent
+def _reporting(what: str) -> WorkerDir:
+    worker = caller_or_refuse(what).worker
+    check_own(worker.task)
+    return worker
 
 
 def _artifact(path: Path) -> dict[str, Any]:
@@ -128,14 +128,14 @@ def _artifact(path: Path) -> dict[str, Any]:
     return {"path": str(path), "size": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
-def _refuse_if_ended(agent: AgentDir) -> None:
-    if agent.has_ended:
-        raise Refused(f"{agent.instance} has ended; what it reports now is not kept")
+def _refuse_if_ended(worker: WorkerDir) -> None:
+    if worker.has_ended:
+        raise Refused(f"{worker.instance} has ended; what it reports now is not kept")
 
 
-def note(agent: AgentDir, kind: RowType, text: str | None, **more: Any) -> None:
+def note(worker: WorkerDir, kind: RowType, text: str | None, **more: Any) -> None:
     """Add a row to what a worker says of itself."""
-    _append(agent, {**_row(kind, text), **more})
+    _append(worker, {**_row(kind, text), **more})
 
 
 def _row(kind: RowType, text: str | None) -> dict[str, Any]:
@@ -143,5 +143,5 @@ def _row(kind: RowType, text: str | None) -> dict[str, Any]:
     return Row(kind, f"{REPORTED}{os.urandom(6).hex()}", text=text).to_json(now_iso())
 
 
-def _append(agent: AgentDir, row: dict[str, Any]) -> None:
-    ActivityWriter(agent.activity).write(to_json(row))
+def _append(worker: WorkerDir, row: dict[str, Any]) -> None:
+    ActivityWriter(worker.activity).write(to_json(row))

@@ -34,13 +34,13 @@ class Claim(NamedTuple):
 class Cursor:
     """One consumer's cursor in one task; the file lies in the root task of the tree."""
 
-    def __init__(self, root: TaskDir, task_id: str, consumer: str) -> None:
+    def __init__(self, root_task: TaskDir, task_id: str, consumer: str) -> None:
         check_name(consumer, "the consumer")
         self._task_id = task_id
-        self._log = root.sibling(task_id).events
-        self._path = root.cursors / f"{consumer}.json"
-        self._lock = root.cursors / f"{consumer}.lock"
-        self._claims = root.cursors / consumer
+        self._log = root_task.sibling(task_id).events
+        self._path = root_task.cursors / f"{consumer}.json"
+        self._lock = root_task.cursors / f"{consumer}.lock"
+        self._claims = root_task.cursors / consumer
 
     def claim(self, wanted: Iterable[Deliverable]) -> Claim | None:
         """Claim the earliest of `wanted` that nobody has been given; None where there is none."""

@@ -19,9 +19,9 @@ class Stop:
 
     def __init__(self, watch: Watch) -> None:
         me = caller()
-        self._me = me if me is not None and me.agent.spec.exists() else None
+        self._me = me if me is not None and me.worker.spec.exists() else None
         if self._me is not None:
-            watch.add(self._me.agent.path, names_only=True)
+            watch.add(self._me.worker.path, names_only=True)
             self._log = LogReader(self._me.task.events)
             self._log.offset = os.path.getsize(self._me.task.events)
 
@@ -30,9 +30,9 @@ class Stop:
         me = self._me
         if me is None:
             return
-        if me.agent.cancel.exists() or me.agent.has_ended:
+        if me.worker.cancel.exists() or me.worker.has_ended:
             raise WaitStopped(f"{me.instance} is being cancelled: it waits no longer", me.instance, "cancelled")
-        if me.agent.pause.exists() or self._was_paused(me):
+        if me.worker.pause.exists() or self._was_paused(me):
             message = f"{me.instance} was paused: it waits no longer"
             raise WaitStopped(message, me.instance, "paused", hint="those below it go on with it; wait again")
 

@@ -111,8 +111,8 @@ def _look(live_tree: LiveTree, keys: Collection[Key]) -> Sight:
 
 def _is_begun_anew(task: TaskDir, worker: WorkerView) -> bool:
     """Tell whether somebody has removed the folder of an ended worker, and another one that works has its name."""
-    agent = task.agent(worker.instance)
-    return worker.end_seq is not None and not agent.has_ended and agent.spec.exists()
+    worker_dir = task.worker(worker.instance)
+    return worker.end_seq is not None and not worker_dir.has_ended and worker_dir.spec.exists()
 
 
 def _seen(worker: WorkerView) -> Seen:

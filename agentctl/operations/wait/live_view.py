@@ -18,7 +18,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
@@ -40,7 +40,7 @@ class LiveTask:
     def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
         check_may_be_stopped(task)
         self.task = task
-        self.root = root_of_tree(task)
+        self.root_task = root_task_of(task)
         self.watch = watch or Watch()
         self.watch.add(task.events)
         self._reader = eventlog.LogReader(task.events)
@@ -79,7 +79,7 @@ class LiveTask:
 
     def check_there(self) -> None:
         """Raise `NotFound` where somebody has removed the task."""
-        for task in (self.task, self.root):
+        for task in (self.task, self.root_task):
             if not task.exists:
                 raise NotFound(
                     f"the task {task.id} has been removed: {task.path} is not there any more",
@@ -89,13 +89,13 @@ class LiveTask:
     def _judge(self, workers: list[WorkerView]) -> None:
         queued = queued_instances(self.task)
         for worker in workers:
-            agent = self.task.agent(worker.instance)
-            condition = self.conditions[worker.instance] = judge_surely(agent, tickets_for(worker, queued))
+            worker_dir = self.task.worker(worker.instance)
+            condition = self.conditions[worker.instance] = judge_surely(worker_dir, tickets_for(worker, queued))
             with contextlib.suppress(AgentctlError, OSError):
-                settle(agent, condition, self._exits.get(worker.instance))
+                settle(worker_dir, condition, self._exits.get(worker.instance))
         self.view.apply(self._reader.rows())
         for worker in workers:
-            heal(worker, self.conditions[worker.instance], self.task.agent(worker.instance))
+            heal(worker, self.conditions[worker.instance], self.task.worker(worker.instance))
 
     def _set_sentinels(self) -> None:
         """Watch the process that would write each live worker's end: its shim, else the worker itself."""
@@ -108,9 +108,9 @@ class LiveTask:
                 self._set_sentinel(worker.instance)
 
     def _set_sentinel(self, instance: str) -> None:
-        agent = self.task.agent(instance)
+        worker = self.task.worker(instance)
         for is_shim in (True, False):
-            identity = processes.identity_from(read_quietly(agent.shim)) if is_shim else claim_of(agent).leader
+            identity = processes.identity_from(read_quietly(worker.shim)) if is_shim else claim_of(worker).leader
             if identity is not None and not is_shim:
                 self._unguarded[instance] = identity
             # No descriptor left, but for what reading and starting need: the safety look serves this one.
@@ -142,12 +142,12 @@ class LiveTask:
         if lender is None and not self._queue_may_stand:
             return
         self._queue_may_stand = False
-        if not is_own(self.root):
+        if not is_own(self.root_task):
             return
-        usable_config(self.root)  # A raised cap becomes known to all who dispatch.
+        usable_config(self.root_task)  # A raised cap becomes known to all who dispatch.
         # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
         with contextlib.suppress(AgentctlError, OSError):
-            dispatch(self.root, lender=lender)
+            dispatch(self.root_task, lender=lender)
 
     def sleep(self, timeout_s: float | None) -> None:
         """Sleep until something may have changed."""

@@ -28,15 +28,15 @@ class Loan:
 
     def lender(self) -> Lender | None:
         """Lend, unless another wait of the worker does; return who lends."""
-        me, root = self._me, self._live_task.root
-        if me is None or me.task.root.path != root.root.path:
+        me, root_task = self._me, self._live_task.root_task
+        if me is None or me.task.root.path != root_task.root.path:
             return None
         if self._fd is None:
-            place = place_of(root, me.task.id, me.instance)
-            self._fd = loan_lock(root, place) if place is not None else None
+            place = place_of(root_task, me.task.id, me.instance)
+            self._fd = loan_lock(root_task, place) if place is not None else None
             if self._fd is None:
                 return None
-            self._live_task.watch.add(root.slots)  # A guest ends before its place is free: that wakes once more.
+            self._live_task.watch.add(root_task.slots)  # A guest ends before its place is free: that wakes once more.
         return Lender(me.task.id, me.instance)
 
     def take_back(self) -> None:
@@ -61,6 +61,6 @@ def lending(live_task: LiveTask) -> Iterator[Lender | None]:
 def take_back(live_task: LiveTask, lender: Lender | None) -> None:
     """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
     if lender is not None:
-        with locked(live_task.root.queue_lock):
-            done = dispatch_locked(live_task.root)
-        carry_out(live_task.root, done)
+        with locked(live_task.root_task.queue_lock):
+            done = dispatch_locked(live_task.root_task)
+        carry_out(live_task.root_task, done)

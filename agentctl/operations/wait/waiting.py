@@ -19,7 +19,7 @@ from agentctl.operations.wait.cursor import Claim, Cursor
 from agentctl.operations.wait.interruption import Stop
 from agentctl.operations.wait.live_view import LiveTask, LiveTree
 from agentctl.operations.wait.loan import lending, take_back
-from agentctl.operations.where.locating import caller, find_agent
+from agentctl.operations.where.locating import caller, find_worker
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import folder_of_accounts
@@ -111,7 +111,7 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
             for live_task, view in live_tree.update():
                 targets = _targets(live_task.task, view, names)
                 wanted = [item for item in targets if item.status in (_ALL if kinds is None else kinds)]
-                cursor = Cursor(live_task.root, live_task.task.id, consumer)
+                cursor = Cursor(live_task.root_task, live_task.task.id, consumer)
                 claim = cursor.claim(wanted)
                 if claim is not None:
                     take_back(live_task, lender)
@@ -235,7 +235,7 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
         if recursive:
             raise UsageError("--recursive is for all workers, and some are named", hint="leave their names out")
         for name in instances:
-            find_agent(task, name)
+            find_worker(task, name)
         if me is not None and is_own and me.instance in instances:
             raise Refused(f"{me.instance} cannot wait for itself")
         chosen = set(instances)
@@ -244,8 +244,8 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
         return None
     instance = me.instance
     if recursive:
-        agent = me.agent
-        return lambda one, _view: {below.instance for below in descendants(agent) if below.task.path == one.path}
+        worker = me.worker
+        return lambda one, _view: {below.instance for below in descendants(worker) if below.task.path == one.path}
     return lambda _task, view: set(view.descendants(instance))
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from agentctl.adapters import descent, processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import cached, root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
@@ -44,8 +44,8 @@ def true_caller() -> Caller | None:
     """Return the worker in which this process runs; None outside of every one."""
     shown = _shown_to(os.getpid())
     said = caller()
-    if said is not None and (not shown or _is_of_one_tree(shown[0], said.agent)):
-        return _deepest([*shown, said.agent])
+    if said is not None and (not shown or _is_of_one_tree(shown[0], said.worker)):
+        return _deepest([*shown, said.worker])
     return _deepest(shown)
 
 
@@ -57,16 +57,16 @@ def shown_caller() -> Caller | None:
     return _deepest(_shown_to(os.getpid())) or true_caller()
 
 
-def _deepest(found: Sequence[AgentDir]) -> Caller | None:
-    there = [agent for agent in found if agent.spec.exists()]
+def _deepest(found: Sequence[WorkerDir]) -> Caller | None:
+    there = [worker for worker in found if worker.spec.exists()]
     if not there:
         return None
     deepest = max(there, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
     return Caller(deepest.task, deepest.instance)
 
 
-def _is_of_one_tree(one: AgentDir, other: AgentDir) -> bool:
-    return root_of_tree(one.task).is_at(root_of_tree(other.task).path)
+def _is_of_one_tree(one: WorkerDir, other: WorkerDir) -> bool:
+    return root_task_of(one.task).is_at(root_task_of(other.task).path)
 
 
 def who() -> str:
@@ -83,13 +83,13 @@ def who() -> str:
 class _Above(NamedTuple):
     """A worker whose shim, or whose first process where that was killed, is above this process."""
 
-    agent: AgentDir
+    worker: WorkerDir
     tree: TaskDir
     shim: processes.Identity | None
 
 
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
-def _shown_to(_pid: int) -> Sequence[AgentDir]:
+def _shown_to(_pid: int) -> Sequence[WorkerDir]:
     """Return the workers that this process may belong to: whose shim it is below, then those that it is marked as of.
 
     The one that is farthest up cannot be of another's making. What is above a shim may only have launched it: any shim
@@ -104,40 +104,40 @@ def _shown_to(_pid: int) -> Sequence[AgentDir]:
     for one in reversed(above):
         if all(upper.tree.is_at(one.tree.path) or is_noted(upper.tree, one.shim) for upper in real):
             real.append(one)
-    shown = [real[-1].agent] if real else []
-    return (*shown, *(agent for agent in marked if not shown or _is_of_one_tree(shown[0], agent)))
+    shown = [real[-1].worker] if real else []
+    return (*shown, *(worker for worker in marked if not shown or _is_of_one_tree(shown[0], worker)))
 
 
-def _above() -> tuple[list[_Above], list[AgentDir]]:
+def _above() -> tuple[list[_Above], list[WorkerDir]]:
     """Return what seems to be above this process, and whose mark it or something above has; nearest first."""
     above, marked = [], []
     for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
-        agent = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
-        if agent is None or not _is_told(agent):
+        worker = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
+        if worker is None or not _is_told(worker):
             continue
         if guarded is not None:
-            above.append(_Above(agent, root_of_tree(agent.task), processes.identify(pid)))
-        elif read_quietly(agent.worker).get("pid") == pid:
+            above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
+        elif read_quietly(worker.process).get("pid") == pid:
             # Above a worker's first process there is its shim, or whoever took it from that.
-            above.append(_Above(agent, root_of_tree(agent.task), None))
+            above.append(_Above(worker, root_task_of(worker.task), None))
         else:
-            marked.append(agent)
+            marked.append(worker)
     return above, marked
 
 
-def _is_told(agent: AgentDir) -> bool:
+def _is_told(worker: WorkerDir) -> bool:
     """Tell whether what a worker is can be read; else nobody knows how deep it is, and whose child."""
     try:
-        read_spec(agent.spec)
+        read_spec(worker.spec)
     except AgentctlError:
         return False
     return True
 
 
-def _depth_of(agent: AgentDir) -> int:
+def _depth_of(worker: WorkerDir) -> int:
     try:
-        return read_spec(agent.spec).depth
+        return read_spec(worker.spec).depth
     except AgentctlError:
         return 0
 
@@ -151,8 +151,8 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
     floor = sum(1 for _ in tasks_above(task))
     if parent is None:
         return floor
-    refuse_if_barred(parent.agent)
-    depth = max(floor, _depth_of(parent.agent) + 1)
+    refuse_if_barred(parent.worker)
+    depth = max(floor, _depth_of(parent.worker) + 1)
     limit = depth_limit(task, parent)
     if depth > limit:
         raise limited(
@@ -174,11 +174,11 @@ def depth_limit(task: TaskDir, parent: Caller | None) -> int:
     the workers above it; and to what held when it was started, whatever it has written into a file since.
     """
     tasks = {one.path: one for one in (task, *tasks_above(task))}
-    for above in (parent.agent, *ancestors(parent.agent)) if parent is not None else ():
+    for above in (parent.worker, *ancestors(parent.worker)) if parent is not None else ():
         if above.task.path not in tasks and above.task.exists:
             tasks |= {one.path: one for one in (above.task, *tasks_above(above.task))}
     now = min(usable_config(one).limits.max_depth for one in tasks.values())
-    return now if parent is None else Limits(max_depth=now).no_looser_than(held_limits(parent.agent)).max_depth
+    return now if parent is None else Limits(max_depth=now).no_looser_than(held_limits(parent.worker)).max_depth
 
 
 def tasks_above(task: TaskDir) -> Iterator[TaskDir]:
@@ -195,7 +195,7 @@ def _top_of(task: TaskDir) -> TaskDir:
     return [task, *tasks_above(task)][-1]
 
 
-def refuse_if_barred(parent: AgentDir) -> None:
+def refuse_if_barred(parent: WorkerDir) -> None:
     """Raise `Refused` for a parent that has ended, or that is being cancelled, or one above it."""
     if parent.has_ended or parent.cancel.exists():
         raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
@@ -205,21 +205,21 @@ def refuse_if_barred(parent: AgentDir) -> None:
 
 
 @contextlib.contextmanager
-def queues_locked(root: TaskDir, parent: Caller | None) -> Iterator[None]:
+def queues_locked(root_task: TaskDir, parent: Caller | None) -> Iterator[None]:
     """Hold the lock of a tree's queue, and that of the parent's tree, behind which a cancel looks for its children.
 
     The order is the same for all: two workers may start something in each other's tree.
     """
-    trees = [root] if parent is None else [root, root_of_tree(parent.task)]
+    trees = [root_task] if parent is None else [root_task, root_task_of(parent.task)]
     with contextlib.ExitStack() as held:
         for lock in sorted({os.path.join(os.path.realpath(tree.path), tree.queue_lock.name) for tree in trees}):
             held.enter_context(locked(lock))
         yield
 
 
-def enlist_all(parent: Caller | None, children: Sequence[AgentDir]) -> None:
+def enlist_all(parent: Caller | None, children: Sequence[WorkerDir]) -> None:
     """Put the names of children down in their parent's folder, unless it is barred by now (under both locks)."""
     if parent is not None:
-        refuse_if_barred(parent.agent)
+        refuse_if_barred(parent.worker)
         for child in children:
-            enlist(parent.agent, child)
+            enlist(parent.worker, child)

@@ -9,7 +9,7 @@ from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import ROOT_NAME, AgentDir, Root, TaskDir
+from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.events import BadLine
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused
@@ -25,9 +25,9 @@ class Caller(NamedTuple):
     instance: str
 
     @property
-    def agent(self) -> AgentDir:
+    def worker(self) -> WorkerDir:
         """Its folder."""
-        return self.task.agent(self.instance)
+        return self.task.worker(self.instance)
 
 
 def find_root(explicit: str | None, *, create: bool = False, force: bool = False) -> Root:
@@ -140,22 +140,22 @@ def _named_current(root: Root) -> str | None:
     return name if is_name(name) and root.task(name).exists else None
 
 
-def find_agent(task: TaskDir, instance: str) -> AgentDir:
+def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     """Return the folder of a worker that exists.
 
     Raises:
         UsageError: It is no name.
         NotFound: There is no such worker; the hint names some that are.
     """
-    agent = task.agent(check_name(instance, "the instance"))
-    if os.path.islink(agent.path):
-        raise Refused(f"{agent.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
-    if not agent.path.is_dir() and not _is_told_of(agent):
+    worker = task.worker(check_name(instance, "the instance"))
+    if os.path.islink(worker.path):
+        raise Refused(f"{worker.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
+    if not worker.path.is_dir() and not _is_told_of(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
         known = ", ".join(task.instances()[:10]) or "none"
         raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
-    return agent
+    return worker
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:
@@ -169,10 +169,10 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
         )
 
 
-def _is_told_of(agent: AgentDir) -> bool:
+def _is_told_of(worker: WorkerDir) -> bool:
     """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
-    rows = LogReader(agent.task.events).read_new()
-    return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == agent.instance for row in rows)
+    rows = LogReader(worker.task.events).read_new()
+    return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == worker.instance for row in rows)
 
 
 def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
@@ -190,6 +190,6 @@ def caller_or_refuse(what: str) -> Caller:
         Refused: This process runs in none; `what` names the command.
     """
     found = caller()
-    if found is None or not found.agent.spec.exists():
+    if found is None or not found.worker.spec.exists():
         raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
     return found

@@ -18,7 +18,7 @@ from typing import Any
 from agentctl.adapters.files import make_folder, set_aside
 from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, Root, TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker.control import open_to_wake, poke
@@ -92,13 +92,13 @@ def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
     if os.path.islink(task.path / "agents"):
         return
     for name in _names(task.path / "agents"):
-        agent = AgentDir(task.path / "agents" / name, task)
-        yield agent.path, True
-        if os.path.isdir(agent.path) and not os.path.islink(agent.path):
-            yield from _entries(agent)
+        worker = WorkerDir(task.path / "agents" / name, task)
+        yield worker.path, True
+        if os.path.isdir(worker.path) and not os.path.islink(worker.path):
+            yield from _entries(worker)
 
 
-def _entries(folder: TaskDir | AgentDir) -> Iterator[tuple[str, bool]]:
+def _entries(folder: TaskDir | WorkerDir) -> Iterator[tuple[str, bool]]:
     for path, is_folder in folder.entries():
         yield path, is_folder
         if is_folder and path.name not in _NOT_OF_FILES and os.path.isdir(path) and not os.path.islink(path):
@@ -182,7 +182,7 @@ def _refuse_entry(task: TaskDir, entry: os.DirEntry[str]) -> None:
 
 
 def _is_control(task: TaskDir, path: str) -> bool:
-    return path == AgentDir(FilePath(os.path.dirname(path)), task).control and os.path.dirname(
+    return path == WorkerDir(FilePath(os.path.dirname(path)), task).control and os.path.dirname(
         os.path.dirname(path)
     ) == str(task.path / "agents")
 
@@ -192,8 +192,8 @@ def _is_control(task: TaskDir, path: str) -> bool:
 
 def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterator[Finding]:
     """Yield a finding for each guarded worker whose shim does not take the byte that wakes it; all at once."""
-    guarded = [task.agent(name) for name, found in conditions.items() if found is Condition.SUPERVISED]
-    pipes = {agent.instance: fd for agent in guarded if (fd := _woken(agent)) is not None}
+    guarded = [task.worker(name) for name, found in conditions.items() if found is Condition.SUPERVISED]
+    pipes = {worker.instance: fd for worker in guarded if (fd := _woken(worker)) is not None}
     try:
         give_up_at = time.monotonic() + _ANSWER_S
         waiting = dict(pipes)
@@ -205,14 +205,14 @@ def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterato
     for name in waiting:
         yield finding(
             "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} holds",
-            f"{task.id}/{name}", _next(task.agent(name)),
+            f"{task.id}/{name}", _next(task.worker(name)),
         )  # fmt: skip
 
 
-def _woken(agent: AgentDir) -> int | None:
+def _woken(worker: WorkerDir) -> int | None:
     """Wake a shim; return what tells whether it has taken that, or None where it has no FIFO."""
     try:
-        fd = open_to_wake(agent) if poke(agent) else None
+        fd = open_to_wake(worker) if poke(worker) else None
     except OSError:
         return None
     return fd
@@ -222,11 +222,11 @@ def _unread(fd: int) -> int:
     return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
 
 
-def _next(agent: AgentDir) -> str:
+def _next(worker: WorkerDir) -> str:
     from agentctl.adapters import processes
     from agentctl.adapters.files import read_quietly
 
-    shim = processes.identity_from(read_quietly(agent.shim))
+    shim = processes.identity_from(read_quietly(worker.shim))
     return f"kill -CONT {shim.pid}; if that does not help: kill -9 {shim.pid}, then cancel it" if shim else ""
 
 

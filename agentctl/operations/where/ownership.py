@@ -14,8 +14,8 @@ from agentctl.adapters import origin
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_durable, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import cached, root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.events import SUBTASK_CREATED, BadLine
 from agentctl.errors import Refused
 from agentctl.lean import Any
@@ -56,11 +56,11 @@ def take_over(task: TaskDir) -> None:
     nonce, folder = origin.new_nonce(), place_for_marks()
     origin.note_place(folder, task, nonce)
     written = [task.origin]
-    for agent in map(task.agent, task.instances()):
-        spec = read_quietly(agent.spec)
+    for worker in map(task.worker, task.instances()):
+        spec = read_quietly(worker.spec)
         if spec.get("origin") in known:
-            write_whole(agent.spec, to_json({**spec, "origin": nonce}), durable=False)
-            written.append(agent.spec)
+            write_whole(worker.spec, to_json({**spec, "origin": nonce}), durable=False)
+            written.append(worker.spec)
             failpoints.reached("trust.after-order")
     origin.put_nonce(task, nonce, durable=False)
     make_durable(written, task.path)
@@ -73,7 +73,7 @@ def put_origin_back(task: TaskDir) -> bool:
     Another task that lies in its place by now has no order with that text, which nobody else knows.
     """
     noted = _noted(task)
-    orders = (read_quietly(task.agent(name).spec).get("origin") for name in task.instances())
+    orders = (read_quietly(task.worker(name).spec).get("origin") for name in task.instances())
     proven = next((order for order in orders if order in noted), None)
     if proven is not None:
         origin.put_nonce(task, str(proven))
@@ -132,9 +132,9 @@ def _is_callers(task: TaskDir) -> bool:
     The shim that gave it its cookie runs in a person's own task and its sub-tasks, and nowhere else.
     """
     me, cookie = caller(), os.environ.get(COOKIE)
-    if me is None or not cookie or task.path not in (me.task.path, root_of_tree(me.task).path):
+    if me is None or not cookie or task.path not in (me.task.path, root_task_of(me.task).path):
         return False
-    return read_quietly(me.agent.worker).get("cookie") == cookie
+    return read_quietly(me.worker.process).get("cookie") == cookie
 
 
 def _above(task: TaskDir) -> Iterator[TaskDir]:
@@ -200,33 +200,33 @@ def _text_of(rules: Rules) -> str:
 # -- answers to requests for permission --------------------------------------------------------------------------------
 
 
-def vouch_for_answer(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> None:
+def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> None:
     """Note, where its driver looks for that, that an answer to a request for permission came through agentctl.
 
     Args:
         question: What was answered, all of it: to the same request in other words it is no answer.
     """
-    order = read_quietly(agent.spec).get("order")
+    order = read_quietly(worker.spec).get("order")
     marks = order.get("marks") if isinstance(order, dict) else None
-    origin.mark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+    origin.mark(_marks_in(marks), worker.task, _ANSWER, *_told_by(worker, question, answer))
 
 
-def take_answer(marks: str, agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> bool:
+def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> bool:
     """Tell whether an answer to this very question came through agentctl; its note is not needed any more.
 
     Args:
         marks: Where it is noted, as the driver knows it: what lies in the worker's folder the worker may have written.
     """
-    return origin.unmark(_marks_in(marks), agent.task, _ANSWER, *_told_by(agent, question, answer))
+    return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_told_by(worker, question, answer))
 
 
 def _marks_in(told: object) -> FilePath:
     return FilePath(told) if isinstance(told, str) and os.path.isabs(told) else place_for_marks()
 
 
-def _told_by(agent: AgentDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
+def _told_by(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
     told = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
-    return [agent.instance, *told, text_of(question)]
+    return [worker.instance, *told, text_of(question)]
 
 
 def text_of(value: object) -> str:

@@ -9,28 +9,32 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.where.locating import Caller
 from agentctl.supervision.dispatch.slots import held_places
 
 
-def refuse_in_sandbox(root: TaskDir, parent: Caller | None) -> None:
+def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
     """Raise `Refused` where the calling worker, or a live shim of this tree of tasks, is in another pid namespace."""
     here = processes.pid_namespace()
-    worker = processes.identity_from(read_quietly(parent.agent.worker)) if parent is not None else None
-    if _is_other(worker, here) or processes.is_in_sandbox() or any(_is_other(shim, here) for shim in _live_shims(root)):
+    worker = processes.identity_from(read_quietly(parent.worker.process)) if parent is not None else None
+    if (
+        _is_other(worker, here)
+        or processes.is_in_sandbox()
+        or any(_is_other(shim, here) for shim in _live_shims(root_task))
+    ):
         raise Refused(
             "this process runs in a pid namespace of its own (a sandbox?): workers started here would die with it",
             hint="spawn from outside of the sandbox, or keep the tasks of this one apart: --root FOLDER",
         )
 
 
-def is_in_sandbox_of(agent: AgentDir) -> bool:
+def is_in_sandbox_of(worker_dir: WorkerDir) -> bool:
     """Tell whether this process may be in a sandbox of a worker: in a pid namespace that is neither the worker's own
     nor that of the whole machine.
     """
-    worker, here = processes.identity_from(read_quietly(agent.worker)), processes.pid_namespace()
+    worker, here = processes.identity_from(read_quietly(worker_dir.process)), processes.pid_namespace()
     return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 
 
@@ -41,10 +45,10 @@ def _is_other(identity: Identity | None, here: str) -> bool:
     return identity.pid_namespace != here
 
 
-def _live_shims(root: TaskDir) -> list[Identity]:
-    places = [occupant for _, occupant in held_places(root) if occupant.shim is not None]
+def _live_shims(root_task: TaskDir) -> list[Identity]:
+    places = [occupant for _, occupant in held_places(root_task) if occupant.shim is not None]
     return [
         occupant.shim
         for occupant in places
-        if occupant.shim and is_alive_held(root.sibling(occupant.task_id).agent(occupant.instance).shim)
+        if occupant.shim and is_alive_held(root_task.sibling(occupant.task_id).worker(occupant.instance).shim)
     ]

@@ -14,9 +14,9 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, read_quietly, to_json, write_whole
 from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound, Refused
-from agentctl.operations.where.locating import find_agent
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.making import is_within
 from agentctl.supervision.worktree.recorded import git_from, tree_from
@@ -26,25 +26,25 @@ _RECORD_LIMIT_S = 600.0
 Record = dict[str, Any]
 
 
-def told_worktree(agent: AgentDir) -> Record | None:
+def told_worktree(worker: WorkerDir) -> Record | None:
     """Return what is known of a worker's worktree without asking git; None where it has none."""
-    record = read_quietly(agent.worktree)
+    record = read_quietly(worker.worktree)
     if not record:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
-    more = {"next": f"agentctl worktrees show {agent.instance}"} if _lacks_changes(agent, record) else {}
-    return {**shown, "overlaps": overlaps(agent, record), **more}
+    more = {"next": f"agentctl worktrees show {worker.instance}"} if _lacks_changes(worker, record) else {}
+    return {**shown, "overlaps": overlaps(worker, record), **more}
 
 
-def overlaps(agent: AgentDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what other workers of the task touched too: [{instance, files}]; of those that have ended.
 
     It is found when it is asked for: the last of two that end would have to be told to the first.
     """
     mine = _touched(record)
     found = []
-    for instance in agent.task.instances() if mine else ():
-        other = read_quietly(agent.task.agent(instance).worktree) if instance != agent.instance else {}
+    for instance in worker.task.instances() if mine else ():
+        other = read_quietly(worker.task.worker(instance).worktree) if instance != worker.instance else {}
         is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
         both = mine & _touched(other) if is_rival else set()
         if both:
@@ -71,69 +71,69 @@ def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     return [{"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]}]
 
 
-def ensure_recorded(agent: AgentDir, *, again: bool = False) -> None:
+def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
     """Make the patch of an ended worker whose shim could not.
 
     Args:
         again: Also where it was tried, and failed.
     """
-    record = read_quietly(agent.worktree)
-    if _lacks_changes(agent, record) and (again or not record.get("changes")):
+    record = read_quietly(worker.worktree)
+    if _lacks_changes(worker, record) and (again or not record.get("changes")):
         from agentctl.supervision.worktree.changes import record_changes
 
-        record_changes(agent, limit_s=_RECORD_LIMIT_S)
+        record_changes(worker, limit_s=_RECORD_LIMIT_S)
 
 
-def _lacks_changes(agent: AgentDir, record: Mapping[str, Any]) -> bool:
+def _lacks_changes(worker: WorkerDir, record: Mapping[str, Any]) -> bool:
     """Tell whether what an ended worker changed was not put down, and still can be."""
     known = record.get("changes")
     return (
-        bool(record) and agent.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
+        bool(record) and worker.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
     )
 
 
 def list_worktrees(task: TaskDir) -> list[Record]:
     """Return a row for each worktree of a task."""
     check_own(task)
-    found = (task.agent(instance) for instance in task.instances())
-    return [_row(agent) for agent in found if agent.worktree.exists()]
+    found = (task.worker(instance) for instance in task.instances())
+    return [_row(worker) for worker in found if worker.worktree.exists()]
 
 
 def show_worktree(task: TaskDir, instance: str) -> Record:
     """Return everything that is known of one worktree."""
     check_own(task)
-    agent = find_agent(task, instance)
-    _record_of(agent)
-    ensure_recorded(agent, again=True)
-    return {**_row(agent), **(told_worktree(agent) or {})}
+    worker = find_worker(task, instance)
+    _record_of(worker)
+    ensure_recorded(worker, again=True)
+    return {**_row(worker), **(told_worktree(worker) or {})}
 
 
-def _record_of(agent: AgentDir) -> Record:
-    record = read_json(agent.worktree)
+def _record_of(worker: WorkerDir) -> Record:
+    record = read_json(worker.worktree)
     if record is None:
-        raise NotFound(f"{agent.instance} has no worktree", hint="agentctl spawn --worktree makes one")
+        raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree makes one")
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
-        raise Damaged(f"{agent.worktree} does not say where the worktree is", hint="agentctl doctor looks at it")
+        raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor looks at it")
     return record
 
 
-def _row(agent: AgentDir) -> Record:
-    ensure_recorded(agent)
-    record = read_quietly(agent.worktree)
+def _row(worker: WorkerDir) -> Record:
+    ensure_recorded(worker)
+    record = read_quietly(worker.worktree)
     changes = changes_of(record)
-    told = told_worktree(agent) or {}
+    told = told_worktree(worker) or {}
     return {
-        "agentInstance": agent.instance,
+        "agentInstance": worker.instance,
         "path": record.get("path"),
         "branch": record.get("branch"),
         "base": record.get("base"),
         "files": changes.get("fileCount"),
-        **_standing(agent, record),
+        **_standing(worker, record),
         "overlaps": told.get("overlaps") or [],
     }
 
 
-def _standing(agent: AgentDir, record: Mapping[str, Any]) -> Record:
+def _standing(worker: WorkerDir, record: Mapping[str, Any]) -> Record:
     """Return {state, uncommitted, unmerged} as it is now, or {state: unknown, problem} where git cannot tell."""
     if record.get("removed"):
         return {"state": "removed", "uncommitted": 0, "unmerged": 0}
@@ -143,7 +143,7 @@ def _standing(agent: AgentDir, record: Mapping[str, Any]) -> Record:
         return {"state": "unknown", "uncommitted": None, "unmerged": None, "problem": error.message}
     if not os.path.isdir(str(record["path"])):
         state = "gone"
-    elif not agent.has_ended:
+    elif not worker.has_ended:
         state = "in-use"
     else:
         state = "uncommitted" if uncommitted else "unmerged" if unmerged else "clean"
@@ -184,13 +184,13 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
         Refused: Somebody works in it, or it holds what is nowhere else; nothing was changed.
     """
     check_own(task)
-    agent = find_agent(task, instance)
-    record = _record_of(agent)
+    worker = find_worker(task, instance)
+    record = _record_of(worker)
     if record.get("removed"):
         raise Refused(f"the worktree of {instance} was removed already")
-    _refuse_in_use(task, agent, str(record["path"]))
-    ensure_recorded(agent, again=True)
-    _refuse_loss(agent, record)
+    _refuse_in_use(task, worker, str(record["path"]))
+    ensure_recorded(worker, again=True)
+    _refuse_loss(worker, record)
     try:
         git_from(record, _LOOK_LIMIT_S).patiently("worktree", "remove", record["path"])
     except GitError as error:
@@ -199,24 +199,24 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
             hint=f"look at it; by hand: git -C {record['repository']} worktree remove --force {record['path']}",
         ) from error
     is_deleted = _delete_branch(record)
-    with locked(agent.lock):
+    with locked(worker.lock):
         removed = {"at": now_iso(), "branchDeleted": is_deleted}
-        write_whole(agent.worktree, to_json({**_record_of(agent), "removed": removed}))
+        write_whole(worker.worktree, to_json({**_record_of(worker), "removed": removed}))
     return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
             "branchDeleted": is_deleted}  # fmt: skip
 
 
-def _refuse_in_use(task: TaskDir, agent: AgentDir, path: str) -> None:
-    if not agent.has_ended:
-        raise Refused(f"{agent.instance} has not ended", hint=f"agentctl cancel {agent.instance}")
+def _refuse_in_use(task: TaskDir, worker: WorkerDir, path: str) -> None:
+    if not worker.has_ended:
+        raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance}")
     for instance in task.instances():
-        other = task.agent(instance)
+        other = task.worker(instance)
         cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
         if cwd and is_within(cwd, path):
-            raise Refused(f"{instance} works in the worktree of {agent.instance}", hint=f"agentctl cancel {instance}")
+            raise Refused(f"{instance} works in the worktree of {worker.instance}", hint=f"agentctl cancel {instance}")
 
 
-def _refuse_loss(agent: AgentDir, record: Mapping[str, Any]) -> None:
+def _refuse_loss(worker: WorkerDir, record: Mapping[str, Any]) -> None:
     path, branch, repository = record["path"], record["branch"], record["repository"]
     by_hand = f"to throw it away: git -C {repository} worktree remove --force {path}"
     try:
@@ -225,12 +225,12 @@ def _refuse_loss(agent: AgentDir, record: Mapping[str, Any]) -> None:
         raise Refused(f"what is in {path} cannot be told: {error.message}", hint=by_hand) from error
     if uncommitted:
         raise Refused(
-            f"the worktree of {agent.instance} holds uncommitted work: {uncommitted} files in {path}",
-            hint=f"commit them there, or apply {agent.patch} where you want them; {by_hand}",
+            f"the worktree of {worker.instance} holds uncommitted work: {uncommitted} files in {path}",
+            hint=f"commit them there, or apply {worker.patch} where you want them; {by_hand}",
         )
     if unmerged:
         raise Refused(
-            f"the worktree of {agent.instance} holds unmerged work: {unmerged} commits that no other branch has",
+            f"the worktree of {worker.instance} holds unmerged work: {unmerged} commits that no other branch has",
             hint=f"git -C {repository} merge {branch}; {by_hand}, then git -C {repository} branch -D {branch}",
         )
 

@@ -21,7 +21,7 @@ from agentctl.adapters.files import (
 from agentctl.adapters.git import Git, GitError, git_in, pause
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
-from agentctl.adapters.taskdir import AgentDir, Root
+from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.placing import lies_in
 from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.lean import NamedTuple
@@ -112,12 +112,12 @@ def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]]
             )
 
 
-def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:
+def make_worktree(worker: WorkerDir, origin: Origin) -> dict[str, Any]:
     """Make a worktree and a branch for a worker; returns what `worktree.json` has of it.
 
     It is told on disk before it is made, so that whoever finds it half made knows what to take back.
     """
-    root = agent.task.root
+    root = worker.task.root
     _keep_out_of_git(root)
     git = git_in(origin.repository, limit_s=_LIMIT_S)
     me = processes.identify(os.getpid())
@@ -128,30 +128,30 @@ def make_worktree(agent: AgentDir, origin: Origin) -> dict[str, Any]:
     try:
         _refuse_taken_prefix(git, origin)
         for number in range(_TRIES):
-            record["path"], record["branch"] = _take_place(git, agent)
-            write_whole(agent.worktree, to_json(record))
+            record["path"], record["branch"] = _take_place(git, worker)
+            write_whole(worker.worktree, to_json(record))
             if _add(git, record, number):
                 break
         git_dir = git_in(record["path"], limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
         record |= {"gitDir": git_dir, "cwd": _folder_in(record["path"], origin), "warnings": _warnings(git, record)}
-        write_whole(agent.worktree, to_json(record))
+        write_whole(worker.worktree, to_json(record))
     except BaseException as error:
-        take_back(agent)
+        take_back(worker)
         if isinstance(error, GitError):
             raise Refused(f"no worktree could be made of {origin.repository}: {error.message}") from error
         raise
     return record
 
 
-def adopt_worktree(agent: AgentDir, cwd: str) -> dict[str, Any] | None:
+def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
     """Give a worker that continues another one's run the worktree of that run; None where it had none."""
-    for instance in agent.task.instances():
-        record = read_quietly(agent.task.agent(instance).worktree)
+    for instance in worker.task.instances():
+        record = read_quietly(worker.task.worker(instance).worktree)
         path = record.get("path")
         if path and not record.get("removed") and is_within(cwd, path):
             kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
             adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
-            write_whole(agent.worktree, to_json(adopted))
+            write_whole(worker.worktree, to_json(adopted))
             return adopted
     return None
 
@@ -185,21 +185,21 @@ def _is_branch(git: Git, name: str) -> bool:
     return True
 
 
-def _take_place(git: Git, agent: AgentDir) -> tuple[str, str]:
+def _take_place(git: Git, worker: WorkerDir) -> tuple[str, str]:
     """Take a folder by mkdir, with a branch that is free: those of an earlier task of this name may hold work."""
-    above = agent.task.root.worktrees / agent.task.id
-    if os.path.islink(agent.task.root.worktrees):
-        raise Refused(f"{agent.task.root.worktrees} is a link: worktrees are made where one sees them")
+    above = worker.task.root.worktrees / worker.task.id
+    if os.path.islink(worker.task.root.worktrees):
+        raise Refused(f"{worker.task.root.worktrees} is a link: worktrees are made where one sees them")
     make_folder(above)
     for number in range(1, _MOST_NAMES):
-        name = agent.instance if number == 1 else f"{agent.instance}-{number}"
-        branch = f"agentctl/{agent.task.id}/{name}"
+        name = worker.instance if number == 1 else f"{worker.instance}-{number}"
+        branch = f"agentctl/{worker.task.id}/{name}"
         if _is_branch(git, branch):
             continue
         with storage_errors(above, "make a folder in"), contextlib.suppress(FileExistsError):
             (above / name).mkdir()
             return above / name, branch
-    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {agent.instance}", hint="agentctl worktrees")
+    raise Refused(f"no worktree: {above} holds {_MOST_NAMES} worktrees of {worker.instance}", hint="agentctl worktrees")
 
 
 def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
@@ -249,24 +249,24 @@ def without_repository(environ: Mapping[bytes, bytes], kept: Mapping[str, str]) 
 # -- taken back --------------------------------------------------------------------------------------------------------
 
 
-def is_being_made(agent: AgentDir) -> bool:
+def is_being_made(worker: WorkerDir) -> bool:
     """Tell whether the spawn that makes a worker's worktree may still be at it."""
-    spawner = processes.identity_from(read_quietly(agent.worktree).get("spawner"))
+    spawner = processes.identity_from(read_quietly(worker.worktree).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE
 
 
-def take_back(agent: AgentDir) -> None:
+def take_back(worker: WorkerDir) -> None:
     """Remove the worktree of a worker that never came to be; nobody has been told of it."""
     with contextlib.suppress(AgentctlError, OSError):
-        record = read_json(agent.worktree) or {}
-        if record.get("path") and not record.get("adopted") and _is_ours(agent, record["path"]):
+        record = read_json(worker.worktree) or {}
+        if record.get("path") and not record.get("adopted") and _is_ours(worker, record["path"]):
             _undo(record)
         if record:
-            os.unlink(agent.worktree)
+            os.unlink(worker.worktree)
 
 
-def _is_ours(agent: AgentDir, path: str) -> bool:
-    return FilePath(path).parent == agent.task.root.worktrees / agent.task.id
+def _is_ours(worker: WorkerDir, path: str) -> bool:
+    return FilePath(path).parent == worker.task.root.worktrees / worker.task.id
 
 
 def _undo(record: Mapping[str, Any]) -> None:

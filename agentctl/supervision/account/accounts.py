@@ -13,7 +13,7 @@ from agentctl.adapters.files import make_folder, read_quietly, to_json, write_wh
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
-from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
+from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.lean import Any, NamedTuple
 
@@ -40,19 +40,19 @@ def folder_of_accounts(environ: Mapping[str, str] = os.environ) -> FilePath:
     return state_folder(environ) / "accounts"
 
 
-def account_of(agent: AgentDir) -> Account | None:
+def account_of(worker: WorkerDir) -> Account | None:
     """Return the account that a worker's program uses; None of a command."""
-    return account_in(read_quietly(agent.spec).get("order"), agent)
+    return account_in(read_quietly(worker.spec).get("order"), worker)
 
 
-def account_in(order: object, agent: AgentDir) -> Account | None:
+def account_in(order: object, worker: WorkerDir) -> Account | None:
     """Return the account that an order names."""
     if not isinstance(order, dict):
         return None
     name, folder = order.get("account"), order.get("accounts")
     if not (isinstance(name, str) and is_name(name) and isinstance(folder, str) and os.path.isabs(folder)):
         return None
-    model = order.get("model") or read_quietly(agent.session).get("model")
+    model = order.get("model") or read_quietly(worker.session).get("model")
     return Account(name, FilePath(folder), model if isinstance(model, str) else None)
 
 
@@ -74,8 +74,8 @@ def all_accounts(folder: FilePath) -> list[Account]:
     return [Account(name, folder) for name in sorted(names) if is_name(name)]
 
 
-def note_held(root: TaskDir, account: Account) -> None:
+def note_held(root_task: TaskDir, account: Account) -> None:
     """Note in a tree of tasks that somebody of it waits for an account: else nobody looks for that."""
-    make_folder(root.cooling)
+    make_folder(root_task.cooling)
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(root.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(root_task.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

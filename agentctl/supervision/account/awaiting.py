@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
+from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.account.accounts import MOST_ACCOUNTS, Account, account_of, all_accounts
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class HeldInTree:
     """Which workers of a tree of tasks have to wait for their accounts; under the queue's lock."""
 
-    def __init__(self, root: TaskDir) -> None:
-        self._root = root
-        self._noted = {name for name in names_in(root.cooling, MOST_ACCOUNTS) if is_name(name)}
+    def __init__(self, root_task: TaskDir) -> None:
+        self._root_task = root_task
+        self._noted = {name for name in names_in(root_task.cooling, MOST_ACCOUNTS) if is_name(name)}
         self._holds: dict[Account, Hold | None] = {}
         #: How long it is until the first of those that wait may start; None where nobody waits.
         self.soonest_s: float | None = None
@@ -28,9 +28,9 @@ class HeldInTree:
     def __bool__(self) -> bool:
         return bool(self._noted)
 
-    def holds(self, agent: AgentDir) -> bool:
+    def holds(self, worker: WorkerDir) -> bool:
         """Tell whether a worker has to wait."""
-        account = account_of(agent) if self._noted else None
+        account = account_of(worker) if self._noted else None
         if account is None or account.name not in self._noted:
             return False
         if account not in self._holds:
@@ -38,7 +38,7 @@ class HeldInTree:
 
             self._holds[account] = hold_of(account)
         hold = self._holds[account]
-        left = hold.left_for(agent) if hold is not None else 0.0
+        left = hold.left_for(worker) if hold is not None else 0.0
         if left > 0:
             self.soonest_s = left if self.soonest_s is None else min(self.soonest_s, left)
         return left > 0
@@ -48,7 +48,7 @@ class HeldInTree:
         held = {account.name for account, hold in self._holds.items() if hold is not None}
         for name in {account.name for account in self._holds} - held:
             with contextlib.suppress(OSError):
-                os.unlink(self._root.cooling / name)
+                os.unlink(self._root_task.cooling / name)
 
 
 class Awaited:
@@ -59,9 +59,9 @@ class Awaited:
         #: Mostly nobody waits for one, and no order has to be read.
         self._are_any = any(_held_now(account, any_model=True) for account in accounts)
 
-    def by(self, agent: AgentDir) -> dict[str, Any] | None:
+    def by(self, worker: WorkerDir) -> dict[str, Any] | None:
         """Return {account, until, window} of the account that a worker waits for; None where it waits for none."""
-        account = account_of(agent) if self._are_any else None
+        account = account_of(worker) if self._are_any else None
         hold = _held_now(account) if account is not None else None
         return hold.to_json() if hold is not None else None
 

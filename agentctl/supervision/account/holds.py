@@ -16,7 +16,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import iso_of, since_boot
 from agentctl.adapters.files import make_folder, read_quietly
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.numbers import finite
 from agentctl.domain.windows import (
     LONGEST_S,
@@ -52,11 +52,11 @@ class Hold(NamedTuple):
     #: When it was told, or chosen, to end: seconds since 1970.
     ends_at: float | None = None
 
-    def left_for(self, agent: AgentDir) -> float:
+    def left_for(self, worker: WorkerDir) -> float:
         """Return how long a worker has to wait: each another time, and the same at each look."""
         import zlib  # Each shim has this module, and few have somebody to wait for.
 
-        return max(0.0, self.left_s + self.spread_s * (zlib.crc32(os.fsencode(agent.path)) % 1000) / 1000)
+        return max(0.0, self.left_s + self.spread_s * (zlib.crc32(os.fsencode(worker.path)) % 1000) / 1000)
 
     @property
     def until(self) -> str:

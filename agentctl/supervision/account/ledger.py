@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.domain.budget import Account, Spent, spent_from, total
 from agentctl.domain.treefacts import TreeFacts
@@ -21,9 +21,9 @@ from agentctl.supervision.worker.worktimes import WorkTimes
 class Ledger:
     """The account of a tree; each look reads only what came since the last one."""
 
-    def __init__(self, root: TaskDir) -> None:
+    def __init__(self, root_task: TaskDir) -> None:
         #: On whose limits and logs it goes.
-        self.root = root
+        self.root_task = root_task
         self.facts = TreeFacts()
         self._readers: dict[str, LogReader] = {}
         #: What ended agents used up: it does not change any more.
@@ -32,36 +32,36 @@ class Ledger:
 
     def update(self) -> Ledger:
         """Read on in the logs of the tree."""
-        names = list(self._readers) or [self.root.id]
+        names = list(self._readers) or [self.root_task.id]
         for name in names:
-            reader = self._readers.setdefault(name, LogReader(self.root.sibling(name).events))
+            reader = self._readers.setdefault(name, LogReader(self.root_task.sibling(name).events))
             self.facts.apply(name, reader.read_new())
             names += [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
         return self
 
     def _is_ours(self, name: str) -> bool:
         """Tell whether a sub-task that a log tells of belongs to this tree: it must say so itself."""
-        config = cached(self.root.sibling(name))
-        return config is not None and config.root_task_id == self.root.id
+        config = cached(self.root_task.sibling(name))
+        return config is not None and config.root_task_id == self.root_task.id
 
-    def agents(self) -> list[AgentDir]:
+    def agents(self) -> list[WorkerDir]:
         """Return the workers of the tree that are agents, in the order in which they were accepted."""
         found = [
-            (worker.queued_at or "", self.root.sibling(task_id).agent(worker.instance))
+            (worker.queued_at or "", self.root_task.sibling(task_id).worker(worker.instance))
             for task_id, view in self.facts.views.items()
             for worker in view.workers.values()
             if worker.driver is not None
         ]
-        return [agent for _, agent in sorted(found, key=lambda one: one[0])]
+        return [worker for _, worker in sorted(found, key=lambda one: one[0])]
 
-    def spent_by(self, agent: AgentDir) -> Spent:
+    def spent_by(self, worker: WorkerDir) -> Spent:
         """Return what an agent has used up."""
-        if agent.path in self._final:
-            return self._final[agent.path]
-        has_ended = agent.has_ended  # Before the look: what is written after it is not missed for ever.
-        found = read_spent(agent)
+        if worker.path in self._final:
+            return self._final[worker.path]
+        has_ended = worker.has_ended  # Before the look: what is written after it is not missed for ever.
+        found = read_spent(worker)
         if has_ended:
-            self._final[agent.path] = found
+            self._final[worker.path] = found
         return found
 
     def wall_s(self, agent: str | None = None, known: Mapping[str, Any] | None = None) -> float:
@@ -77,23 +77,23 @@ class Ledger:
         """Return how long at least one worker of a task was at work."""
         return time_at_work(map(self.times.of, self.started(task_id)))
 
-    def started(self, task_id: str) -> list[AgentDir]:
+    def started(self, task_id: str) -> list[WorkerDir]:
         """Return the workers of a task that were ever started."""
-        task, workers = self.root.sibling(task_id), self.facts.views[task_id].workers.values()
-        return [task.agent(worker.instance) for worker in workers if worker.started_at is not None]
+        task, workers = self.root_task.sibling(task_id), self.facts.views[task_id].workers.values()
+        return [task.worker(worker.instance) for worker in workers if worker.started_at is not None]
 
     def account(self) -> Account:
         """Return what the tree has used up by now, without its time: few ask for that, and it takes more files."""
         agents = self.agents()
-        reserved = sum(self._reserved(agent) for agent in agents if not agent.has_ended)
+        reserved = sum(self._reserved(worker) for worker in agents if not worker.has_ended)
         spent = total(map(self.spent_by, agents))
         return Account(spent, reserved, self.facts.workers)
 
-    def _reserved(self, agent: AgentDir) -> float:
-        own = own_budget(agent)
-        return max(0.0, own - (self.spent_by(agent).cost_usd or 0)) if own else 0.0
+    def _reserved(self, worker: WorkerDir) -> float:
+        own = own_budget(worker)
+        return max(0.0, own - (self.spent_by(worker).cost_usd or 0)) if own else 0.0
 
-    def reserved_by_others(self, agent: AgentDir) -> float:
+    def reserved_by_others(self, worker: WorkerDir) -> float:
         """Return what the other live agents may still use up of budgets of their own.
 
         Two may have asked for more than there is. Who was accepted later then gets the rest: so of another that has a
@@ -101,18 +101,18 @@ class Ledger:
         """
         agents = self.agents()
         paths = [other.path for other in agents]
-        if own_budget(agent) and agent.path in paths:
-            del agents[paths.index(agent.path) :]
-        return sum(self._reserved(other) for other in agents if other.path != agent.path and not other.has_ended)
+        if own_budget(worker) and worker.path in paths:
+            del agents[paths.index(worker.path) :]
+        return sum(self._reserved(other) for other in agents if other.path != worker.path and not other.has_ended)
 
 
-def read_spent(agent: AgentDir) -> Spent:
+def read_spent(worker: WorkerDir) -> Spent:
     """Return what an agent has used up, over all of its attempts."""
-    return spent_from(read_quietly(agent.spent))
+    return spent_from(read_quietly(worker.spent))
 
 
-def own_budget(agent: AgentDir) -> float | None:
+def own_budget(worker: WorkerDir) -> float | None:
     """Return what an agent may cost by itself, as it was spawned."""
-    order = read_quietly(agent.spec).get("order")
+    order = read_quietly(worker.spec).get("order")
     value = order.get("maxBudgetUsd") if isinstance(order, dict) else None
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

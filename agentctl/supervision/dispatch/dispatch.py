@@ -13,7 +13,7 @@ from itertools import islice
 from agentctl.adapters import processes
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.errors import AgentctlError, NoFreeSlot
@@ -72,38 +72,40 @@ class Dispatched:
         self.held_s: float | None = None
 
 
-def dispatch(root: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
+def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
     """Start what can start, and give every shim its order. Returns without waiting for their answers."""
-    if not read_queue(root) and not guests_of(root):
+    if not read_queue(root_task) and not guests_of(root_task):
         return Dispatched()
-    with locked(root.queue_lock):
-        done = dispatch_locked(root, given=given, lender=lender)
-    carry_out(root, done, given)
+    with locked(root_task.queue_lock):
+        done = dispatch_locked(root_task, given=given, lender=lender)
+    carry_out(root_task, done, given)
     return done
 
 
-def carry_out(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
     """Do what a dispatch has left for after the queue's lock, without waiting for the shims' answers."""
-    give_orders(root, done, given, folder)
+    give_orders(root_task, done, given, folder)
     for launched in done.launches:
         os.close(launched.answer_fd)
     for ticket in done.removed:
-        mark_stale(root.sibling(ticket.task_id))
+        mark_stale(root_task.sibling(ticket.task_id))
     if done.launches:
-        replace_spares(root)
+        replace_spares(root_task)
 
 
-def give_orders(root: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+def give_orders(
+    root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None
+) -> None:
     """Hand over the orders of what was launched, and see to those that wait; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:
             key = (launched.ticket.task_id, launched.ticket.instance)
-            hand_over(launched, root, (given or {}).get(key), str(folder))
+            hand_over(launched, root_task, (given or {}).get(key), str(folder))
     if done.held_s is not None:
         from agentctl.supervision.dispatch.waker import see_to_wake  # Few have to wait for an account.
 
-        see_to_wake(root, folder or environment.store_folder())
+        see_to_wake(root_task, folder or environment.store_folder())
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
@@ -112,7 +114,7 @@ def answers(done: Dispatched) -> dict[str, dict[str, object]]:
 
 
 def dispatch_locked(
-    root: TaskDir,
+    root_task: TaskDir,
     *,
     given: Blobs | None = None,
     lender: Lender | None = None,
@@ -128,21 +130,21 @@ def dispatch_locked(
         folder: Where environments wait; a shim, whose own environment is empty, was told.
     """
     done = Dispatched()
-    queue = read_queue(root)
-    found = survey(root, known_limits(root).max_concurrent_agents, len(queue) + len(guests_of(root)))
+    queue = read_queue(root_task)
+    found = survey(root_task, known_limits(root_task).max_concurrent_agents, len(queue) + len(guests_of(root_task)))
     try:
-        move_guests(root, found)
-        folder, held = folder or environment.store_folder(), HeldInTree(root)
-        for ticket in ready_tickets(root, queue, starting_of(root, found), given or (), done.removed):
-            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root, ticket)):
+        move_guests(root_task, found)
+        folder, held = folder or environment.store_folder(), HeldInTree(root_task)
+        for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed):
+            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
                 continue
-            place = found.free.pop(0) if found.free else idle_place(root) or _lent(root, ticket, lender)
+            place = found.free.pop(0) if found.free else idle_place(root_task) or _lent(root_task, ticket, lender)
             if place is None and lender is None:
                 break
             if place is None:
                 continue
             try:
-                _give_place(root, ticket, place, shim, done)
+                _give_place(root_task, ticket, place, shim, done)
             except OSError as error:
                 place.let_go()
                 done.problem = f"it could not be started: {error.strerror}"
@@ -157,46 +159,48 @@ def dispatch_locked(
     return done
 
 
-def _give_place(root: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched) -> None:
+def _give_place(
+    root_task: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
+) -> None:
     if shim is not None and done.mine is None:
         place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
         done.mine = (ticket, place)
     else:
-        done.launches.append(launch(root, ticket, place))
+        done.launches.append(launch(root_task, ticket, place))
 
 
 @contextlib.contextmanager
-def shims_ahead(root: TaskDir, wanted: int) -> Iterator[None]:
+def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
     """Let shims get ready, as many as are wanted and slots are free, while the workers for them are put on disk."""
     with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
-        start_ahead(root, _count_free(root, min(wanted, _MOST_AHEAD)))
+        start_ahead(root_task, _count_free(root_task, min(wanted, _MOST_AHEAD)))
     try:
         yield
     finally:
-        trim_spares(root)
+        trim_spares(root_task)
 
 
-def _count_free(root: TaskDir, wanted: int) -> int:
-    with locked(root.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
-        found = survey(root, known_limits(root).max_concurrent_agents, wanted)
+def _count_free(root_task: TaskDir, wanted: int) -> int:
+    with locked(root_task.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
+        found = survey(root_task, known_limits(root_task).max_concurrent_agents, wanted)
         try:
             return len(found.free)
         finally:
             found.release()
 
 
-def check_free(root: TaskDir, wanted: int) -> None:
+def check_free(root_task: TaskDir, wanted: int) -> None:
     """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock."""
-    cap = known_limits(root).max_concurrent_agents
-    queue = read_queue(root)
-    found = survey(root, cap, wanted + len(queue) + len(guests_of(root)))
+    cap = known_limits(root_task).max_concurrent_agents
+    queue = read_queue(root_task)
+    found = survey(root_task, cap, wanted + len(queue) + len(guests_of(root_task)))
     try:
-        move_guests(root, found)
-        folder, held = environment.store_folder(), HeldInTree(root)
-        tickets = ready_tickets(root, queue, starting_of(root, found), (), [])
+        move_guests(root_task, found)
+        folder, held = environment.store_folder(), HeldInTree(root_task)
+        tickets = ready_tickets(root_task, queue, starting_of(root_task, found), (), [])
         known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
-        ready = (ticket for ticket in known if not held.holds(_agent_of(root, ticket)))
-        free = len(found.free) + count_idle(root)
+        ready = (ticket for ticket in known if not held.holds(_agent_of(root_task, ticket)))
+        free = len(found.free) + count_idle(root_task)
         spoken_for = sum(1 for _ in islice(ready, free))
         if free - spoken_for < wanted:
             names = describe_taken(found.taken)
@@ -216,17 +220,17 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
     return environment.waits(folder, ticket.environment)
 
 
-def _lent(root: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
+def _lent(root_task: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
     """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
-    if lender is None or not _descends(root, ticket, lender):
+    if lender is None or not _descends(root_task, ticket, lender):
         return None
-    place = place_of(root, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
-    return guest_place(root, place) if place is not None else None
+    place = place_of(root_task, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    return guest_place(root_task, place) if place is not None else None
 
 
-def _descends(root: TaskDir, ticket: Ticket, lender: Lender) -> bool:
-    return any((above.task.id, above.instance) == lender for above in ancestors(_agent_of(root, ticket)))
+def _descends(root_task: TaskDir, ticket: Ticket, lender: Lender) -> bool:
+    return any((above.task.id, above.instance) == lender for above in ancestors(_agent_of(root_task, ticket)))
 
 
-def _agent_of(root: TaskDir, ticket: Ticket) -> AgentDir:
-    return root.sibling(ticket.task_id).agent(ticket.instance)
+def _agent_of(root_task: TaskDir, ticket: Ticket) -> WorkerDir:
+    return root_task.sibling(ticket.task_id).worker(ticket.instance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from agentctl.adapters.locks import is_alive_held
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
 from agentctl.lean import Any
@@ -17,7 +17,7 @@ Worker = tuple[str, str]
 
 
 def ready_tickets(
-    root: TaskDir,
+    root_task: TaskDir,
     queue: list[Ticket],
     starting: Collection[Worker],
     given: Collection[Worker],
@@ -33,39 +33,41 @@ def ready_tickets(
     waiting = []
     if some_wait(queue):  # But for who is there already: whoever runs may have put a ticket of their own there.
         named = [ticket for ticket in queue if ticket.waits and (ticket.task_id, ticket.instance) not in starting]
-        waiting = [ticket for ticket in named if not _is_begun(root.sibling(ticket.task_id).agent(ticket.instance))]
-    held_back = _end_hopeless(root, waiting, removed)
+        waiting = [
+            ticket for ticket in named if not _is_begun(root_task.sibling(ticket.task_id).worker(ticket.instance))
+        ]
+    held_back = _end_hopeless(root_task, waiting, removed)
     for ticket in queue:
         worker = (ticket.task_id, ticket.instance)
         if ticket in held_back or worker in starting:
             continue
-        agent = root.sibling(ticket.task_id).agent(ticket.instance)
-        if _is_begun(agent):
-            remove_ticket(root, ticket)
+        worker_dir = root_task.sibling(ticket.task_id).worker(ticket.instance)
+        if _is_begun(worker_dir):
+            remove_ticket(root_task, ticket)
             removed.append(ticket)
             continue
-        why = _never(agent, ticket, worker in given)
+        why = _never(worker_dir, ticket, worker in given)
         if why is not None:
-            _refuse(root, ticket, agent, Reason.NOT_STARTED, why)
+            _refuse(root_task, ticket, worker_dir, Reason.NOT_STARTED, why)
             removed.append(ticket)
         else:
             yield ticket
 
 
-def _is_begun(agent: AgentDir) -> bool:
-    return agent.worker.exists() and is_over(agent)
+def _is_begun(worker: WorkerDir) -> bool:
+    return worker.process.exists() and is_over(worker)
 
 
-def _never(agent: AgentDir, ticket: Ticket, is_given: bool) -> str | None:
+def _never(worker: WorkerDir, ticket: Ticket, is_given: bool) -> str | None:
     """Return why a worker whose dependencies are met can never start; None where it can."""
-    if not agent.path.exists():
+    if not worker.path.exists():
         return "its folder was removed"
     if ticket.environment == NO_ENVIRONMENT and not is_given:
         return "the command that was starting it was killed"
     return None
 
 
-def _end_hopeless(root: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
+def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
     """End the workers whose dependencies did not complete, and those behind them; return who may not start now."""
     held_back: set[Ticket] = set()
     hopeless: set[Ticket] = set()
@@ -73,10 +75,10 @@ def _end_hopeless(root: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -
     while again:
         again = False
         for ticket in [ticket for ticket in waiting if ticket not in hopeless]:
-            failed, is_met = _look_at_dependencies(root, ticket)
+            failed, is_met = _look_at_dependencies(root_task, ticket)
             if failed:
-                agent = root.sibling(ticket.task_id).agent(ticket.instance)
-                _refuse(root, ticket, agent, Reason.DEPENDENCY, f"it was to start after {failed}")
+                worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+                _refuse(root_task, ticket, worker, Reason.DEPENDENCY, f"it was to start after {failed}")
                 removed.append(ticket)
                 hopeless.add(ticket)
                 again = True
@@ -87,27 +89,27 @@ def _end_hopeless(root: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -
     return held_back
 
 
-def _look_at_dependencies(root: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
+def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
     """Return (the worker that did not complete, whether all have ended as wished)."""
     try:
-        names, any_end = dependencies_of(root, ticket)
+        names, any_end = dependencies_of(root_task, ticket)
     except Damaged as error:
         return error.message, False
     is_met = True
     for name in names:
-        agent = root.sibling(ticket.task_id).agent(name)
-        decision: dict[str, Any] | None = decision_of(agent) if agent.has_ended else None
-        if decision is None and not agent.path.exists():
+        worker = root_task.sibling(ticket.task_id).worker(name)
+        decision: dict[str, Any] | None = decision_of(worker) if worker.has_ended else None
+        if decision is None and not worker.path.exists():
             decision = {"status": "is gone: its folder was removed"}
         # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.
-        if decision is None or is_alive_held(agent.shim):
+        if decision is None or is_alive_held(worker.shim):
             is_met = False
         elif decision.get("status") != Status.COMPLETED and not any_end:
             return f"{name} {decision.get('status', 'failed')}", False
     return None, is_met
 
 
-def _refuse(root: TaskDir, ticket: Ticket, agent: AgentDir, reason: Reason, why: str) -> None:
-    decide(agent, Ending(status=Status.FAILED, reason=reason, message=why))
-    remove_ticket(root, ticket)
-    publish(agent)
+def _refuse(root_task: TaskDir, ticket: Ticket, worker: WorkerDir, reason: Reason, why: str) -> None:
+    decide(worker, Ending(status=Status.FAILED, reason=reason, message=why))
+    remove_ticket(root_task, ticket)
+    publish(worker)

@@ -16,72 +16,72 @@ from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, guest_place
 from agentctl.supervision.queue.places import Place
 
 
-def idle_place(root: TaskDir) -> Place | None:
+def idle_place(root_task: TaskDir) -> Place | None:
     """Take a place that is lent to anybody; None where there is none. Under the queue's lock, as all of this."""
-    return next(_idle_places(root), None)
+    return next(_idle_places(root_task), None)
 
 
-def count_idle(root: TaskDir) -> int:
+def count_idle(root_task: TaskDir) -> int:
     """Return how many places are lent that nobody is in."""
     count = 0
-    for place in _idle_places(root):
+    for place in _idle_places(root_task):
         place.let_go()
         count += 1
     return count
 
 
-def come_back(root: TaskDir, place: str) -> bool:
+def come_back(root_task: TaskDir, place: str) -> bool:
     """Let the worker in a place, which lends it no more, go on; False while somebody works in what it has lent."""
     chain = [place]
-    while (free := guest_place(root, chain[-1])) is None:
+    while (free := guest_place(root_task, chain[-1])) is None:
         chain.append(chain[-1] + GUEST)
-        if not _is_held(root, chain[-1] + IDLE):
+        if not _is_held(root_task, chain[-1] + IDLE):
             return False
     free.let_go()
     if len(chain) > 1:
-        _put_behind(root, chain)
+        _put_behind(root_task, chain)
     return True
 
 
-def _idle_places(root: TaskDir) -> Iterator[Place]:
-    for name in sorted(os.listdir(root.slots)):
-        if name.endswith(IDLE) and _is_lent(root, name.removesuffix(IDLE)):
-            place = guest_place(root, name.removesuffix(IDLE))
+def _idle_places(root_task: TaskDir) -> Iterator[Place]:
+    for name in sorted(os.listdir(root_task.slots)):
+        if name.endswith(IDLE) and _is_lent(root_task, name.removesuffix(IDLE)):
+            place = guest_place(root_task, name.removesuffix(IDLE))
             if place is not None:
                 yield place
 
 
-def _is_lent(root: TaskDir, place: str) -> bool:
+def _is_lent(root_task: TaskDir, place: str) -> bool:
     """Tell whether a place is lent, and the one that it is a guest's of, and so on: nobody above wants to go on."""
-    if not _is_held(root, place + IDLE):
+    if not _is_held(root_task, place + IDLE):
         return False
     while place.endswith(GUEST):
         place = place.removesuffix(GUEST)
-        if not (_is_held(root, place + IDLE) or _is_held(root, place + LOAN)):
+        if not (_is_held(root_task, place + IDLE) or _is_held(root_task, place + LOAN)):
             return False
     return True
 
 
-def _is_held(root: TaskDir, name: str) -> bool:
-    if not (root.slots / name).exists():
+def _is_held(root_task: TaskDir, name: str) -> bool:
+    if not (root_task.slots / name).exists():
         return False
-    fd = try_lock(root.slots / name)
+    fd = try_lock(root_task.slots / name)
     if fd is not None:
         os.close(fd)
     return fd is None
 
 
-def _put_behind(root: TaskDir, chain: list[str]) -> None:
+def _put_behind(root_task: TaskDir, chain: list[str]) -> None:
     """Move the first of a chain behind its last, and all others up by one.
 
     The locks are on the files: who is moved need not know. A kill in between leaves a free place with a guest, who
     is moved there as any other.
     """
-    os.rename(root.slots / chain[0], root.slots / (chain[-1] + GUEST))
+    os.rename(root_task.slots / chain[0], root_task.slots / (chain[-1] + GUEST))
     for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):
-        os.rename(root.slots / below, root.slots / above)
+        os.rename(root_task.slots / below, root_task.slots / above)
         for suffix in (IDLE, LOAN):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(root.slots / (above + suffix))
+                os.unlink(root_task.slots / (above + suffix))
             with contextlib.suppress(FileNotFoundError):
-                os.rename(root.slots / (below + suffix), root.slots / (above + suffix))
+                os.rename(root_task.slots / (below + suffix), root_task.slots / (above + suffix))

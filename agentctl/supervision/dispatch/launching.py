@@ -54,40 +54,43 @@ _wanted: dict[str, int] = {}
 _started: set[processes.Identity] = set()
 
 
-def start_ahead(root: TaskDir, count: int) -> None:
+def start_ahead(root_task: TaskDir, count: int) -> None:
     """Have so many shims ready for `launch`. Whoever asks for them trims them, too."""
-    ready = _spares.setdefault(root.path, [])
+    ready = _spares.setdefault(root_task.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
         while len(ready) < count:
             first = next(iter(ready[:1]), None)  # Another thread may take it meanwhile.
-            ready.append(_twin_of(first) if first is not None and first.identity else _start(root))
+            ready.append(_twin_of(first) if first is not None and first.identity else _start(root_task))
 
 
-def keep_spares(root: TaskDir, count: int) -> None:
+def keep_spares(root_task: TaskDir, count: int) -> None:
     """Have so many shims ready from now on: those that are used are replaced, none with 0."""
-    _wanted[root.path] = count
-    trim_spares(root)
-    start_ahead(root, count)
+    _wanted[root_task.path] = count
+    trim_spares(root_task)
+    start_ahead(root_task, count)
 
 
-def replace_spares(root: TaskDir) -> None:
+def replace_spares(root_task: TaskDir) -> None:
     """Start what `keep_spares` was to keep and was used."""
-    start_ahead(root, _wanted.get(root.path, 0))
+    start_ahead(root_task, _wanted.get(root_task.path, 0))
 
 
-def trim_spares(root: TaskDir) -> None:
+def trim_spares(root_task: TaskDir) -> None:
     """End the shims that were started ahead for nothing."""
-    while len(_spares.get(root.path, ())) > _wanted.get(root.path, 0) and (shim := _take_spare(root)) is not None:
+    while (
+        len(_spares.get(root_task.path, ())) > _wanted.get(root_task.path, 0)
+        and (shim := _take_spare(root_task)) is not None
+    ):
         _dismiss(shim)
 
 
-def _take_spare(root: TaskDir) -> Shim | None:
+def _take_spare(root_task: TaskDir) -> Shim | None:
     with contextlib.suppress(KeyError, IndexError):  # Another thread may take the last one.
-        return _spares[root.path].pop()
+        return _spares[root_task.path].pop()
     return None
 
 
-def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
+def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
     """Start a shim for `ticket` in `place` and let go of the place (the caller holds the queue's lock).
 
     Raises:
@@ -95,20 +98,20 @@ def launch(root: TaskDir, ticket: Ticket, place: Place) -> Launch:
     """
     _reap()
     place.occupy(Occupant(ticket.task_id, ticket.instance))
-    shim = _settled(root, ticket, place)
+    shim = _settled(root_task, ticket, place)
     place.let_go()
     failpoints.reached("dispatch.after-launch")
     return Launch(ticket, shim.orders, shim.answer_fd)
 
 
-def _settled(root: TaskDir, ticket: Ticket, place: Place) -> Shim:
+def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
     """Return a shim that the place names and that has it: a spare one, unless somebody has killed it."""
     while True:
-        spare = _take_spare(root)
-        shim = spare or _start(root)
+        spare = _take_spare(root_task)
+        shim = spare or _start(root_task)
         try:
             identity = shim.identity or _identity_of(twin_at(shim.orders))
-            note_guardian(root, identity)
+            note_guardian(root_task, identity)
             place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
             send_fds(shim.orders, place.fd)
         except OSError:
@@ -135,14 +138,14 @@ def _twin_of(shim: Shim) -> Shim:
     return Shim(None, ours, answer_read)
 
 
-def _start(root: TaskDir) -> Shim:
+def _start(root_task: TaskDir) -> Shim:
     ours, theirs = channel()
     answer_read, answer_write = _high_pipe()
     orders_fd = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _SPARE_FD)
     theirs.close()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     copies = ((null, 0), (null, 1), (null, 2), (orders_fd, ORDER_FD), (answer_write, ANSWER_FD))
-    argv = [sys.executable, "-I", "-S", SHIM_SCRIPT, str(root.path)]
+    argv = [sys.executable, "-I", "-S", SHIM_SCRIPT, str(root_task.path)]
     try:
         pid = os.posix_spawn(
             sys.executable, argv, {}, setsid=True,
@@ -206,13 +209,13 @@ def _ordinary_signals() -> list[int]:
     return sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
-def hand_over(launched: Launch, root: TaskDir, blob: bytes | None, folder: str) -> None:
+def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: str) -> None:
     """Give a shim its order: which worker, and its environment or the folder where that waits.
 
     Blocks until the shim has read it; no lock may be held.
     """
     order = {
-        "root": str(root.path),
+        "root": str(root_task.path),
         "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,

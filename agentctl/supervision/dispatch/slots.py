@@ -30,9 +30,9 @@ LOAN = ".loan"
 IDLE = ".idle"
 
 
-def _names(root: TaskDir) -> list[str]:
+def _names(root_task: TaskDir) -> list[str]:
     try:
-        return os.listdir(root.slots)
+        return os.listdir(root_task.slots)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -58,17 +58,17 @@ class Survey(NamedTuple):
         self.free.clear()
 
 
-def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
+def survey(root_task: TaskDir, cap: int, wanted: int) -> Survey:
     """Take free slots, as many as are wanted and `cap` leaves beside those that are taken; under the queue's lock.
 
     A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
     """
-    known = {int(name) for name in _names(root) if is_slot(name)}
+    known = {int(name) for name in _names(root_task) if is_slot(name)}
     found = Survey([], [])
     try:
         for number in sorted(known | set(range(1, cap + 1))):
             if number in known or len(found.free) < wanted:
-                _look_at_slot(root, root.slots / str(number), found)
+                _look_at_slot(root_task, root_task.slots / str(number), found)
     except BaseException:
         found.release()
         raise
@@ -79,130 +79,130 @@ def survey(root: TaskDir, cap: int, wanted: int) -> Survey:
     return found
 
 
-def _look_at_slot(root: TaskDir, path: FilePath, found: Survey) -> None:
+def _look_at_slot(root_task: TaskDir, path: FilePath, found: Survey) -> None:
     fd = _try_lock(path)
     occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
     if fd is None:
         found.taken.append(occupant or Occupant("", "?"))
         return
     found.free.append(Place(fd))
-    if occupant is not None and is_still_there(root, occupant):
+    if occupant is not None and is_still_there(root_task, occupant):
         found.free.pop().let_go()
         found.taken.append(occupant)
 
 
-def is_still_there(root: TaskDir, occupant: Occupant) -> bool:
+def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
     """Tell whether something of an occupant whose shim is gone may be alive; write down what is proven of it."""
-    agent = root.sibling(occupant.task_id).agent(occupant.instance)
-    if not agent.path.exists():
+    worker = root_task.sibling(occupant.task_id).worker(occupant.instance)
+    if not worker.path.exists():
         return False
-    condition = judge(agent)
+    condition = judge(worker)
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
     if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
-        shim = processes.identity_from(read_quietly(agent.shim))
-        return shim is None or not names_shim(root.slots, shim)
+        shim = processes.identity_from(read_quietly(worker.shim))
+        return shim is None or not names_shim(root_task.slots, shim)
     try:
-        settle(agent, condition)
+        settle(worker, condition)
     except (AgentctlError, OSError):  # What lies in the place of its end is none: its processes alone tell.
-        return not UnsupervisedTree(claim_of(agent)).is_gone()
+        return not UnsupervisedTree(claim_of(worker)).is_gone()
     return False
 
 
-def held_places(root: TaskDir) -> Iterator[tuple[str, Occupant]]:
+def held_places(root_task: TaskDir) -> Iterator[tuple[str, Occupant]]:
     """Yield the names and occupants of slots and guest places that name somebody."""
-    for name, occupant in occupants_in(root.slots):
+    for name, occupant in occupants_in(root_task.slots):
         if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
-def place_of(root: TaskDir, task_id: str, instance: str) -> str | None:
+def place_of(root_task: TaskDir, task_id: str, instance: str) -> str | None:
     """Return the name of the place that a worker has."""
-    for name, occupant in held_places(root):
+    for name, occupant in held_places(root_task):
         if (occupant.task_id, occupant.instance) == (task_id, instance):
             return name
     return None
 
 
-def guests_of(root: TaskDir) -> list[str]:
+def guests_of(root_task: TaskDir) -> list[str]:
     """Return the names of the guest places, whether somebody has them or not."""
-    return [name for name in _names(root) if name.endswith(GUEST)]
+    return [name for name in _names(root_task) if name.endswith(GUEST)]
 
 
-def move_guests(root: TaskDir, found: Survey) -> None:
+def move_guests(root_task: TaskDir, found: Survey) -> None:
     """Give free slots to guests before anybody else, so that lenders get theirs back.
 
     The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
     """
-    _close_gaps(root)
+    _close_gaps(root_task)
     for place in list(found.free):
-        slot = _path_of(root, place)
-        guests = [name for name in guests_of(root) if _is_taken(root, name)]
+        slot = _path_of(root_task, place)
+        guests = [name for name in guests_of(root_task) if _is_taken(root_task, name)]
         if not guests:
             return
         # The slot's own guest first: another one's guest would take that one's name.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
-        _move(root, name, slot.name)
+        _move(root_task, name, slot.name)
         os.close(place.fd)
         found.taken.append(read_occupant(slot) or Occupant("", "?"))
 
 
-def _close_gaps(root: TaskDir) -> None:
+def _close_gaps(root_task: TaskDir) -> None:
     """Move a guest up whose host, a guest itself, has ended: it uses the right to run that the first lends."""
-    for name in sorted(guests_of(root), key=len):
+    for name in sorted(guests_of(root_task), key=len):
         host = name.removesuffix(GUEST)
-        if host.endswith(GUEST) and _is_taken(root, name) and not _is_taken(root, host):
-            _move(root, name, host)
-            _close_gaps(root)
+        if host.endswith(GUEST) and _is_taken(root_task, name) and not _is_taken(root_task, host):
+            _move(root_task, name, host)
+            _close_gaps(root_task)
             return
 
 
-def _move(root: TaskDir, name: str, to: str) -> None:
+def _move(root_task: TaskDir, name: str, to: str) -> None:
     """Move who is in a place, and what it lends."""
-    os.rename(root.slots / name, root.slots / to)
-    for below in [other for other in _names(root) if other.startswith(name + ".")]:
-        os.rename(root.slots / below, root.slots / (to + below[len(name) :]))
+    os.rename(root_task.slots / name, root_task.slots / to)
+    for below in [other for other in _names(root_task) if other.startswith(name + ".")]:
+        os.rename(root_task.slots / below, root_task.slots / (to + below[len(name) :]))
 
 
-def _is_taken(root: TaskDir, name: str) -> bool:
+def _is_taken(root_task: TaskDir, name: str) -> bool:
     """Tell whether somebody is in a place: who holds its lock, or an occupant without a shim who may be alive."""
-    fd = _try_lock(root.slots / name)
+    fd = _try_lock(root_task.slots / name)
     if fd is None:
         return True
-    occupant = read_occupant(root.slots / name)
-    is_alive = occupant is not None and is_still_there(root, occupant)
+    occupant = read_occupant(root_task.slots / name)
+    is_alive = occupant is not None and is_still_there(root_task, occupant)
     os.close(fd)
     return is_alive
 
 
-def starting_of(root: TaskDir, found: Survey) -> set[tuple[str, str]]:
+def starting_of(root_task: TaskDir, found: Survey) -> set[tuple[str, str]]:
     """Return the workers that the taken places name: a guest may be on its way as well."""
-    guests = (read_occupant(root.slots / name) for name in guests_of(root) if _is_taken(root, name))
+    guests = (read_occupant(root_task.slots / name) for name in guests_of(root_task) if _is_taken(root_task, name))
     return {(occupant.task_id, occupant.instance) for occupant in (*found.taken, *guests) if occupant}
 
 
-def _path_of(root: TaskDir, place: Place) -> FilePath:
+def _path_of(root_task: TaskDir, place: Place) -> FilePath:
     mine = os.fstat(place.fd)
-    for name in _names(root):
-        if is_slot(name) and os.path.samestat(mine, os.stat(root.slots / name)):
-            return root.slots / name
+    for name in _names(root_task):
+        if is_slot(name) and os.path.samestat(mine, os.stat(root_task.slots / name)):
+            return root_task.slots / name
     raise LookupError("a place without a file")
 
 
-def loan_lock(root: TaskDir, place: str) -> int | None:
+def loan_lock(root_task: TaskDir, place: str) -> int | None:
     """Open a loan of a place: the descriptor holds it open; None where another wait of the worker has lent it."""
-    return _try_lock(root.slots / (place + LOAN))
+    return _try_lock(root_task.slots / (place + LOAN))
 
 
-def guest_place(root: TaskDir, place: str) -> Place | None:
+def guest_place(root_task: TaskDir, place: str) -> Place | None:
     """Take the guest's place beside `place`; None while it has a guest."""
-    path = root.slots / (place + GUEST)
+    path = root_task.slots / (place + GUEST)
     fd = _try_lock(path)
     if fd is None:
         return None
     occupant = read_occupant(path)
-    if occupant is not None and is_still_there(root, occupant):
+    if occupant is not None and is_still_there(root_task, occupant):
         os.close(fd)
         return None
     return Place(fd)
@@ -213,11 +213,11 @@ def describe_taken(taken: list[Occupant]) -> str:
     return first_of(sorted(occupant.instance for occupant in taken))
 
 
-def is_being_started(root: TaskDir, task_id: str, instance: str) -> bool:
+def is_being_started(root_task: TaskDir, task_id: str, instance: str) -> bool:
     """Tell whether a place that somebody holds names this worker."""
-    for name, occupant in held_places(root):
+    for name, occupant in held_places(root_task):
         if (occupant.task_id, occupant.instance) == (task_id, instance):
-            fd = _try_lock(root.slots / name)
+            fd = _try_lock(root_task.slots / name)
             if fd is None:
                 return True
             os.close(fd)  # A shim that was killed left the name behind.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
@@ -22,20 +22,20 @@ class Standby:
         folder: Where the environments of queued workers wait.
     """
 
-    def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
-        self.agent, self.root, self.folder = agent, root, folder
+    def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath) -> None:
+        self.worker, self.root_task, self.folder = worker, root_task, folder
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
         """Lend it meanwhile; a guest that has come stays when this is over."""
-        with locked(self.root.queue_lock):  # Places are renamed under it.
+        with locked(self.root_task.queue_lock):  # Places are renamed under it.
             place = self._place()
-            loan = try_lock(self.root.slots / (place + IDLE)) if place is not None else None
+            loan = try_lock(self.root_task.slots / (place + IDLE)) if place is not None else None
         try:
             with contextlib.suppress(AgentctlError, OSError):  # Whoever dispatches next goes on.
-                with locked(self.root.queue_lock):
-                    done = dispatch_locked(self.root, folder=self.folder)
-                carry_out(self.root, done, folder=self.folder)
+                with locked(self.root_task.queue_lock):
+                    done = dispatch_locked(self.root_task, folder=self.folder)
+                carry_out(self.root_task, done, folder=self.folder)
             yield
         finally:
             if loan is not None:
@@ -44,14 +44,14 @@ class Standby:
     def has_own(self) -> bool:
         """Start whoever may start, and tell whether nobody works in the place; a guest moves to a free slot first."""
         try:
-            with locked(self.root.queue_lock):
-                done = dispatch_locked(self.root, folder=self.folder)
+            with locked(self.root_task.queue_lock):
+                done = dispatch_locked(self.root_task, folder=self.folder)
                 place = self._place()
-                has_own = place is None or come_back(self.root, place)
-            carry_out(self.root, done, folder=self.folder)
+                has_own = place is None or come_back(self.root_task, place)
+            carry_out(self.root_task, done, folder=self.folder)
         except (AgentctlError, OSError):
             return False  # The next look tries again.
         return has_own
 
     def _place(self) -> str | None:
-        return place_of(self.root, self.agent.task.id, self.agent.instance)
+        return place_of(self.root_task, self.worker.task.id, self.worker.instance)

@@ -28,8 +28,8 @@ _MOST_FILES, _MOST_BYTES = 64, 4096
 class Succession:
     """Who follows in a slot; all of it under the queue's lock."""
 
-    def __init__(self, root: TaskDir, folder: FilePath) -> None:
-        self._root, self._folder = root, folder
+    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
+        self._root_task, self._folder = root_task, folder
         self._until = 0.0
         #: The limits are those of the last look.
         self._config: tuple[int, int] | None = None
@@ -39,13 +39,13 @@ class Succession:
     def looked(self) -> None:
         """Note that `dispatch_locked` has just looked at everything."""
         self._until = monotonic() + _WHOLE_LOOK_EVERY_S
-        self._config = version_of(self._root)
+        self._config = version_of(self._root_task)
 
     def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
         """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
-        if monotonic() >= self._until or version_of(self._root) != self._config:
+        if monotonic() >= self._until or version_of(self._root_task) != self._config:
             return None
-        names = read_names(self._root)
+        names = read_names(self._root_task)
         ticket = self._first(names)
         if ticket is not None:
             place.occupy(Occupant(ticket.task_id, ticket.instance, me))
@@ -55,20 +55,20 @@ class Succession:
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
         taken = self._taken()
-        if taken is None or some_wait(names) or names_in(self._root.cooling, 1):
+        if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
             return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
         for ticket in filter(None, map(parse_ticket, names)):
             if head_for(ticket.task_id, ticket.instance) in taken:
                 continue  # Its shim is on the way.
-            agent = self._root.sibling(ticket.task_id).agent(ticket.instance)
-            is_plain = agent.path.exists() and not agent.worker.exists()
+            worker = self._root_task.sibling(ticket.task_id).worker(ticket.instance)
+            is_plain = worker.path.exists() and not worker.process.exists()
             return ticket if is_plain and environment.waits(self._folder, ticket.environment) else None
         return None
 
     def _taken(self) -> set[bytes] | None:
         """Return how the files of the slots begin; None where that cannot be told, or a place is no slot."""
         try:
-            with os.scandir(self._root.slots) as entries:
+            with os.scandir(self._root_task.slots) as entries:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
             if len(slots) < len(found) or not all(map(is_slot, slots.values())):
@@ -80,7 +80,7 @@ class Succession:
             return None
 
     def _content(self, inode: int, name: str) -> bytes:
-        path = self._root.slots / name
+        path = self._root_task.slots / name
         if inode not in self._files:
             if len(self._files) >= _MOST_FILES:
                 return path.read_bytes()

@@ -31,22 +31,22 @@ _STEP_S = 0.5
 _LEAST_S = 0.2
 
 
-def see_to_wake(root: TaskDir, folder: FilePath) -> None:
+def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
     """Start the waker of a tree, unless it has one.
 
     Args:
         folder: Where the environments of queued workers wait.
     """
     with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
-        if not is_alive_held(root.waker):
-            _start(root, folder)
+        if not is_alive_held(root_task.waker):
+            _start(root_task, folder)
 
 
-def _start(root: TaskDir, folder: FilePath) -> None:
+def _start(root_task: TaskDir, folder: FilePath) -> None:
     """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     child = os.posix_spawn(
-        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, WAKE, folder, root.path], {}, setsid=True,
+        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, WAKE, folder, root_task.path], {}, setsid=True,
         file_actions=[(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)],
         setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
     )  # fmt: skip
@@ -66,21 +66,21 @@ def main(folder: str, root: str) -> None:
 
 
 class _Waker:
-    def __init__(self, root: TaskDir, folder: FilePath) -> None:
-        self.root, self.folder = root, folder
+    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
+        self.root_task, self.folder = root_task, folder
 
     def run(self) -> None:
         """Dispatch when somebody need not wait any more, until nobody is left who waits for an account."""
-        lock, me = hold_alive(self.root.waker), processes.identify(os.getpid())
+        lock, me = hold_alive(self.root_task.waker), processes.identify(os.getpid())
         if lock is None or me is None:
             return
-        note_guardian(self.root, me)
+        note_guardian(self.root_task, me)
         name_holder(lock, me)
-        with Watch([self.root.queue]) as watch:
+        with Watch([self.root_task.queue]) as watch:
             folders = self._folders()
             for folder in folders:
                 watch.add(folder)
-            while self.root.exists:
+            while self.root_task.exists:
                 stamps = _stamps(folders)
                 held_s = self._dispatch().held_s
                 if held_s is None:
@@ -89,21 +89,21 @@ class _Waker:
 
     def _folders(self) -> list[str]:
         """Return the folders of which a change may let somebody go on: the queue, and those of the accounts."""
-        tickets = read_queue(self.root)
-        found = (account_of(self.root.sibling(ticket.task_id).agent(ticket.instance)) for ticket in tickets)
-        return [self.root.queue, *{account.folder for account in found if account is not None}]
+        tickets = read_queue(self.root_task)
+        found = (account_of(self.root_task.sibling(ticket.task_id).worker(ticket.instance)) for ticket in tickets)
+        return [self.root_task.queue, *{account.folder for account in found if account is not None}]
 
     def _dispatch(self) -> Dispatched:
-        with locked(self.root.queue_lock):
-            done = dispatch_locked(self.root, folder=self.folder)
-        carry_out(self.root, done, folder=self.folder)
+        with locked(self.root_task.queue_lock):
+            done = dispatch_locked(self.root_task, folder=self.folder)
+        carry_out(self.root_task, done, folder=self.folder)
         return done
 
     def _sleep(self, watch: Watch, held_s: float, folders: list[str], stamps: list[int]) -> None:
         """Sleep until the first of them may go on, or something has changed about that."""
         began, offset = since_boot(), time.time() - since_boot()
         time.sleep(min(held_s, _LEAST_S))
-        while (left := began + held_s - since_boot()) > 0 and self.root.exists:
+        while (left := began + held_s - since_boot()) > 0 and self.root_task.exists:
             if _stamps(folders) != stamps or abs(time.time() - since_boot() - offset) > _STEP_S:
                 return
             watch.sleep(left)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
@@ -24,7 +24,7 @@ _MOST_ATTEMPTS = 1_000_000
 class Claim(NamedTuple):
     """What of the processes that live here is a worker's."""
 
-    agent: AgentDir
+    worker: WorkerDir
     #: Its first process, dead or alive, where that is proven: then the session that it leads is the worker's as well.
     leader: Identity | None
     #: What its processes carry; None where worker.json is not to be believed: then the folder alone tells.
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
             return False
         if self.leader is not None and stat.session == self.leader.pid and _owns_session(self.leader):
             return True
-        return _carries(pid, self.agent, self.cookie)
+        return _carries(pid, self.worker, self.cookie)
 
 
 class Record(NamedTuple):
@@ -56,9 +56,9 @@ class Record(NamedTuple):
     started_at: str | None
 
 
-def record_of(agent: AgentDir) -> Record:
+def record_of(worker: WorkerDir) -> Record:
     """Return a worker's record; a field that is missing or odd is as in the record of a first attempt."""
-    value = read_quietly(agent.worker)
+    value = read_quietly(worker.process)
     cookie, attempt, started_at = value.get("cookie"), value.get("attempt"), value.get("startedAt")
     return Record(
         leader=processes.identity_from(value),
@@ -68,38 +68,38 @@ def record_of(agent: AgentDir) -> Record:
     )
 
 
-def claim_of(agent: AgentDir) -> Claim:
+def claim_of(worker: WorkerDir) -> Claim:
     """Return what is a worker's by its worker.json, as far as that is proven, and by what its processes carry."""
-    leader, cookie, attempt, _ = record_of(agent)
-    if leader is not None and (_is_carrier(leader, agent, cookie) or _is_told(leader, agent, attempt)):
-        return Claim(agent, leader, cookie, leader.start)
-    return Claim(agent, None, None, min((start for _, _, start in _births(agent)), default=0))
+    leader, cookie, attempt, _ = record_of(worker)
+    if leader is not None and (_is_carrier(leader, worker, cookie) or _is_told(leader, worker, attempt)):
+        return Claim(worker, leader, cookie, leader.start)
+    return Claim(worker, None, None, min((start for _, _, start in _births(worker)), default=0))
 
 
-def _is_carrier(leader: Identity, agent: AgentDir, cookie: bytes) -> bool:
+def _is_carrier(leader: Identity, worker: WorkerDir, cookie: bytes) -> bool:
     stat = processes.read_stat(leader.pid) if processes.life_of(leader) is Life.ALIVE else None
-    return stat is not None and stat.session == leader.pid and _carries(leader.pid, agent, cookie)
+    return stat is not None and stat.session == leader.pid and _carries(leader.pid, worker, cookie)
 
 
-def _carries(pid: int, agent: AgentDir, cookie: bytes | None) -> bool:
+def _carries(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
     environ = processes.environment_of(pid)
     folder = environ.get(AGENT_DIR.encode())
     if folder is None or (cookie is not None and environ.get(COOKIE.encode()) != cookie):
         return False
-    return agent.is_at(os.fsdecode(folder))
+    return worker.is_at(os.fsdecode(folder))
 
 
-def _is_told(leader: Identity, agent: AgentDir, attempt: int) -> bool:
+def _is_told(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
     """Tell whether the log tells of this first process of an attempt: the first that does counts."""
     if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
         return False
-    told = next((birth for birth in _births(agent) if birth[0] == attempt), None)
+    told = next((birth for birth in _births(worker) if birth[0] == attempt), None)
     return told is not None and told[1:] == (leader.pid, leader.start)
 
 
-def _births(agent: AgentDir) -> Iterator[tuple[int, int, int]]:
+def _births(worker: WorkerDir) -> Iterator[tuple[int, int, int]]:
     """Yield attempt, pid and start of the first processes that the log tells of."""
-    for event in eventlog.events_about(agent.task.events, agent.instance, (ev.STARTED, ev.RETRIED)):
+    for event in eventlog.events_about(worker.task.events, worker.instance, (ev.STARTED, ev.RETRIED)):
         payload: dict[str, Any] = event["payload"]
         attempt = payload.get("attempt") if event["type"] == ev.RETRIED else 1
         pid, start = payload.get("pid"), payload.get("start")

@@ -9,9 +9,9 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.belonging import claim_of, record_of
@@ -50,10 +50,10 @@ class Condition(Enum):
 
 def queued_instances(task: TaskDir) -> set[str]:
     """Return the workers of a task that have a ticket."""
-    return {ticket.instance for ticket in read_queue(root_of_tree(task)) if ticket.task_id == task.id}
+    return {ticket.instance for ticket in read_queue(root_task_of(task)) if ticket.task_id == task.id}
 
 
-def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
+def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition:
     """Judge a worker by its files and the kernel.
 
     Args:
@@ -62,64 +62,64 @@ def judge(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
     The order of the looks is what makes it true. A ticket goes only after the shim's lock is held, and the lock only
     after exit.json is there: no ticket, then no lock, then no exit.json together prove that nobody will write one.
     """
-    has_ticket = agent.instance in (queued_instances(agent.task) if queued is None else queued)
+    has_ticket = worker.instance in (queued_instances(worker.task) if queued is None else queued)
     # That of a started one is a leftover, or somebody made it.
-    if has_ticket and not (agent.worker.exists() and was_started(agent)):
-        return Condition.ENDED if agent.has_ended else Condition.QUEUED
-    if is_alive_held(agent.shim):
+    if has_ticket and not (worker.process.exists() and was_started(worker)):
+        return Condition.ENDED if worker.has_ended else Condition.QUEUED
+    if is_alive_held(worker.shim):
         # What a worker put there itself is no end: its shim will decide one.
-        return Condition.ENDED if agent.has_ended and decision_of(agent) else Condition.SUPERVISED
-    if agent.has_ended or _is_parked(agent):
-        return Condition.ENDED if agent.has_ended else Condition.QUEUED
+        return Condition.ENDED if worker.has_ended and decision_of(worker) else Condition.SUPERVISED
+    if worker.has_ended or _is_parked(worker):
+        return Condition.ENDED if worker.has_ended else Condition.QUEUED
     # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
-    identity = record_of(agent).leader
-    if identity is None and (shim := _shim_by_its_place(agent)) is not None:
+    identity = record_of(worker).leader
+    if identity is None and (shim := _shim_by_its_place(worker)) is not None:
         return shim
     if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
         return Condition.ELSEWHERE
     if identity is not None and identity.boot != processes.boot_id():
         return Condition.LOST
-    claim = claim_of(agent)
+    claim = claim_of(worker)
     if claim.is_led or not UnsupervisedTree(claim).is_gone():
         return Condition.UNSUPERVISED
     return Condition.LOST
 
 
-def _is_parked(agent: AgentDir) -> bool:
+def _is_parked(worker: WorkerDir) -> bool:
     """Tell whether a worker whose shim is gone had been given back to the queue; finish what its shim had begun."""
-    if not agent.attempt_exit(1).exists() or parked_as(agent) is None:
+    if not worker.attempt_exit(1).exists() or parked_as(worker) is None:
         return False
-    return show_left_behind(root_of_tree(agent.task), agent.task.id, agent.instance)
+    return show_left_behind(root_task_of(worker.task), worker.task.id, worker.instance)
 
 
-def _shim_by_its_place(agent: AgentDir) -> Condition | None:
+def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
     """Judge a worker that has no worker.json by its shim: not born yet, or somebody removed its folder while it ran."""
-    root = root_of_tree(agent.task)
-    shim = processes.identity_from(read_quietly(agent.shim))
+    root_task = root_task_of(worker.task)
+    shim = processes.identity_from(read_quietly(worker.shim))
     if shim is None:
-        shim = shim_beside(root.slots, agent.task.id, agent.instance)
-        if shim is not None and is_guardian(shim, root):
+        shim = shim_beside(root_task.slots, worker.task.id, worker.instance)
+        if shim is not None and is_guardian(shim, root_task):
             return Condition.SUPERVISED
     return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None
 
 
-def judge_surely(agent: AgentDir, queued: Collection[str] | None = None) -> Condition:
+def judge_surely(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition:
     """Judge a worker as `judge` does; one that seems lost is looked at once more, by the tickets of that moment.
 
     The first look may have begun before its ticket was shown. Without a shim its spawn may still be about to do that,
     and holds the queue's lock until it has. So this must not be called under that lock.
     """
-    condition = judge(agent, queued)
+    condition = judge(worker, queued)
     if condition is not Condition.LOST:
         return condition
     failpoints.reached("judge.seems-lost")
-    if agent.shim.exists():  # Its ticket has been shown by now.
-        return judge(agent)
-    with locked(root_of_tree(agent.task).queue_lock):
-        return judge(agent)
+    if worker.shim.exists():  # Its ticket has been shown by now.
+        return judge(worker)
+    with locked(root_task_of(worker.task).queue_lock):
+        return judge(worker)
 
 
-def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:
+def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None = None) -> bool:
     """Write down what `condition` proves: the missing event of an end, or that a worker is lost.
 
     Args:
@@ -129,19 +129,19 @@ def settle(agent: AgentDir, condition: Condition, seen: tuple[int, int] | None =
         Whether the worker has ended.
     """
     if condition is Condition.LOST:
-        decide(agent, seen_ending(agent, seen) if seen else lost_ending(agent))
+        decide(worker, seen_ending(worker, seen) if seen else lost_ending(worker))
     elif condition is not Condition.ENDED:
         return False
-    publish(agent)
-    roster.mark_stale(agent.task)  # Whoever owed the roster this row may be gone.
+    publish(worker)
+    roster.mark_stale(worker.task)  # Whoever owed the roster this row may be gone.
     return True
 
 
-def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
+def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Ending:
     """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
     status, reason, code, name = from_wait_status(*seen)
-    worker = record_of(agent)
-    ending = _told_ending(agent) or Ending(
+    worker = record_of(worker_dir)
+    ending = _told_ending(worker_dir) or Ending(
         status=status,
         reason=reason,
         message="its shim was gone; a wait saw the exit",
@@ -151,26 +151,26 @@ def seen_ending(agent: AgentDir, seen: tuple[int, int]) -> Ending:
     return ending._replace(exit_code=code, signal=name)
 
 
-def lost_ending(agent: AgentDir) -> Ending:
+def lost_ending(worker_dir: WorkerDir) -> Ending:
     """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended.
 
     An agent's driver may have told its end before.
     """
-    worker = record_of(agent)
-    if worker.leader is None and not was_started(agent):  # A power cut may have emptied the file.
+    worker = record_of(worker_dir)
+    if worker.leader is None and not was_started(worker_dir):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
         return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return _told_ending(agent) or Ending(
+    return _told_ending(worker_dir) or Ending(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
         attempt=worker.attempt,
     )  # fmt: skip
 
 
-def _told_ending(agent: AgentDir) -> Ending | None:
+def _told_ending(worker_dir: WorkerDir) -> Ending | None:
     """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
-    told, worker = told_end(agent), record_of(agent)
-    if told is None or agent.attempt_exit(worker.attempt).exists():
+    told, worker = told_end(worker_dir), record_of(worker_dir)
+    if told is None or worker_dir.attempt_exit(worker.attempt).exists():
         return None
     message = told.message or "its shim was gone; its driver had told the end"
     return Ending(

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterable
 
 from agentctl.adapters import descent, processes
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.strangers import is_foreign
@@ -37,8 +37,8 @@ class Member(NamedTuple):
 class Tree:
     """The living processes of one worker, found anew at each look."""
 
-    def __init__(self, agent: AgentDir, cookie: bytes | None) -> None:
-        self._agent, self._cookie = agent, cookie
+    def __init__(self, worker: WorkerDir, cookie: bytes | None) -> None:
+        self._worker, self._cookie = worker, cookie
         self._foreign: set[tuple[int, int]] = set()
 
     def _look(self) -> Iterable[int]:
@@ -73,7 +73,7 @@ class Tree:
 
     def _is_somebody_elses(self, pid: int) -> bool:
         try:
-            return is_foreign(pid, self._agent, self._cookie)
+            return is_foreign(pid, self._worker, self._cookie)
         except Exception:  # noqa: BLE001 - what a process says of itself spares it only where it can be verified
             return False
 
@@ -151,7 +151,7 @@ class UnsupervisedTree(Tree):
     """The tree of a worker whose shim is gone: what is proven to be its, and all below that."""
 
     def __init__(self, claim: Claim) -> None:
-        super().__init__(claim.agent, claim.cookie)
+        super().__init__(claim.worker, claim.cookie)
         self._claim = claim
 
     def _look(self) -> Iterable[int]:

@@ -16,8 +16,8 @@ from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import AgentctlError
 from agentctl.supervision.queue.places import names_shim, occupant_by_shim
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
@@ -33,22 +33,22 @@ _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/__main__.py")
 
 
-def is_foreign(pid: int, agent: AgentDir, cookie: bytes | None) -> bool:
+def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
     """Tell whether a process below a worker is none of its own: a live shim, or another worker's process."""
-    here, tree = root_of_tree(agent.task), guarded_tree(pid)
+    here, tree = root_task_of(worker.task), guarded_tree(pid)
     if tree is not None:
         return here.is_at(tree.path) or is_noted(here, processes.identify(pid))
-    other = _other_worker(pid, agent, cookie)
-    return other is not None and (here.is_at(root_of_tree(other.task).path) or is_enlisted(agent, other))
+    other = _other_worker(pid, worker, cookie)
+    return other is not None and (here.is_at(root_task_of(other.task).path) or is_enlisted(worker, other))
 
 
-def note_guardian(root: TaskDir, guardian: Identity) -> None:
+def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
     """Put a shim or an undertaker of a tree of tasks down in the other trees of those below whom this process runs.
 
     To be called before it is named in its own tree: from then on it is found, and to be spared. It may lose whoever
     started it, and is then a child of any shim that is above this process now.
     """
-    for tree in _trees_above(root):
+    for tree in _trees_above(root_task):
         with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
             make_folder(tree.kin)
             _forget_gone(tree.kin)
@@ -73,14 +73,14 @@ def _forget_gone(notes: FilePath) -> None:
                 os.unlink(notes / name)
 
 
-def _trees_above(root: TaskDir) -> list[TaskDir]:
+def _trees_above(root_task: TaskDir) -> list[TaskDir]:
     """Return the trees of tasks, but this one, of the workers that this process is below, or says to be of."""
     folder = os.environ.get(AGENT_DIR)
-    found = [root_of_tree(AgentDir(folder).task)] if folder else []
+    found = [root_task_of(WorkerDir(folder).task)] if folder else []
     found += filter(None, map(guarded_tree, descent.ancestors_of(os.getpid())))
     others: list[TaskDir] = []
     for tree in found:
-        if tree.exists and not any(tree.is_at(known.path) for known in (root, *others)):
+        if tree.exists and not any(tree.is_at(known.path) for known in (root_task, *others)):
             others.append(tree)
     return others
 
@@ -98,8 +98,8 @@ def guarded_tree(pid: int) -> TaskDir | None:
     if me is None:
         return None
     if BURY in arguments:
-        buried = AgentDir(arguments[-1])
-        tree, is_named = root_of_tree(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
+        buried = WorkerDir(arguments[-1])
+        tree, is_named = root_task_of(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
     elif WAKE in arguments:
         tree = TaskDir(arguments[-1])
         is_named = processes.identity_from(read_quietly(tree.waker)) == me
@@ -109,35 +109,35 @@ def guarded_tree(pid: int) -> TaskDir | None:
     return tree if is_named else None
 
 
-def is_guardian(shim: Identity, root: TaskDir) -> bool:
+def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
     """Tell whether an identity that a file tells is that of a live shim or undertaker of a tree of tasks."""
     if processes.life_of(shim) is not Life.ALIVE:
         return False
     tree = guarded_tree(shim.pid)
-    return tree is not None and tree.is_at(root.path)
+    return tree is not None and tree.is_at(root_task.path)
 
 
-def guarded_by(pid: int) -> AgentDir | None:
+def guarded_by(pid: int) -> WorkerDir | None:
     """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for all else."""
     arguments = processes.command_line(pid)
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
         return None
-    me, root = processes.identify(pid), TaskDir(arguments[-1])
-    occupant = occupant_by_shim(root.slots, me)
-    agent = occupant and root.sibling(occupant.task_id).agent(occupant.instance)
-    return agent if agent is not None and _guardian_of(agent) == me else None
+    me, root_task = processes.identify(pid), TaskDir(arguments[-1])
+    occupant = occupant_by_shim(root_task.slots, me)
+    worker = occupant and root_task.sibling(occupant.task_id).worker(occupant.instance)
+    return worker if worker is not None and _guardian_of(worker) == me else None
 
 
-def marked_by(environ: dict[bytes, bytes]) -> AgentDir | None:
+def marked_by(environ: dict[bytes, bytes]) -> WorkerDir | None:
     """Return the worker whose folder and cookie an environment has."""
     folder, cookie = environ.get(AGENT_DIR.encode()), environ.get(COOKIE.encode())
     if not folder or not cookie:
         return None
-    agent = AgentDir(os.fsdecode(folder))
-    return agent if read_quietly(agent.worker).get("cookie") == os.fsdecode(cookie) else None
+    worker = WorkerDir(os.fsdecode(folder))
+    return worker if read_quietly(worker.process).get("cookie") == os.fsdecode(cookie) else None
 
 
-def _other_worker(pid: int, agent: AgentDir, cookie: bytes | None) -> AgentDir | None:
+def _other_worker(pid: int, worker: WorkerDir, cookie: bytes | None) -> WorkerDir | None:
     """Return the worker that a process claims to be of, if that is another one and the claim can be true.
 
     What a live shim guards is below that shim, and what had no leave to outlive its worker's end is gone by then.
@@ -146,28 +146,28 @@ def _other_worker(pid: int, agent: AgentDir, cookie: bytes | None) -> AgentDir |
     if environ.get(COOKIE.encode()) in (None, cookie):
         return None
     other = marked_by(environ)
-    if other is None or agent.is_at(other.path):
+    if other is None or worker.is_at(other.path):
         return None
     is_at_large = not _keeps_children(other) if other.has_ended else _is_below_a_shim(other)
     return None if is_at_large else other
 
 
-def _keeps_children(agent: AgentDir) -> bool:
+def _keeps_children(worker: WorkerDir) -> bool:
     with contextlib.suppress(AgentctlError):
-        return read_spec(agent.spec).keep_children
+        return read_spec(worker.spec).keep_children
     return False
 
 
-def _is_below_a_shim(agent: AgentDir) -> bool:
+def _is_below_a_shim(worker: WorkerDir) -> bool:
     """Tell whether a live shim guards a worker, and not an undertaker, whose child nothing is."""
-    guardian = _guardian_of(agent)
+    guardian = _guardian_of(worker)
     if guardian is None or processes.life_of(guardian) is not Life.ALIVE:
         return False
     return BURY not in processes.command_line(guardian.pid)
 
 
-def _guardian_of(agent: AgentDir) -> Identity | None:
+def _guardian_of(worker: WorkerDir) -> Identity | None:
     """Return who guards a worker, as the file says that somebody holds."""
     with contextlib.suppress(OSError):
-        return processes.identity_from(read_quietly(agent.shim)) if is_alive_held(agent.shim) else None
+        return processes.identity_from(read_quietly(worker.shim)) if is_alive_held(worker.shim) else None
     return None

@@ -76,19 +76,19 @@ def parse_ticket(name: str) -> Ticket | None:
     return Ticket(name) if _TICKET.fullmatch(name) else None
 
 
-def read_names(root: TaskDir) -> list[str]:
+def read_names(root_task: TaskDir) -> list[str]:
     """Return the names of all files of the queue, in its order: not each is a ticket."""
     try:
-        names = os.listdir(root.queue)
+        names = os.listdir(root_task.queue)
     except (FileNotFoundError, NotADirectoryError):
         return []
     names.sort()
     return names
 
 
-def read_queue(root: TaskDir) -> list[Ticket]:
+def read_queue(root_task: TaskDir) -> list[Ticket]:
     """Return all tickets in the order of the queue."""
-    names = read_names(root)
+    names = read_names(root_task)
     if not _TICKETS.fullmatch("/".join([*names, ""])):  # One look at all of them takes half the time of one at each.
         names = list(filter(_TICKET.fullmatch, names))
     return list(map(Ticket, names))
@@ -109,9 +109,9 @@ def make_ticket(task_id: str, instance: str, priority: int, age: int, environmen
     return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
 
 
-def write_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
+def write_ticket(root_task: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
     """Put a ticket on disk under a name that does not count yet (the caller holds the queue's lock)."""
-    path = root.queue / (ticket + UNSEEN)
+    path = root_task.queue / (ticket + UNSEEN)
     if ticket.waits:
         write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
     else:
@@ -119,33 +119,33 @@ def write_ticket(root: TaskDir, ticket: Ticket, after: Sequence[str], after_any:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def show_ticket(root: TaskDir, ticket: Ticket) -> None:
+def show_ticket(root_task: TaskDir, ticket: Ticket) -> None:
     """Put a written ticket into the queue (the caller makes the folder durable)."""
-    with storage_errors(root.queue, "write to"):
-        os.rename(root.queue / (ticket + UNSEEN), root.queue / ticket)
+    with storage_errors(root_task.queue, "write to"):
+        os.rename(root_task.queue / (ticket + UNSEEN), root_task.queue / ticket)
 
 
-def show_left_behind(root: TaskDir, task_id: str, instance: str) -> bool:
+def show_left_behind(root_task: TaskDir, task_id: str, instance: str) -> bool:
     """Put a ticket into the queue that whoever wrote it could not show any more; tell whether the worker has one."""
-    for name in read_names(root):
+    for name in read_names(root_task):
         ticket = parse_ticket(name.removesuffix(UNSEEN))
         if ticket is not None and (ticket.task_id, ticket.instance) == (task_id, instance):
             if name.endswith(UNSEEN):
                 with contextlib.suppress(FileNotFoundError):  # Somebody else has met it, too.
-                    show_ticket(root, ticket)
+                    show_ticket(root_task, ticket)
             return True
     return False
 
 
-def remove_ticket(root: TaskDir, ticket: Ticket) -> bool:
+def remove_ticket(root_task: TaskDir, ticket: Ticket) -> bool:
     """Take a ticket out; tell whether it was there."""
     for name in (ticket, ticket + UNSEEN):
         try:
-            os.unlink(root.queue / name)
+            os.unlink(root_task.queue / name)
         except FileNotFoundError:
             continue
         except (IsADirectoryError, PermissionError):  # EPERM: what unlink(2) says of a folder elsewhere.
-            set_aside(root.queue / name)
+            set_aside(root_task.queue / name)
         return True
     return False
 
@@ -156,12 +156,12 @@ def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> No
         environment.drop(folder, token)
 
 
-def dependencies_of(root: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
+def dependencies_of(root_task: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
     """Return the workers that a ticket waits for, and whether any end of theirs will do."""
     if not ticket.waits:
         return [], False
-    value = read_json(root.queue / ticket) or {}
+    value = read_json(root_task.queue / ticket) or {}
     names = value.get("after", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and is_name(name) for name in names):
-        raise Damaged(f"{root.queue / ticket} names no workers", hint="agentctl doctor --fix")
+        raise Damaged(f"{root_task.queue / ticket} names no workers", hint="agentctl doctor --fix")
     return names, bool(value.get("any"))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir, TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
@@ -35,21 +35,21 @@ class Offspring:
         folder: Where the environments of queued workers wait.
     """
 
-    def __init__(self, agent: AgentDir, root: TaskDir, folder: FilePath) -> None:
-        self.agent, self.root, self.folder = agent, root, folder
+    def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath) -> None:
+        self.worker, self.root_task, self.folder = worker, root_task, folder
         self._held_since: float | None = None
         self._is_paused = False
 
     @property
     def policy(self) -> ChildrenAtEnd:
         """What is to become of them."""
-        return kinship.policy_of(self.agent.task)
+        return kinship.children_at_end(self.worker.task)
 
-    def living(self) -> list[AgentDir]:
+    def living(self) -> list[WorkerDir]:
         """Return the children that have not ended; one that is proven lost is told so, since nobody else may do it."""
-        if not self.agent.children.exists():
+        if not self.worker.children.exists():
             return []
-        return [child for child in kinship.children_of(self.agent) if not child.has_ended and _lives(child)]
+        return [child for child in kinship.children_of(self.worker) if not child.has_ended and _lives(child)]
 
     def holds_cancel(self) -> bool:
         """Pass a cancel of their parent on; tell whether it has to wait for their ends."""
@@ -62,14 +62,14 @@ class Offspring:
         self._pass_on(living)
         return now - self._held_since < _LONGEST_HOLD_S
 
-    def _pass_on(self, living: list[AgentDir]) -> None:
+    def _pass_on(self, living: list[WorkerDir]) -> None:
         from agentctl.supervision.stop.requesting import (  # Few workers have children to be cancelled.
             Request,
             request_end,
         )
 
-        asked = read_quietly(self.agent.cancel)
-        request = Request(str(asked.get("by", "agentctl")), asked_grace(self.agent), self.folder)
+        asked = read_quietly(self.worker.cancel)
+        request = Request(str(asked.get("by", "agentctl")), asked_grace(self.worker), self.folder)
         for child in living:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 request_end(child, request)
@@ -83,7 +83,7 @@ class Offspring:
             tell: Appends an event about the parent.
         """
         living = self.living()
-        here = self.agent.task
+        here = self.worker.task
         names = [f"{kinship.task_name(child.task, here) or here.id}/{child.instance}" for child in living]
         if not living or self.policy is ChildrenAtEnd.LEAVE:
             return names
@@ -91,9 +91,9 @@ class Offspring:
 
         with contextlib.suppress(AgentctlError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
-        with Standby(self.agent, self.root, self.folder).lent():  # Nothing of the parent is at work any more.
-            while living and self.agent.task.path.exists():
-                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.agent.cancel.exists()
+        with Standby(self.worker, self.root_task, self.folder).lent():  # Nothing of the parent is at work any more.
+            while living and self.worker.task.path.exists():
+                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.worker.cancel.exists()
                 if is_cancelled and not self.holds_cancel():
                     break
                 if not is_cancelled:
@@ -103,23 +103,23 @@ class Offspring:
                 living = self.living()
         return names
 
-    def _let_go(self, living: list[AgentDir]) -> None:
+    def _let_go(self, living: list[WorkerDir]) -> None:
         """Let those end that were kept and have answered: who would have said more to them has ended."""
         from agentctl.supervision.worker.inboxes import let_go
 
         for child in living:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-                let_go(child, self.agent.instance)
+                let_go(child, self.worker.instance)
 
     def _tell_pause(self, tell: Tell) -> None:
         """Nothing of the parent is left to be stopped; those below are stopped by their own shims."""
-        if self._is_paused != self.agent.pause.exists():
+        if self._is_paused != self.worker.pause.exists():
             self._is_paused = not self._is_paused
             with contextlib.suppress(AgentctlError):
                 tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
 
 
-def _lives(child: AgentDir) -> bool:
+def _lives(child: WorkerDir) -> bool:
     from agentctl.supervision.life.judging import Condition, judge_surely, settle
 
     with contextlib.suppress(AgentctlError, OSError):
@@ -130,11 +130,11 @@ def _lives(child: AgentDir) -> bool:
     return not child.has_ended
 
 
-def wake_parent(agent: AgentDir) -> None:
+def wake_parent(worker: WorkerDir) -> None:
     """Tell the shim of whoever started a worker that it has ended."""
     from agentctl.supervision.worker.control import poke
 
-    parent = kinship.parent_of(agent)
+    parent = kinship.parent_of(worker)
     if parent is not None:
         with contextlib.suppress(OSError):
             poke(parent)

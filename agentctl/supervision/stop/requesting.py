@@ -14,8 +14,8 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.taskyaml.roster import Row, update
 from agentctl.domain import events as ev
 from agentctl.domain.states import Status
@@ -58,68 +58,68 @@ class Answer(Enum):
     UNDER_WAY = "under way"
 
 
-def request_end(agent: AgentDir, request: Request) -> Answer:
+def request_end(worker: WorkerDir, request: Request) -> Answer:
     """Do what the worker's condition asks for."""
-    clear_no_decision(agent)  # A worker that wrote itself an end which is none would not be cancelled.
+    clear_no_decision(worker)  # A worker that wrote itself an end which is none would not be cancelled.
     for _ in range(100):  # It may move from the queue to a shim between the look and the act.
-        condition = judge_surely(agent)
+        condition = judge_surely(worker)
         match condition:
             case Condition.ENDED | Condition.LOST:
-                settle(agent, condition)
+                settle(worker, condition)
                 return Answer.ENDED
             case Condition.ELSEWHERE:
                 return Answer.ELSEWHERE
             case Condition.QUEUED:
-                found = _withdraw(agent, request)
+                found = _withdraw(worker, request)
                 if found is _Withdrawal.DONE:
                     return Answer.WITHDRAWN
                 if found is _Withdrawal.STARTING:
-                    _put(agent, request)  # The shim looks for it before it forks, and when it watches.
+                    _put(worker, request)  # The shim looks for it before it forks, and when it watches.
                     return Answer.UNDER_WAY
             case Condition.SUPERVISED:
-                _put(agent, request)
-                if _wake(agent):
+                _put(worker, request)
+                if _wake(worker):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED:
-                _put(agent, request)
-                begin_burial(agent)
+                _put(worker, request)
+                begin_burial(worker)
                 return Answer.UNDER_WAY
-    raise AgentctlError(f"{agent.instance} does not hold still: its state changed 100 times", hint="try again")
+    raise AgentctlError(f"{worker.instance} does not hold still: its state changed 100 times", hint="try again")
 
 
-def _wake(agent: AgentDir) -> bool:
+def _wake(worker: WorkerDir) -> bool:
     """Make the shim look at the request; False where it has gone meanwhile."""
-    _wake_stopped(agent)
-    return poke(agent) or judge(agent) is Condition.SUPERVISED
+    _wake_stopped(worker)
+    return poke(worker) or judge(worker) is Condition.SUPERVISED
 
 
-def _wake_stopped(agent: AgentDir) -> None:
+def _wake_stopped(worker: WorkerDir) -> None:
     """Continue a shim that somebody stopped: it could not act on a cancel.
 
     Only what was executed as a guardian in this tree of tasks: the files may name anybody.
     """
-    root = root_of_tree(agent.task)
+    root_task = root_task_of(worker.task)
     for shim in (
-        processes.identity_from(read_quietly(agent.shim)),
-        shim_beside(root.slots, agent.task.id, agent.instance),
+        processes.identity_from(read_quietly(worker.shim)),
+        shim_beside(root_task.slots, worker.task.id, worker.instance),
     ):
         stat = processes.read_stat(shim.pid) if shim else None
-        if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root):
+        if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root_task):
             processes.send(shim, signal.SIGCONT)
 
 
-def _put(agent: AgentDir, request: Request) -> None:
+def _put(worker: WorkerDir, request: Request) -> None:
     grace_s = request.grace_s
     body: dict[str, Any] = {"by": request.by, "at": now_iso()}
     if grace_s is not None:
         body["graceSeconds"] = grace_s
-    make_folder(agent.path)  # Somebody may have removed it under a running worker.
-    if not agent.cancel.exists() and create_whole(agent.cancel, to_json(body)):
-        event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, agent.task.id, request.by, {}, agent.instance)
+    make_folder(worker.path)  # Somebody may have removed it under a running worker.
+    if not worker.cancel.exists() and create_whole(worker.cancel, to_json(body)):
+        event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, worker.task.id, request.by, {}, worker.instance)
         with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
-            eventlog.append(agent.task.events, [event])
-    elif grace_s is not None and ((asked := asked_grace(agent)) is None or grace_s < asked):
-        write_whole(agent.cancel, to_json({**read_quietly(agent.cancel), "graceSeconds": grace_s}))
+            eventlog.append(worker.task.events, [event])
+    elif grace_s is not None and ((asked := asked_grace(worker)) is None or grace_s < asked):
+        write_whole(worker.cancel, to_json({**read_quietly(worker.cancel), "graceSeconds": grace_s}))
     failpoints.reached("cancel.after-request")
 
 
@@ -134,23 +134,23 @@ class _Withdrawal(Enum):
     TOO_LATE = "too late"
 
 
-def _withdraw(agent: AgentDir, request: Request) -> _Withdrawal:
+def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
     """Take a worker out of the queue and end it, unless its start is under way."""
-    root = root_of_tree(agent.task)
-    with locked(root.queue_lock):
-        mine = [t for t in read_queue(root) if (t.task_id, t.instance) == (agent.task.id, agent.instance)]
+    root_task = root_task_of(worker.task)
+    with locked(root_task.queue_lock):
+        mine = [t for t in read_queue(root_task) if (t.task_id, t.instance) == (worker.task.id, worker.instance)]
         if not mine:
             return _Withdrawal.TOO_LATE
-        if is_being_started(root, agent.task.id, agent.instance):
+        if is_being_started(root_task, worker.task.id, worker.instance):
             return _Withdrawal.STARTING
-        ran, worked = record_of(agent), read_quietly(agent.worked)
+        ran, worked = record_of(worker), read_quietly(worker.worked)
         message = "it was waiting in the queue"
-        decide(agent, Ending(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
+        decide(worker, Ending(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
                              attempt=ran.attempt, worked=worked or None))  # fmt: skip
         for ticket in mine:
-            remove_ticket(root, ticket)
-            forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root))
-    publish(agent)
+            remove_ticket(root_task, ticket)
+            forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root_task))
+    publish(worker)
     with contextlib.suppress(AgentctlError):
-        update(agent.task, {agent.instance: Row(read_spec(agent.spec).agent, Status.CANCELLED)})
+        update(worker.task, {worker.instance: Row(read_spec(worker.spec).agent, Status.CANCELLED)})
     return _Withdrawal.DONE

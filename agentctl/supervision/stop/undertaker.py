@@ -15,8 +15,8 @@ from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
-from agentctl.adapters.taskdir import AgentDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
@@ -37,7 +37,7 @@ _CHILDREN_LOOK_S = 0.1
 _READY_FD = 3
 
 
-def begin_burial(agent: AgentDir) -> None:
+def begin_burial(worker: WorkerDir) -> None:
     """Start the escalation in a process that outlives this one; returns once it guards the worker.
 
     A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
@@ -48,7 +48,7 @@ def begin_burial(agent: AgentDir) -> None:
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
     copies = ((null, 0), (null, 1), (null, 2), (ready_write, _READY_FD))
     child = os.posix_spawn(
-        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, BURY, agent.path], environ, setsid=True,
+        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, BURY, worker.path], environ, setsid=True,
         file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
         setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
     )  # fmt: skip
@@ -66,56 +66,56 @@ def main(folder: str) -> None:
     os.chdir("/")
     os.umask(0o077)
     if os.fork() == 0:
-        _bury(AgentDir(folder), _READY_FD)
+        _bury(WorkerDir(folder), _READY_FD)
 
 
-def _bury(agent: AgentDir, ready: int) -> None:
-    lock = hold_alive(agent.shim)
+def _bury(worker: WorkerDir, ready: int) -> None:
+    lock = hold_alive(worker.shim)
     me = processes.identify(os.getpid())
     if lock is not None and me is not None:
-        note_guardian(root_of_tree(agent.task), me)
+        note_guardian(root_task_of(worker.task), me)
         name_holder(lock, me)
     os.close(ready)
-    if lock is None or agent.has_ended:
+    if lock is None or worker.has_ended:
         return
-    _await_children(agent)
-    started_at = record_of(agent).started_at
-    _stop(agent, UnsupervisedTree(claim_of(agent)))
-    by = str(read_quietly(agent.cancel).get("by", "user"))
+    _await_children(worker)
+    started_at = record_of(worker).started_at
+    _stop(worker, UnsupervisedTree(claim_of(worker)))
+    by = str(read_quietly(worker.cancel).get("by", "user"))
     message = "its shim was gone; the exit was not seen"
-    decide(agent, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
-    publish(agent)
+    decide(worker, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
+    publish(worker)
     os.close(lock)
-    dispatch(root_of_tree(agent.task))
+    dispatch(root_task_of(worker.task))
 
 
-def _await_children(agent: AgentDir) -> None:
+def _await_children(worker: WorkerDir) -> None:
     """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
-    below = Offspring(agent, root_of_tree(agent.task), environment.store_folder())
+    below = Offspring(worker, root_task_of(worker.task), environment.store_folder())
     while below.holds_cancel():
         time.sleep(_CHILDREN_LOOK_S)
 
 
-def _stop(agent: AgentDir, tree: Tree) -> None:
-    asked = asked_grace(agent)
-    grace_s = grace_of(agent.spec) if asked is None else asked
+def _stop(worker: WorkerDir, tree: Tree) -> None:
+    asked = asked_grace(worker)
+    grace_s = grace_of(worker.spec) if asked is None else asked
     step = begin(monotonic(), grace_s)
-    _act(agent, step.stage, tree)
+    _act(worker, step.stage, tree)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        shorter = asked_grace(agent)
+        shorter = asked_grace(worker)
         if shorter is not None and shorter < grace_s:  # A later request hurries it.
             grace_s = shorter
             step = Escalation(step.stage, min(step.due, monotonic() + grace_s))
         later = advance(step, monotonic(), grace_s)
         if later.stage is not step.stage:
-            _act(agent, later.stage, tree)
+            _act(worker, later.stage, tree)
         elif later.stage >= Stage.KILL:
             tree.kill()
         step = later
 
 
-def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:
+def _act(worker: WorkerDir, stage: Stage, tree: Tree) -> None:
     match stage:
         case Stage.INTERRUPT:
             tree.signal(signal.SIGINT, signal.SIGCONT)
@@ -125,5 +125,5 @@ def _act(agent: AgentDir, stage: Stage, tree: Tree) -> None:
             tree.kill()
         case Stage.SURVIVORS:
             payload = {"survivors": tree.describe()}
-            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, agent.task.id, "agentctl", payload, agent.instance)
-            eventlog.append(agent.task.events, [event])
+            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, worker.task.id, "agentctl", payload, worker.instance)
+            eventlog.append(worker.task.events, [event])

@@ -8,13 +8,13 @@ import stat
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import set_aside, storage_errors, write_in_place
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 
 
-def poke(agent: AgentDir) -> bool:
+def poke(worker: WorkerDir) -> bool:
     """Wake the shim of a worker; False where there is none (a FIFO without a reader refuses with ENXIO)."""
     try:
-        fd = _open_fifo(agent, os.O_WRONLY)
+        fd = _open_fifo(worker, os.O_WRONLY)
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.ENOENT):
             return False
@@ -32,34 +32,34 @@ def poke(agent: AgentDir) -> bool:
     return True
 
 
-def open_to_wake(agent: AgentDir) -> int | None:
+def open_to_wake(worker: WorkerDir) -> int | None:
     """Open what wakes a shim without waking it; None where it is no FIFO."""
-    return _open_fifo(agent, os.O_WRONLY)
+    return _open_fifo(worker, os.O_WRONLY)
 
 
-def open_control(agent: AgentDir) -> int:
+def open_control(worker: WorkerDir) -> int:
     """Open the FIFO of a worker for its shim, made where it is missing; what else lies there is set aside.
 
     For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
     """
-    with storage_errors(agent.control, "make"):
-        fd = _open_fifo(agent, os.O_RDWR) if agent.control.exists() else None
+    with storage_errors(worker.control, "make"):
+        fd = _open_fifo(worker, os.O_RDWR) if worker.control.exists() else None
         if fd is not None:
             return fd
-        if os.path.lexists(agent.control):
-            set_aside(agent.control)
-        os.mkfifo(agent.control, 0o600)
-        return os.open(agent.control, os.O_RDWR | _FIFO)
+        if os.path.lexists(worker.control):
+            set_aside(worker.control)
+        os.mkfifo(worker.control, 0o600)
+        return os.open(worker.control, os.O_RDWR | _FIFO)
 
 
 #: What is not a FIFO any more, a worker has put there: a byte is not to be written into what a link leads to.
 _FIFO = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _open_fifo(agent: AgentDir, flags: int) -> int | None:
+def _open_fifo(worker: WorkerDir, flags: int) -> int | None:
     """Open what wakes a shim; None where it is no FIFO."""
     try:
-        fd = os.open(agent.control, flags | _FIFO)
+        fd = os.open(worker.control, flags | _FIFO)
     except OSError as error:
         # Opened for both ends, a FIFO never says ENXIO: it is a socket.
         if error.errno in (errno.ELOOP, errno.EISDIR) or (error.errno == errno.ENXIO and flags == os.O_RDWR):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
 
@@ -19,10 +19,10 @@ class ToldEnd(NamedTuple):
     message: str | None = None
 
 
-def told_end(agent: AgentDir) -> ToldEnd | None:
+def told_end(worker: WorkerDir) -> ToldEnd | None:
     """Return what the driver of the last attempt told of its end; None where it told nothing, or is no agent's."""
-    told = read_quietly(agent.outcome)
-    if not told or told.get("pid") != read_quietly(agent.worker).get("pid"):
+    told = read_quietly(worker.outcome)
+    if not told or told.get("pid") != read_quietly(worker.process).get("pid"):
         return None
     message = bounded(told["message"]) if isinstance(told.get("message"), str) else None
     if told.get("status") == Status.COMPLETED:

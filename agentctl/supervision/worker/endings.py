@@ -15,7 +15,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
 from agentctl.adapters.locks import is_alive_held, locked
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
@@ -77,56 +77,56 @@ class Ending(NamedTuple):
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
-def decide(agent: AgentDir, ending: Ending) -> dict[str, Any] | None:
+def decide(worker: WorkerDir, ending: Ending) -> dict[str, Any] | None:
     """Make the one decision about a worker's end, and return it; None where it has been made before."""
-    if not agent.path.exists():  # Somebody may have removed the folder under a running worker.
-        agent.path.mkdir(exist_ok=True)
+    if not worker.path.exists():  # Somebody may have removed the folder under a running worker.
+        worker.path.mkdir(exist_ok=True)
     decision = {key: item for key, item in ending.to_json().items() if _fits(key, item)}
-    with locked(agent.lock):
-        if create_whole(agent.exit, to_json(decision)):
+    with locked(worker.lock):
+        if create_whole(worker.exit, to_json(decision)):
             return decision
         try:
-            read_decision(agent)
+            read_decision(worker)
         except (Damaged, PermissionError):  # A worker put something there that decides nothing, or took its mode.
-            set_aside(agent.exit)
-            return decision if create_whole(agent.exit, to_json(decision)) else None
+            set_aside(worker.exit)
+            return decision if create_whole(worker.exit, to_json(decision)) else None
         return None
 
 
-def clear_no_decision(agent: AgentDir) -> None:
+def clear_no_decision(worker: WorkerDir) -> None:
     """Set aside what lies in the place of a decision and is none, while a shim lives that has its decision to make."""
-    if not is_alive_held(agent.shim) or not os.path.lexists(agent.exit):
+    if not is_alive_held(worker.shim) or not os.path.lexists(worker.exit):
         return
-    with locked(agent.lock):
+    with locked(worker.lock):
         try:
-            read_decision(agent)
+            read_decision(worker)
         except (Damaged, PermissionError):
-            set_aside(agent.exit)
+            set_aside(worker.exit)
 
 
-def restore_access(agent: AgentDir) -> None:
+def restore_access(worker: WorkerDir) -> None:
     """Take back what a worker did to the mode of its own folder, so that its end can be told."""
     with contextlib.suppress(OSError):
-        if not os.path.islink(agent.path):
-            os.chmod(agent.path, 0o700)
+        if not os.path.islink(worker.path):
+            os.chmod(worker.path, 0o700)
 
 
-def read_decision(agent: AgentDir) -> dict[str, Any]:
+def read_decision(worker: WorkerDir) -> dict[str, Any]:
     """Return the decision about a worker's end.
 
     Raises:
         Damaged: There is none, or it tells no end.
     """
-    decision = read_json(agent.exit)
+    decision = read_json(worker.exit)
     if decision is None or not _tells_end(decision):
-        raise Damaged(f"{agent.exit} tells no end", hint="agentctl doctor --fix")
+        raise Damaged(f"{worker.exit} tells no end", hint="agentctl doctor --fix")
     return decision
 
 
-def decision_of(agent: AgentDir) -> dict[str, Any]:
+def decision_of(worker: WorkerDir) -> dict[str, Any]:
     """Return the decision about a worker's end; {} where there is none, or what lies in its place tells no end."""
     try:
-        return read_decision(agent)
+        return read_decision(worker)
     except (Damaged, OSError):
         return {}
 
@@ -147,7 +147,7 @@ def _fits(key: str, item: object) -> bool:
     return isinstance(item, _KINDS.get(key, object)) and (not is_number or finite(item) is not None)
 
 
-def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
+def publish(worker: WorkerDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
     """Append the event that tells of a decided end, unless the log has it.
 
     It is not flushed: a power cut that takes it leaves the decision, and whoever looks next tells it again. A wait
@@ -157,10 +157,10 @@ def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since
         decision: The one that was just made; None reads it.
         since: An offset of the log before which no such event can stand.
     """
-    decision = decision or read_decision(agent)
+    decision = decision or read_decision(worker)
     status = Status(decision["status"])
     if status is Status.FAILED:
-        _note_failure(agent, decision.get("reason"))
+        _note_failure(worker, decision.get("reason"))
     payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
     if payload.get("attempt") == 1:
         del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
@@ -169,17 +169,17 @@ def publish(agent: AgentDir, decision: Mapping[str, Any] | None = None, *, since
     if decision.get("uncollected"):
         payload["uncollected"] = len(decision["uncollected"])
     event = ev.make_event(
-        now_iso(), ev.END_EVENT[status], agent.task.id, decision.get("by", "agentctl"), payload, agent.instance
+        now_iso(), ev.END_EVENT[status], worker.task.id, decision.get("by", "agentctl"), payload, worker.instance
     )
-    eventlog.append(agent.task.events, [event], unless=lambda fd: has_end(fd, agent.instance, since), durable=False)
+    eventlog.append(worker.task.events, [event], unless=lambda fd: has_end(fd, worker.instance, since), durable=False)
 
 
-def _note_failure(agent: AgentDir, reason: str | None) -> None:
+def _note_failure(worker: WorkerDir, reason: str | None) -> None:
     from agentctl.domain.breaker import COUNTED  # Most workers do not fail.
     from agentctl.supervision.worker.failures import note_failure
 
     if reason in COUNTED:
-        note_failure(agent)
+        note_failure(worker)
 
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:
@@ -187,39 +187,39 @@ def has_end(fd: int, instance: str, since: int = 0) -> bool:
     return any(True for _ in eventlog.events_in(fd, instance, ev.END_STATUS, since))
 
 
-def is_over(agent: AgentDir) -> bool:
+def is_over(worker: WorkerDir) -> bool:
     """Tell whether a worker in the queue has been started or has ended: its ticket came back from the dead.
 
     A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
     """
-    return agent.has_ended or was_started(agent)
+    return worker.has_ended or was_started(worker)
 
 
-def was_started(agent: AgentDir) -> bool:
+def was_started(worker: WorkerDir) -> bool:
     """Tell whether the log says that a worker was started, and not that it was given back to the queue since."""
-    return _last_start(agent).get("type") in _STARTS
+    return _last_start(worker).get("type") in _STARTS
 
 
-def parked_as(agent: AgentDir) -> Mapping[str, Any] | None:
+def parked_as(worker: WorkerDir) -> Mapping[str, Any] | None:
     """Return what the log says of how a worker was given back to the queue; None where it is not there for that."""
-    last = _last_start(agent)
+    last = _last_start(worker)
     return last["payload"] if last.get("type") == ev.PARKED else None
 
 
 _STARTS = frozenset({ev.STARTED, ev.RETRIED})
 
 
-def _last_start(agent: AgentDir) -> Mapping[str, Any]:
+def _last_start(worker: WorkerDir) -> Mapping[str, Any]:
     last: Mapping[str, Any] = {}
-    for event in eventlog.events_about(agent.task.events, agent.instance, (*_STARTS, ev.PARKED)):
+    for event in eventlog.events_about(worker.task.events, worker.instance, (*_STARTS, ev.PARKED)):
         last = event
     return last
 
 
-def log_size(agent: AgentDir) -> int:
+def log_size(worker: WorkerDir) -> int:
     """Return the size of the log now: no end that comes later stands before it."""
     try:
-        return os.stat(agent.task.events).st_size
+        return os.stat(worker.task.events).st_size
     except FileNotFoundError:
         return 0
 

@@ -11,28 +11,28 @@ import contextlib
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.files import make_folder, number_in, read_quietly, to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir, TaskDir
-from agentctl.adapters.taskyaml.cache import root_of_tree
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
 
-def note_failure(agent: AgentDir) -> None:
+def note_failure(worker: WorkerDir) -> None:
     """Note that an agent has failed now; commands have no breaker."""
-    spec = read_quietly(agent.spec)
+    spec = read_quietly(worker.spec)
     name = str(spec.get("agent"))
     if not spec.get("order") or not is_name(name):
         return
-    folder = root_of_tree(agent.task).failures
+    folder = root_task_of(worker.task).failures
     with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being told.
         make_folder(folder)
         value = {"boot": processes.boot_id(), "at": since_boot()}
         write_whole(folder / name, to_json(value), durable=False)
 
 
-def failed_ago(root: TaskDir, agent: str) -> float | None:
-    """Return how long ago an agent failed last in the tree of `root`; None where it did not in this boot."""
-    path = root.failures / agent
+def failed_ago(root_task: TaskDir, agent: str) -> float | None:
+    """Return how long ago an agent failed last in the tree of `root_task`; None where it did not in this boot."""
+    path = root_task.failures / agent
     at = number_in(path, "at") if path.exists() else None
     if at is None or read_quietly(path).get("boot") != processes.boot_id():
         return None

@@ -6,7 +6,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir, names_in
+from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.domain import events as ev
 from agentctl.errors import Next, Refused
 from agentctl.lean import Any
@@ -15,46 +15,46 @@ from agentctl.supervision.worker.questions import open_questions, read_question
 _MOST_MESSAGES = 10_000
 
 
-def message_names(agent: AgentDir) -> list[str]:
+def message_names(worker: WorkerDir) -> list[str]:
     """Return the names of the messages' files, oldest first."""
-    return sorted(name for name in names_in(agent.inbox, _MOST_MESSAGES + 2) if name.endswith(".json"))
+    return sorted(name for name in names_in(worker.inbox, _MOST_MESSAGES + 2) if name.endswith(".json"))
 
 
-def put_message(agent: AgentDir, sender: str, text: str, *, interrupt: bool = False, close: bool = False) -> str:
+def put_message(worker: WorkerDir, sender: str, text: str, *, interrupt: bool = False, close: bool = False) -> str:
     """Put a message into a worker's inbox, durably; return its id.
 
     Raises:
         Refused: The worker has ended, or the inbox is full.
     """
-    make_folder(agent.inbox)
-    with locked(agent.lock):
-        if agent.has_ended:
+    make_folder(worker.inbox)
+    with locked(worker.lock):
+        if worker.has_ended:
             raise Refused(
-                f"{agent.instance} has ended; nobody would read the message", hint=Next("read result", agent.instance)
+                f"{worker.instance} has ended; nobody would read the message", hint=Next("read result", worker.instance)
             )
-        number = len(message_names(agent)) + 1
+        number = len(message_names(worker)) + 1
         if number > _MOST_MESSAGES:
-            what = f"the inbox of {agent.instance} is full: {_MOST_MESSAGES} messages"
-            raise Refused(what, hint=f"look at {agent.inbox}")
+            what = f"the inbox of {worker.instance} is full: {_MOST_MESSAGES} messages"
+            raise Refused(what, hint=f"look at {worker.inbox}")
         message: dict[str, Any] = {"id": f"m{number}", "from": sender, "at": now_iso(), "text": text}
         message |= ({"interrupt": True} if interrupt else {}) | ({"close": True} if close else {})
-        write_whole(agent.inbox / f"{number:06d}.json", to_json(message))
+        write_whole(worker.inbox / f"{number:06d}.json", to_json(message))
         payload = {"id": message["id"], "size": len(text)}
-        event = ev.make_event(now_iso(), ev.MESSAGE_SENT, agent.task.id, sender, payload, agent.instance)
-        eventlog.append(agent.task.events, [event])
+        event = ev.make_event(now_iso(), ev.MESSAGE_SENT, worker.task.id, sender, payload, worker.instance)
+        eventlog.append(worker.task.events, [event])
     return str(message["id"])
 
 
-def is_idle(agent: AgentDir) -> bool:
+def is_idle(worker: WorkerDir) -> bool:
     """Tell whether an agent that was kept has answered, and waits for a message."""
-    bodies = (read_question(agent, name) for name in open_questions(agent))
+    bodies = (read_question(worker, name) for name in open_questions(worker))
     return any(body.get("idle") for body in bodies if body)
 
 
-def let_go(agent: AgentDir, sender: str) -> None:
+def let_go(worker: WorkerDir, sender: str) -> None:
     """Let an agent that was kept end, if it has answered and nobody has said so yet."""
-    if not is_idle(agent):
+    if not is_idle(worker):
         return
-    names = message_names(agent)
-    if not names or not read_quietly(agent.inbox / names[-1]).get("close"):
-        put_message(agent, sender, "", close=True)
+    names = message_names(worker)
+    if not names or not read_quietly(worker.inbox / names[-1]).get("close"):
+        put_message(worker, sender, "", close=True)

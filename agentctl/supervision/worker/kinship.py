@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
-from agentctl.adapters.taskdir import AgentDir, TaskDir, names_in
+from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml import cache
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
@@ -19,20 +19,20 @@ from agentctl.domain.states import ChildrenAtEnd
 _MOST_CHILDREN = 20_000
 
 
-def parent_of(agent: AgentDir) -> AgentDir | None:
+def parent_of(worker: WorkerDir) -> WorkerDir | None:
     """Return the worker that started a worker, whichever task it is in; None where a person did."""
-    spec = read_quietly(agent.spec)
-    return _parent_in(agent.task, spec.get("parent"), spec.get("parentTask"))
+    spec = read_quietly(worker.spec)
+    return _parent_in(worker.task, spec.get("parent"), spec.get("parentTask"))
 
 
-def _parent_in(task: TaskDir, parent: object, parent_task: object) -> AgentDir | None:
+def _parent_in(task: TaskDir, parent: object, parent_task: object) -> WorkerDir | None:
     if not isinstance(parent, str) or not is_name(parent):
         return None
     if not isinstance(parent_task, str):
-        return task.agent(parent)
+        return task.worker(parent)
     if _path_in(parent_task):
-        return TaskDir(parent_task).agent(parent)
-    return task.sibling(parent_task).agent(parent) if is_name(parent_task) else None
+        return TaskDir(parent_task).worker(parent)
+    return task.sibling(parent_task).worker(parent) if is_name(parent_task) else None
 
 
 def task_name(task: TaskDir, seen_from: TaskDir) -> str | None:
@@ -42,17 +42,17 @@ def task_name(task: TaskDir, seen_from: TaskDir) -> str | None:
     return task.id if task.path.parent == seen_from.path.parent else str(task.path)
 
 
-def ancestors(agent: AgentDir) -> Iterator[AgentDir]:
+def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
     """Yield the workers above one, nearest first; a forged circle ends."""
-    seen = {str(agent.path)}
-    above = parent_of(agent)
+    seen = {str(worker.path)}
+    above = parent_of(worker)
     while above is not None and str(above.path) not in seen:
         seen.add(str(above.path))
         yield above
         above = parent_of(above)
 
 
-def enlist(parent: AgentDir, child: AgentDir) -> None:
+def enlist(parent: WorkerDir, child: WorkerDir) -> None:
     """Put the name of a child down in its parent's folder."""
     make_folder(parent.children)
     name, content = f"{child.task.id}.{child.instance}", b""
@@ -62,12 +62,12 @@ def enlist(parent: AgentDir, child: AgentDir) -> None:
     write_whole(parent.children / name, content, durable=False)
 
 
-def _name_elsewhere(child: AgentDir) -> str:
+def _name_elsewhere(child: WorkerDir) -> str:
     found = os.stat(child.path)
     return f"{child.task.id}.{child.instance}.{found.st_dev}-{found.st_ino}"
 
 
-def is_enlisted(parent: AgentDir, child: AgentDir) -> bool:
+def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:
     """Tell whether a worker's folder names another one, of another root, as its child."""
     try:
         return (parent.children / _name_elsewhere(child)).exists()
@@ -75,22 +75,22 @@ def is_enlisted(parent: AgentDir, child: AgentDir) -> bool:
         return False
 
 
-def children_of(parent: AgentDir) -> list[AgentDir]:
+def children_of(parent: WorkerDir) -> list[WorkerDir]:
     """Return the workers that one has started, in whichever root; a name whose spec says otherwise is none."""
     names = names_in(parent.children, _MOST_CHILDREN)
     named = (_child(parent, name) for name in sorted(names))
     return [child for child in named if child is not None and _is_above(parent, child)]
 
 
-def _child(parent: AgentDir, name: str) -> AgentDir | None:
+def _child(parent: WorkerDir, name: str) -> WorkerDir | None:
     task_id, _, rest = name.partition(".")
     instance, _, elsewhere = rest.partition(".")
     if not is_name(task_id) or not is_name(instance):
         return None
     if not elsewhere:
-        return parent.task.sibling(task_id).agent(instance)
+        return parent.task.sibling(task_id).worker(instance)
     path = _path_in(read_quietly(parent.children / name).get("path"))
-    return AgentDir(path) if path else None
+    return WorkerDir(path) if path else None
 
 
 def _path_in(value: object) -> str | None:
@@ -104,24 +104,24 @@ def _path_in(value: object) -> str | None:
     return value
 
 
-def _is_above(parent: AgentDir, child: AgentDir) -> bool:
+def _is_above(parent: WorkerDir, child: WorkerDir) -> bool:
     """Tell whether a worker's spec names this one as its parent; a path may lead there over another link."""
     above = parent_of(child)
     return above is not None and above.is_at(parent.path)
 
 
-def descendants(agent: AgentDir) -> list[AgentDir]:
+def descendants(worker: WorkerDir) -> list[WorkerDir]:
     """Return all workers below one, nearest first."""
-    return _below(agent, lambda _: True)
+    return _below(worker, lambda _: True)
 
 
-def cancelled_with(agent: AgentDir) -> list[AgentDir]:
+def cancelled_with(worker: WorkerDir) -> list[WorkerDir]:
     """Return the workers below one that are to be cancelled with it, nearest first."""
-    return _below(agent, lambda one: not leaves_children(one))
+    return _below(worker, lambda one: not leaves_children(one))
 
 
-def _below(agent: AgentDir, is_followed: Callable[[AgentDir], bool]) -> list[AgentDir]:
-    found, seen = [agent], {str(agent.path)}
+def _below(worker: WorkerDir, is_followed: Callable[[WorkerDir], bool]) -> list[WorkerDir]:
+    found, seen = [worker], {str(worker.path)}
     for one in found:
         for child in children_of(one) if is_followed(one) else []:
             if str(child.path) not in seen:
@@ -130,20 +130,20 @@ def _below(agent: AgentDir, is_followed: Callable[[AgentDir], bool]) -> list[Age
     return found[1:]
 
 
-def leaves_children(agent: AgentDir) -> bool:
+def leaves_children(worker: WorkerDir) -> bool:
     """Tell whether what a worker started is to live on after it, by its task's configuration."""
-    return policy_of(agent.task) is ChildrenAtEnd.LEAVE
+    return children_at_end(worker.task) is ChildrenAtEnd.LEAVE
 
 
-def policy_of(task: TaskDir) -> ChildrenAtEnd:
+def children_at_end(task: TaskDir) -> ChildrenAtEnd:
     """Return what becomes of workers that outlive the one that started them."""
     known = cache.cached(task)
     return known.children_at_end if known else ChildrenAtEnd.WAIT
 
 
-def barred_by(agent: AgentDir) -> AgentDir | None:
+def barred_by(worker: WorkerDir) -> WorkerDir | None:
     """Return the worker above one whose cancel bars the start of anything below it; None where there is none."""
-    for above in ancestors(agent):
+    for above in ancestors(worker):
         if leaves_children(above):
             return None  # No cancel comes down from there.
         if above.cancel.exists():

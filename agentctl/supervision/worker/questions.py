@@ -8,44 +8,44 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import question_in
 from agentctl.lean import Any
 
 
-def open_questions(agent: AgentDir) -> list[str]:
+def open_questions(worker: WorkerDir) -> list[str]:
     """Return the ids of the questions without an answer, oldest first."""
-    return [question for question in agent.question_ids() if not agent.answer(question).exists()]
+    return [question for question in worker.question_ids() if not worker.answer(question).exists()]
 
 
-def read_question(agent: AgentDir, question: str) -> dict[str, Any] | None:
+def read_question(worker: WorkerDir, question: str) -> dict[str, Any] | None:
     """Return a question as it stands in its file; None where that is missing, or holds no question."""
-    return question_in(read_quietly(agent.question(question)))
+    return question_in(read_quietly(worker.question(question)))
 
 
-def waiting_askers(agent: AgentDir, asked: Collection[str] | None = None) -> list[str]:
+def waiting_askers(worker: WorkerDir, asked: Collection[str] | None = None) -> list[str]:
     """Return the open questions, of those in `asked` or of all, whose asker lives and waits."""
-    asked = open_questions(agent) if asked is None else asked
-    return [question for question in asked if is_alive_held(agent.asker_lock(question))]
+    asked = open_questions(worker) if asked is None else asked
+    return [question for question in asked if is_alive_held(worker.asker_lock(question))]
 
 
-def abandoned(agent: AgentDir, asked: Collection[str], waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
+def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
     """Return what was asked and nobody waits for any more, each with its last asker."""
     return {
-        (question, processes.identity_from(read_quietly(agent.question(question)).get("asker")))
+        (question, processes.identity_from(read_quietly(worker.question(question)).get("asker")))
         for question in asked
         if question not in waiting
     }
 
 
-def askers_of(agent: AgentDir, asked: Collection[str]) -> list[Identity]:
+def askers_of(worker: WorkerDir, asked: Collection[str]) -> list[Identity]:
     """Return who waits for the answers to these questions, as they tell it."""
-    told = (processes.identity_from(read_quietly(agent.question(question)).get("asker")) for question in asked)
+    told = (processes.identity_from(read_quietly(worker.question(question)).get("asker")) for question in asked)
     return [asker for asker in told if asker is not None]
 
 
-def watch_asker(agent: AgentDir, question: str) -> int | None:
+def watch_asker(worker: WorkerDir, question: str) -> int | None:
     """Return a descriptor that is readable once the asker of a question has ended; None where it cannot be had."""
-    value = read_quietly(agent.question(question))
+    value = read_quietly(worker.question(question))
     asker = processes.identity_from(value.get("asker"))
     return processes.open_pidfd(asker) if asker else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read_quietly
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.limits import LONGEST_GRACE_S, Limits
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
@@ -126,15 +126,15 @@ def grace_of(path: AnyPath) -> float:
     return Limits().grace_seconds if grace is None else grace
 
 
-def held_limits(agent: AgentDir) -> Mapping[str, Any]:
+def held_limits(worker: WorkerDir) -> Mapping[str, Any]:
     """Return the limits of its tree that held when a worker was spawned; {} where an older agentctl spawned it."""
-    held = read_quietly(agent.spec).get("treeLimits")
+    held = read_quietly(worker.spec).get("treeLimits")
     return held if isinstance(held, dict) else {}
 
 
-def asked_grace(agent: AgentDir) -> float | None:
+def asked_grace(worker: WorkerDir) -> float | None:
     """Return the grace period that a request to cancel a worker asks for; None where it asks for none."""
-    return _grace_in(agent.cancel)
+    return _grace_in(worker.cancel)
 
 
 def _grace_in(path: AnyPath) -> float | None:
@@ -143,10 +143,10 @@ def _grace_in(path: AnyPath) -> float | None:
     return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
 
 
-def is_of_task(agent: AgentDir) -> bool:
+def is_of_task(worker: WorkerDir) -> bool:
     """Tell whether a worker's order was written by a spawn in its task, and not by a repository that brings one."""
-    nonce = agent.task.nonce()
-    return bool(nonce) and read_quietly(agent.spec).get("origin") == nonce
+    nonce = worker.task.nonce()
+    return bool(nonce) and read_quietly(worker.spec).get("origin") == nonce
 
 
 def read_spec(path: AnyPath) -> WorkerSpec:
@@ -193,20 +193,20 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
     return WorkerSpec(**fields)
 
 
-def read_order(agent: AgentDir) -> dict[str, Any] | None:
+def read_order(worker: WorkerDir) -> dict[str, Any] | None:
     """Return what the driver of an agent was told; None of a command, and where there is no spec.
 
     Raises:
         Damaged: What restricts it is nothing that a spawn would write.
     """
-    order = (read_json(agent.spec) or {}).get("order")
+    order = (read_json(worker.spec) or {}).get("order")
     if order is None:
         return None
     if not isinstance(order, dict):
-        raise _damaged(agent.spec, "order")
+        raise _damaged(worker.spec, "order")
     for key, is_right in _OF_ORDER.items():
         if key in order and not is_right(order[key]):
-            raise _damaged(agent.spec, f"order.{key}")
+            raise _damaged(worker.spec, f"order.{key}")
     return order
 
 

@@ -13,7 +13,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.worktime import Worked, worked_from
 from agentctl.lean import Any
 from agentctl.supervision.worker.endings import decision_of
@@ -27,28 +27,28 @@ class WorkTimes:
         #: What is known of a worker better than by its files: by the path of its folder.
         self.known: Mapping[str, Any] = {}
 
-    def of(self, agent: AgentDir) -> Worked:
+    def of(self, worker: WorkerDir) -> Worked:
         """Return when a worker was at work."""
-        if agent.path in self._final:
-            return self._final[agent.path]
-        if agent.has_ended:
-            told = decision_of(agent).get("worked") or read_quietly(agent.worked)
-            found = self._final[agent.path] = worked_from(told, processes.boot_id(), monotonic())
+        if worker.path in self._final:
+            return self._final[worker.path]
+        if worker.has_ended:
+            told = decision_of(worker).get("worked") or read_quietly(worker.worked)
+            found = self._final[worker.path] = worked_from(told, processes.boot_id(), monotonic())
             return found
-        told = self.known.get(agent.path) or _told_by_files(agent)
-        is_measured = agent.path in self.known or _has_shim(agent)
+        told = self.known.get(worker.path) or _told_by_files(worker)
+        is_measured = worker.path in self.known or _has_shim(worker)
         return worked_from(told, processes.boot_id(), monotonic(), is_at_work=is_measured)
 
 
-def _told_by_files(agent: AgentDir) -> Mapping[str, Any]:
-    told = read_quietly(agent.worked)
+def _told_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
+    told = read_quietly(worker_dir.worked)
     if told:
         return told
-    worker = read_quietly(agent.worker)
+    worker = read_quietly(worker_dir.process)
     return {"boot": worker.get("boot"), "since": worker.get("since")}
 
 
-def _has_shim(agent: AgentDir) -> bool:
+def _has_shim(worker: WorkerDir) -> bool:
     with contextlib.suppress(OSError):
-        return is_alive_held(agent.shim)
+        return is_alive_held(worker.shim)
     return False

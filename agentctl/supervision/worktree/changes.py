@@ -18,7 +18,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, storage_errors, sync_folder, to_json, write_whole
 from agentctl.adapters.git import Git, GitError, quoted_alternate
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import AgentDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision.worktree.recorded import Tree, tree_from
@@ -32,32 +32,32 @@ SCRATCH = ".scratch"
 _CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
 
 
-def record_changes(agent: AgentDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Make the patch of a worker, and put down what it is; where git cannot, put down why. Returns the record."""
-    draft = f"{agent.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    draft = f"{worker.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
-        tree = tree_from(read_json(agent.worktree) or {})
-        changes = _look(tree, agent, draft, limit_s, environ) if tree else {"error": "the worktree was never finished"}
+        tree = tree_from(read_json(worker.worktree) or {})
+        changes = _look(tree, worker, draft, limit_s, environ) if tree else {"error": "the worktree was never finished"}
     except (AgentctlError, OSError) as error:
         changes = {"error": str(error)}
     try:
-        with locked(agent.lock):  # Patch and record belong together, whoever else makes them at the same time.
-            record = read_json(agent.worktree) or {}
+        with locked(worker.lock):  # Patch and record belong together, whoever else makes them at the same time.
+            record = read_json(worker.worktree) or {}
             changes |= {"at": now_iso()}
             if changes.get("patch"):
-                with storage_errors(agent.patch, "write"):
-                    os.rename(draft, agent.patch)
-                    sync_folder(agent.path)
-            write_whole(agent.worktree, to_json({**record, "changes": changes}))
+                with storage_errors(worker.patch, "write"):
+                    os.rename(draft, worker.patch)
+                    sync_folder(worker.path)
+            write_whole(worker.worktree, to_json({**record, "changes": changes}))
     finally:
         if os.path.exists(draft):
             os.unlink(draft)
     return {**record, "changes": changes}
 
 
-def _look(tree: Tree, agent: AgentDir, draft: str, limit_s: float, environ: Mapping[str, str]) -> dict[str, Any]:
+def _look(tree: Tree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]) -> dict[str, Any]:
     git = tree.git(limit_s, environ)
-    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=agent.path)
+    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=worker.path)
     try:
         aside = _with_index_aside(git, tree, scratch)
         left_out = _take_in(aside, tree)
@@ -66,7 +66,7 @@ def _look(tree: Tree, agent: AgentDir, draft: str, limit_s: float, environ: Mapp
         if left_out:
             found["leftOut"] = left_out
         found |= {"head": git.text("rev-parse", "HEAD"), "commits": _count(git, f"{tree.base}..HEAD")}
-        return found | (_patch(aside, tree.base, draft, str(agent.patch)) if files else {})
+        return found | (_patch(aside, tree.base, draft, str(worker.patch)) if files else {})
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -36,7 +36,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def form(question: dict[str, Any]) -> Form:
-    return form_of(Root("/nowhere/.agentctl").task("t1").agent("a"), PERMISSION | question)
+    return form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), PERMISSION | question)
 
 
 def offered(made: Form) -> list[str]:

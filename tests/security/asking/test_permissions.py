@@ -14,7 +14,7 @@ import mcp_types as types
 import pytest
 
 import agentctl
-from agentctl.adapters.taskdir import AgentDir, Root
+from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.drivers.dialogue import Ask
 from agentctl.driving.questions import CHANGED, FORGED, OpenQuestions
 from agentctl.errors import Damaged, Refused
@@ -426,10 +426,10 @@ def test_an_answer_beside_agentctl_is_set_aside_and_told(task: Task, forged: dic
 
 
 @pytest.fixture
-def asking(task: Task, tmp_path: Path) -> Iterator[tuple[AgentDir, OpenQuestions]]:
+def asking(task: Task, tmp_path: Path) -> Iterator[tuple[WorkerDir, OpenQuestions]]:
     """A worker, and in the place of its driver this test: nobody looks at what it does between two steps."""
     spawn_batch([held(tmp_path / "gate", "a")])
-    folder = Root(str(task.path.parent.parent)).task(task.path.name).agent("a")
+    folder = Root(str(task.path.parent.parent)).task(task.path.name).worker("a")
     made = OpenQuestions(folder, str(tmp_path / "home" / ".config" / "agentctl" / "own"))
     made.put(Ask("key", "Allow Bash?", OPTIONS, tool="Bash", arguments={"command": "rm x"}, means=MEANS))
     yield folder, made
@@ -438,7 +438,7 @@ def asking(task: Task, tmp_path: Path) -> Iterator[tuple[AgentDir, OpenQuestions
     run("wait", "a")
 
 
-def rewritten(folder: AgentDir, **changes: Any) -> None:
+def rewritten(folder: WorkerDir, **changes: Any) -> None:
     """Change a question as its worker could."""
     body = {**json.loads(folder.question("q1").read_bytes()), **changes}
     told = {key: value for key, value in body.items() if value is not None}
@@ -461,7 +461,7 @@ def rewritten(folder: AgentDir, **changes: Any) -> None:
 )
 @pytest.mark.slow
 def test_an_answer_to_something_else_is_none(
-    asking: tuple[AgentDir, OpenQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]
+    asking: tuple[WorkerDir, OpenQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]
 ) -> None:
     """Whatever a worker makes of its question on disk: an answer is one to what its driver has asked."""
     folder, questions = asking
@@ -477,7 +477,7 @@ def test_an_answer_to_something_else_is_none(
     assert questions.take_tampered() == []
 
 
-def test_a_form_answers_what_it_has_shown(asking: tuple[AgentDir, OpenQuestions], task: Task) -> None:
+def test_a_form_answers_what_it_has_shown(asking: tuple[WorkerDir, OpenQuestions], task: Task) -> None:
     folder, _ = asking
     rewritten(folder, arguments={"command": "ls"})
     shown = question_of(folder)
@@ -491,7 +491,7 @@ def test_a_form_answers_what_it_has_shown(asking: tuple[AgentDir, OpenQuestions]
     assert forms.key_of(folder, {**shown, "arguments": {"command": "rm x"}}) not in names
 
 
-def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[AgentDir, OpenQuestions]) -> None:
+def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDir, OpenQuestions]) -> None:
     folder, questions = asking
     asked = folder.question("q1").read_bytes()
     os.unlink(folder.question("q1"))
@@ -501,7 +501,7 @@ def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[AgentDir
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "FIFO", "text"])
-def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[AgentDir, OpenQuestions], kind: str) -> None:
+def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[WorkerDir, OpenQuestions], kind: str) -> None:
     folder, questions = asking
     file = folder.answer("q1")
     match kind:
@@ -522,7 +522,7 @@ def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[AgentD
     assert [found for _, found, _ in questions.answered()] == ["allow"]
 
 
-def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions], tmp_path: Path) -> None:
+def test_an_answer_is_taken_once(asking: tuple[WorkerDir, OpenQuestions], tmp_path: Path) -> None:
     """What was allowed once is kept, and put in the place of the answer to the same request again."""
     folder, questions = asking
     notes = tmp_path / "home" / ".config" / "agentctl" / "own"
@@ -539,7 +539,7 @@ def test_an_answer_is_taken_once(asking: tuple[AgentDir, OpenQuestions], tmp_pat
     assert list(questions.answered()) == []
 
 
-def test_nobody_says_where_answers_are_noted(asking: tuple[AgentDir, OpenQuestions], tmp_path: Path) -> None:
+def test_nobody_says_where_answers_are_noted(asking: tuple[WorkerDir, OpenQuestions], tmp_path: Path) -> None:
     """A worker writes another folder into its own order, and a note in it."""
     folder, questions = asking
     told(folder, order={"marks": str(tmp_path / "mine")})
@@ -558,9 +558,9 @@ DENIES = [[{"tool": "Bash", "pattern": "mak*", "answer": "deny"}]]
 
 
 @pytest.fixture
-def family(task: Task) -> tuple[AgentDir, AgentDir]:
+def family(task: Task) -> tuple[WorkerDir, WorkerDir]:
     """A worker that has started another, by their files."""
-    parent, below = (Root(str(task.path.parent.parent)).task(task.path.name).agent(name) for name in ("p", "c"))
+    parent, below = (Root(str(task.path.parent.parent)).task(task.path.name).worker(name) for name in ("p", "c"))
     for one, told in ((parent, {"order": ALLOWS}), (below, {"parent": "p", "order": {}})):
         one.path.mkdir(parents=True)
         Path(one.spec).write_text(json.dumps({"cwd": os.getcwd(), **told}), encoding="utf-8")
@@ -569,12 +569,12 @@ def family(task: Task) -> tuple[AgentDir, AgentDir]:
     return parent, below
 
 
-def told(agent: AgentDir, **changes: Any) -> None:
-    spec = json.loads(agent.spec.read_bytes())
-    Path(agent.spec).write_text(json.dumps({**spec, **changes}), encoding="utf-8")
+def told(worker: WorkerDir, **changes: Any) -> None:
+    spec = json.loads(worker.spec.read_bytes())
+    Path(worker.spec).write_text(json.dumps({**spec, **changes}), encoding="utf-8")
 
 
-def may(family: tuple[AgentDir, AgentDir], answer: str = "allow", **question: Any) -> bool:
+def may(family: tuple[WorkerDir, WorkerDir], answer: str = "allow", **question: Any) -> bool:
     parent, below = family
     who = Answerer(Caller(parent.task, parent.instance), is_agent=True)
     try:
@@ -584,7 +584,7 @@ def may(family: tuple[AgentDir, AgentDir], answer: str = "allow", **question: An
     return True
 
 
-def test_rules_allow_that_very_call_once(family: tuple[AgentDir, AgentDir]) -> None:
+def test_rules_allow_that_very_call_once(family: tuple[WorkerDir, WorkerDir]) -> None:
     assert may(family)
     assert not may(family, "allow_always")
     assert not may(family, arguments={"command": "make all"})
@@ -604,13 +604,15 @@ def test_rules_allow_that_very_call_once(family: tuple[AgentDir, AgentDir]) -> N
         {"permissions": [*DENIES[0], *ALLOWS["permissions"]]},
     ],
 )
-def test_rules_do_not_allow_what_the_parent_cannot_do(family: tuple[AgentDir, AgentDir], order: dict[str, Any]) -> None:
+def test_rules_do_not_allow_what_the_parent_cannot_do(
+    family: tuple[WorkerDir, WorkerDir], order: dict[str, Any]
+) -> None:
     told(family[0], order={**ALLOWS, **order})
     assert not may(family)
     assert may(family, "deny")
 
 
-def test_rules_are_about_the_folder_of_the_parent(family: tuple[AgentDir, AgentDir], tmp_path: Path) -> None:
+def test_rules_are_about_the_folder_of_the_parent(family: tuple[WorkerDir, WorkerDir], tmp_path: Path) -> None:
     told(family[1], cwd=str(tmp_path))
     assert not may(family)
 
@@ -618,14 +620,14 @@ def test_rules_are_about_the_folder_of_the_parent(family: tuple[AgentDir, AgentD
 @pytest.mark.parametrize(
     "order", [5, {"tools": 5}, {"tools": "Bash"}, {"tools": [5]}, {"permissions": [5]}, {"deniedAbove": 5}]
 )
-def test_an_order_that_no_spawn_wrote_allows_nothing(family: tuple[AgentDir, AgentDir], order: Any) -> None:
+def test_an_order_that_no_spawn_wrote_allows_nothing(family: tuple[WorkerDir, WorkerDir], order: Any) -> None:
     told(family[0], order={**ALLOWS, **order} if isinstance(order, dict) else order)
     with pytest.raises(Damaged, match=r"spec\.json is damaged: `order"):
         may(family)
     assert may(family, "deny")
 
 
-def test_rules_allow_nothing_that_a_link_leads_to(family: tuple[AgentDir, AgentDir], tmp_path: Path) -> None:
+def test_rules_allow_nothing_that_a_link_leads_to(family: tuple[WorkerDir, WorkerDir], tmp_path: Path) -> None:
     Path("src").mkdir()
     Path("src/link").symlink_to(tmp_path)
     read = {"tool": "Read", "pattern": "src/*", "answer": "allow"}

@@ -50,7 +50,7 @@ def told(root: Path) -> Task:
 
 
 def words(task: Task) -> tuple[str, str]:
-    found = text_of(Root(task.path.parent.parent).task("t1").agent("a"))
+    found = text_of(Root(task.path.parent.parent).task("t1").worker("a"))
     return found["source"], found["text"]
 
 

@@ -130,7 +130,7 @@ QUESTIONS = st.fixed_dictionaries(
 def test_every_question_is_none_or_can_be_shown_and_answered(value: dict[str, Any], answer: str) -> None:
     question = question_in(value)
     if question is not None:
-        form = form_of(Root("/nowhere/.agentctl").task("t1").agent("a"), {"id": "q1", **question})
+        form = form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), {"id": "q1", **question})
         json.dumps([form.message, form.schema], ensure_ascii=False).encode()
         with contextlib.suppress(AgentctlError):
             check_answer(question, answer)
@@ -187,7 +187,7 @@ def test_what_an_agent_said_last_is_read_though_it_was_cut(tmp_path: Path) -> No
     row = {"at": "x", "type": "message", "id": "m", "phase": "end", "text": f"last {HALF}"}
     (folder / "activity.jsonl").write_text(json.dumps(row) + "\n", encoding="ascii")
     (folder / "spec.json").write_text(json.dumps({"order": {"driver": "claude"}}), encoding="ascii")
-    assert text_of(Root(tmp_path).task("t1").agent("a"))["text"] == "last \ufffd"
+    assert text_of(Root(tmp_path).task("t1").worker("a"))["text"] == "last \ufffd"
 
 
 ODD_RECORDS: dict[str, tuple[str, Any]] = {
