@@ -19,6 +19,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.adapters.taskyaml.roster import MARKER, Row
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from agentctl.operations.show.listing import read_task
 from tests.life import stands
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
@@ -229,3 +230,22 @@ def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: P
     for name, row in listed.items():
         assert reasons[name] == (row["reason"] or ("cancelled" if row["status"] == "cancelled" else None))
     assert all(isinstance(row["instance"], str) for row in ours["roster"])
+
+
+def test_whoever_mends_the_roster_puts_no_earlier_state_over_a_later_one(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its look at the log and its turn at the file a worker ends, and the worker's shim writes that down."""
+    task, gate, mend = new_task(), tmp_path / "gate", roster.mend
+    run("spawn", "--name", "a1", "--", *worker("waits_for_file", gate))
+
+    def late(*args: Any) -> None:
+        gate.touch()
+        wait_until(task.roster, accept=lambda rows: rows == {"a1": "completed"}, what="the shim to write the row")
+        mend(*args)
+
+    monkeypatch.setattr(roster, "mend", late)
+    roster.mark_stale(TaskDir(task.path))
+    read_task(TaskDir(task.path))
+    assert task.roster() == {"a1": "completed"}
+    assert not TaskDir(task.path).stale_roster.exists()

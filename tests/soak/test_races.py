@@ -36,8 +36,8 @@ from agentctl.operations.stop.cancelling import cancel_workers
 from agentctl.operations.where.locating import find_task
 task, chance = find_task(None), random.Random(int(sys.argv[1]))
 for name in map(str.strip, sys.stdin):
-    agent = task.agent(name)
-    while not (agent.shim.exists() or any(ticket.endswith("." + name) for ticket in os.listdir(task.queue))):
+    worker = task.worker(name)
+    while not (worker.shim.exists() or any(ticket.endswith("." + name) for ticket in os.listdir(task.queue))):
         pass
     until = time.monotonic() + chance.random() * 0.03
     while time.monotonic() < until:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.locks import locked
@@ -119,10 +119,15 @@ def enlist(task: TaskDir, rows: Mapping[str, Row]) -> None:
             mark_stale(task)
 
 
-def mend(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> None:
-    """Make a roster that is known to be behind equal to the fold of the log, which `rows` is."""
+def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, Row], Iterable[str]]]) -> None:
+    """Make a roster that is known to be behind equal to the log.
+
+    Args:
+        fold: Returns the rows and the sub-tasks that follow from the log. It is called under the file's lock: a shim
+            that writes a worker's later row would have it replaced by what was so before.
+    """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        if _write(task, rows, subtasks):
+        if _write(task, *fold()):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(task.stale_roster)
 

@@ -24,7 +24,7 @@ from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
-from agentctl.operations.show.listing import read_task, roster_rows
+from agentctl.operations.show.listing import mend_roster, read_task
 from agentctl.operations.where.odd_files import (
     Finding,
     examine_notes,
@@ -169,8 +169,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from examine_worktrees(task, fix=fix)
     yield from examine_gates(task)
     if fix:
-        with contextlib.suppress(AgentctlError, OSError):
-            roster.mend(task, roster_rows(view))
+        mend_roster(task)
 
 
 def _task_file(task: TaskDir, fix: bool) -> Iterator[Finding]:

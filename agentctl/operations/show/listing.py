@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -49,17 +49,24 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     for instance, condition in conditions.items():
         heal(view.workers[instance], condition, task.worker(instance))
     if task.stale_roster.exists():
-        from agentctl.operations.where.task_limits import usable_config  # Only now: it may have to load YAML.
-
-        usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
-        with contextlib.suppress(AgentctlError, OSError):
-            roster.mend(task, roster_rows(view), view.subtasks)
+        mend_roster(task)
     return view, conditions
 
 
-def roster_rows(view: TaskView) -> dict[str, Row]:
-    """Return the roster that follows from the log."""
-    return {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
+def mend_roster(task: TaskDir) -> None:
+    """Make the roster equal to the log, if that can be done: nothing depends on it."""
+    from agentctl.operations.where.task_limits import usable_config  # Only now: it may have to load YAML.
+
+    usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
+    with contextlib.suppress(AgentctlError, OSError):
+        roster.mend(task, lambda: _roster_by_log(task))
+
+
+def _roster_by_log(task: TaskDir) -> tuple[dict[str, Row], Iterable[str]]:
+    view = TaskView()
+    view.apply(eventlog.LogReader(task.events).rows())
+    rows = {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
+    return rows, view.subtasks
 
 
 def tickets_for(worker: WorkerView, queued: Collection[str]) -> Collection[str]:

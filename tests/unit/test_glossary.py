@@ -1,0 +1,89 @@
+"""The words of the glossary are law in the code: a name that it reserves has the type that it says, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agentctl
+from tests.support import REPOSITORY
+
+PACKAGE = Path(agentctl.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+#: A reserved name, and the types that a parameter or a field of that name may have, beside `None`.
+RESERVED = {
+    "agent": {"Agent", "str"},
+    "worker": {"WorkerDir", "WorkerView", "WorkerId", "Caller", "str", "dict[str, Any]"},
+    "root": {"Root", "opt.Root", "Path", "str"},
+    "root_task": {"TaskDir"},
+    "task": {"TaskDir", "Task", "opt.Task", "str"},
+    "policy": {"Rules", "Mapping[str, Any]"},
+}
+#: A type whose values have one name: by what else it is called where it plays another part.
+NAMED = {
+    "WorkerDir": {"agent", "root", "task"},
+    "Root": {"agent", "worker", "task", "root_task"},
+    "TaskDir": {"agent", "worker", "root"},
+}
+
+
+def declared() -> Iterator[tuple[str, str, str]]:
+    """Yield place, name and type of each parameter and field that has a type."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.arg) and node.annotation is not None:
+                yield place, node.arg, type_of(node.annotation)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                yield place, node.target.id, type_of(node.annotation)
+
+
+def type_of(annotation: ast.expr) -> str:
+    """Return a type as it is written, without `None`, and without what typer is told beside it."""
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
+        assert isinstance(annotation.slice, ast.Tuple)
+        annotation = annotation.slice.elts[0]
+    return " | ".join(part for part in ast.unparse(annotation).split(" | ") if part != "None")
+
+
+def test_a_reserved_name_has_its_type() -> None:
+    found = {
+        f"{place} {name}: {kind}" for place, name, kind in declared()
+        if name in RESERVED and not set(kind.split(" | ")) <= RESERVED[name]
+    }  # fmt: skip
+    assert found == set()
+
+
+def test_what_has_a_type_is_not_called_by_another_word() -> None:
+    found = {
+        f"{place} {name}: {kind}" for place, name, kind in declared()
+        if name.lstrip("_") in NAMED.get(kind, ())
+    }  # fmt: skip
+    assert found == set()
+
+
+def test_the_rules_see_enough_to_be_broken() -> None:
+    counted = Counter(name for _, name, _ in declared())
+    assert all(counted[name] >= 1 for name in RESERVED)
+    assert type_of(ast.parse("x: Annotated[Root | None, 1]").body[0].annotation) == "Root"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("word", [*RESERVED, "root task", "process tree", "worktree", "worker directory"])
+def test_the_glossary_explains_what_is_reserved(word: str) -> None:
+    text = (REPOSITORY / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = {term.strip() for row in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE) for term in row.split(",")}
+    in_code = set(re.findall(r"`(\w+)`", text))
+    assert word in terms | in_code
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    names = Counter(
+        node.name for path in MODULES for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ClassDef)
+    )  # fmt: skip
+    assert {name: count for name, count in names.items() if count > 1} == {}
