@@ -94,7 +94,7 @@ def kill_shims(task: Task, *instances: str) -> None:
     """SIGKILL the shims of these workers."""
     shims = [known(task.shim_of(instance)) for instance in instances]
     for shim in shims:
-        assert "shim" in psutil.Process(shim.pid).cmdline()[-2], f"{shim} is no shim"
+        assert "shim" in psutil.Process(shim.pid).cmdline()[-2], f"{shim} is not a shim"
         os.kill(shim.pid, signal.SIGKILL)
     wait_until(lambda: living(shims), accept=lambda left: not left, what="the shims to die")
 

@@ -30,7 +30,7 @@ _SIZE_LIMIT = 256 * 1024
 _FRONT_LIMIT = 16 * 1024
 #: The parts of a TOML key; the time that a parser takes grows with their square.
 _MOST_PARTS = 200
-#: A folder with more files than this, or one that takes longer to read, is no folder of definitions.
+#: A folder with more files than this, or one that takes longer to read, is not a folder of definitions.
 _MOST_FILES, _FOLDER_LIMIT_S = 1000, 10.0
 
 
@@ -131,7 +131,7 @@ def _files(place: Source, warnings: list[str]) -> Iterator[Path]:
 
 def _read(path: Path, place: Source, known: KnownFiles) -> Definition:
     data = _content(path, place.within)
-    with contextlib.suppress(KeyError, TypeError):  # What is kept is no definition, whoever wrote that.
+    with contextlib.suppress(KeyError, TypeError):  # What is kept is not a definition, whoever wrote that.
         return _definition(place, known.said(place.form, path, data) or {})
     says = _understood(path, place.form, data)
     known.keep(place.form, path, data, says)
@@ -158,7 +158,7 @@ def _content(path: Path, within: Path | None) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would hold us up for ever
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise UsageError(f"{path}:1: it is no plain file")
+                raise UsageError(f"{path}:1: it is not a plain file")
             with os.fdopen(fd, "rb", closefd=False) as file:
                 data = file.read(_SIZE_LIMIT + 1)
         finally:
@@ -175,7 +175,7 @@ def _text(path: Path, data: bytes) -> str:
         return data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8") from error
+        raise UsageError(f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8") from error
 
 
 # -- front matter --------------------------------------------------------------------------------------------

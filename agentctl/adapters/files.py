@@ -56,7 +56,7 @@ def make_folder(path: AnyPath) -> None:
             os.mkdir(path, 0o700)
         except FileExistsError:
             if os.path.islink(path) or not os.path.isdir(path):
-                raise OddFile(f"{os.fspath(path)} is no folder, but {kind_of(path)}", hint=ODD_HINT) from None
+                raise OddFile(f"{os.fspath(path)} is not a folder, but {kind_of(path)}", hint=ODD_HINT) from None
 
 
 def sync_folder(path: AnyPath) -> None:
@@ -194,7 +194,7 @@ def _flush_file_system(folder: AnyPath) -> bool:
 
 
 def to_json(value: Any) -> bytes:
-    """Return `value` as one readable line of JSON; a byte that is no UTF-8 stands as an escape of JSON's own."""
+    """Return `value` as one readable line of JSON; a byte that is not UTF-8 stands as an escape of JSON's own."""
     return _ENCODER.encode(value).encode("utf-8", "backslashreplace") + b"\n"
 
 

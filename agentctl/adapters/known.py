@@ -1,4 +1,4 @@
-"""What small files of a person were found to say, kept for the next command: to load YAML takes longer than all else.
+"""A cache of what small files of a person say: to load YAML takes longer than all else that a command does.
 
 It is kept beside that person's trust, since who can write it can say what an agent is. It counts for the very bytes
 that were read, and for this version of agentctl alone.

@@ -34,7 +34,7 @@ _KINDS = (
 
 
 class OddFile(Damaged, OSError):
-    """What lies in the place of a file of ours is no plain file, or one that cannot be ours by its size.
+    """What lies in the place of a file of ours is not a plain file, or one that cannot be ours by its size.
 
     An `OSError` too: whoever bears a file that is missing or cannot be read bears this.
     """
@@ -54,7 +54,7 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
             raise OddFile(_told(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.
-        raise OddFile(f"{os.fspath(path)!a} can be no file", hint="agentctl doctor") from error
+        raise OddFile(f"{os.fspath(path)!a} cannot be a file", hint="agentctl doctor") from error
     found = os.fstat(fd).st_mode
     if not stat.S_ISREG(found):
         os.close(fd)
@@ -63,7 +63,7 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
 
 
 def _told(path: str | os.PathLike[str], kind: str | None) -> str:
-    return f"{os.fspath(path)} is no plain file: it is {kind or 'something else'}"
+    return f"{os.fspath(path)} is not a plain file: it is {kind or 'something else'}"
 
 
 def refuse_odd(path: str | os.PathLike[str]) -> None:
@@ -89,7 +89,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     """Return the content of a plain file: `open` asks the system eight times, this five times for a small one.
 
     Raises:
-        OddFile: It is no plain file, or holds more than `most` bytes.
+        OddFile: It is not a plain file, or holds more than `most` bytes.
     """
     fd = open_plain(path)
     try:

@@ -59,7 +59,7 @@ class _Place(_Entry):
         path = super().__get__(folder, owner)
         if os.path.islink(path):
             del folder.__dict__[self._name]
-            raise OddFile(f"{path} is no folder: it is a link", hint=ODD_HINT)
+            raise OddFile(f"{path} is not a folder: it is a link", hint=ODD_HINT)
         return path
 
 

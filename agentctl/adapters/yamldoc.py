@@ -31,7 +31,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError) as error:  # `!!int x`, `!!bool x`, `!!timestamp x`
-            problem = f"{node.value!r} is no {node.tag.rpartition(':')[2]}"
+            problem = f"{node.value!r} is not of type {node.tag.rpartition(':')[2]}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -41,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is no text", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is not text", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} stands twice", key_node.start_mark
@@ -61,7 +61,7 @@ def parse(path: Path, data: bytes) -> Document:
     """Return the mapping that `data` holds.
 
     Raises:
-        UsageError: It is no YAML mapping; the message names file, line and, where there is one, the key.
+        UsageError: It is not a YAML mapping; the message names file, line and, where there is one, the key.
     """
     if len(data) > _SIZE_LIMIT:
         raise UsageError(f"{path} is too large: {len(data)} bytes", hint=f"at most {_SIZE_LIMIT} are read")
@@ -91,7 +91,7 @@ def _decoded(path: Path, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        problem = f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8"
+        problem = f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8"
         raise UsageError(problem, hint="save the file as UTF-8; nothing was changed") from error
 
 

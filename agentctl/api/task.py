@@ -45,7 +45,7 @@ class Task:
         """
         unknown = sorted(set(limits) - set(KEYS))
         if unknown:
-            raise UsageError(f"{unknown[0]} is no limit of a task", hint=f"known: {', '.join(KEYS)}")
+            raise UsageError(f"{unknown[0]} is not a limit of a task", hint=f"known: {', '.join(KEYS)}")
         config = {KEYS[name]: value for name, value in limits.items()}
         return cls(create_task(find_root(root, create=True), title, task_id=task_id, config=config))
 

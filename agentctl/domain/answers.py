@@ -26,7 +26,7 @@ def meaning(means: Any, option: str) -> str:
 
 
 def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the file of a question holds, if that can be shown and answered; None where it is no question.
+    """Return what the file of a question holds, if that can be shown and answered; None where it is not a question.
 
     A worker can write anything there. What it says in a wrong form is not left out: it may be what makes it a request
     for permission.
@@ -136,4 +136,4 @@ def _option(options: list[Mapping[str, Any]], answer: str) -> str:
         if len(found) == 1:
             return found[0]
     known = ", ".join(f"{option['id']} ({option['label']})" for option in options)
-    raise UsageError(f"{answer!r} is no option of this question", hint=f"the options: {known}")
+    raise UsageError(f"{answer!r} is not an option of this question", hint=f"the options: {known}")

@@ -55,7 +55,7 @@ class Spent(NamedTuple):
 
 
 def spent_from(value: Mapping[str, Any]) -> Spent:
-    """Return what a file tells; what is no number counts as none."""
+    """Return what a file tells; what is not a number counts as none."""
     given, made, cached = (int(_amount(value.get(name)) or 0) for name in ("input", "output", "cached"))
     return Spent(given, made, cached, _amount(value.get("costUsd")))
 

@@ -55,7 +55,7 @@ Event = dict[str, Any]
 
 
 class BadLine(NamedTuple):
-    """A line that is no event: its number in the file (from 1) and what is wrong with it."""
+    """A line that is not an event: its number in the file (from 1) and what is wrong with it."""
 
     seq: int
     problem: str
@@ -80,7 +80,7 @@ def encode(events: Iterable[Event]) -> bytes:
 
 
 def decode(data: bytes, first_seq: int) -> Sequence[tuple[int, Event] | BadLine]:
-    """Return (seq, event) for each line of `data`, which holds whole lines only; `BadLine` for what is no event.
+    """Return (seq, event) for each line of `data`, which holds whole lines only; `BadLine` for what is not an event.
 
     One parse for all lines is 2 to 3 times as fast as one for each, so it is tried first.
     """

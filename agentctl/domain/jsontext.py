@@ -20,7 +20,7 @@ Path = Sequence[str]
 
 
 class NotJson(ValueError):
-    """The text is no plain JSON object: it may have comments, or another form."""
+    """The text is not a plain JSON object: it may have comments, or another form."""
 
 
 class _Part(NamedTuple):
@@ -51,7 +51,7 @@ def parse(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
     if not isinstance(value, dict):
-        raise NotJson("it is no object")
+        raise NotJson("it is not an object")
     return value
 
 
@@ -81,7 +81,7 @@ def add_item(text: str, path: Path, value: Any) -> str:
     if len(known) < len(path):
         return set_member(text, path, [value])
     if text[where] != "[":
-        raise NotJson(f"{'.'.join(path)} is no array")
+        raise NotJson(f"{'.'.join(path)} is not an array")
     return text if value in _DECODER.raw_decode(text, where)[0] else _added(text, where, None, value)
 
 
@@ -135,7 +135,7 @@ def _reach(text: str, path: Path) -> tuple[list[str], int]:
     where, known = _skip(text, 0), list[str]()
     for key in path:
         if text[where] != "{":
-            raise NotJson(f"{'.'.join(known)} is no object")
+            raise NotJson(f"{'.'.join(known)} is not an object")
         found = [part for part in _parts(text, where).parts if part.key == key]
         if not found:
             break

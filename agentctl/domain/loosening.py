@@ -1,4 +1,4 @@
-"""What a definition gives to whoever runs it: the reason why a project's file may need a person's trust.
+"""The powers that a definition grants: the reason why a project's file may need a person's trust.
 
 A repository that one has cloned brings files that its authors wrote. A restriction in them is welcome; power is not,
 before a person has looked at it.

@@ -21,7 +21,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(text: str, what: str) -> str:
-    """Return `text`; raise `UsageError` naming `what` where it is no name."""
+    """Return `text`; raise `UsageError` naming `what` where it is not a name."""
     if not is_name(text):
         raise UsageError(f"{what} {text!r} is not a name", hint=f"use {NAME_RULE}")
     return text

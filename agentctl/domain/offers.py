@@ -1,4 +1,4 @@
-"""By which names an agent's own server and whoever gets its first answers ready know each other."""
+"""The names by which an agent's own MCP server finds the answers that were prepared for it."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of an argument; what is no text stands as JSON, which no narrow pattern matches by chance."""
+    """Return the texts of an argument; what is not text stands as JSON, which no narrow pattern matches by chance."""
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]

@@ -101,7 +101,7 @@ class TaskView:
             worker = workers.get(instance)
             if worker is None:
                 if not is_name(instance):  # It would be a path out of the task.
-                    self.damage.append(BadLine(seq, f"{instance!r} is no name of a worker"))
+                    self.damage.append(BadLine(seq, f"{instance!r} is not a name of a worker"))
                     continue
                 worker = workers[instance] = WorkerView(instance)
             fold(worker, seq, event)

@@ -81,7 +81,7 @@ def name_of_minutes(minutes: object) -> str | None:
 
 
 def window_from(name: object, used_percent: object, resets_at: object, *, is_rejected: object = False) -> Window | None:
-    """Return the window that is told of; None where its name can be none, and without what is no number.
+    """Return the window that is told of; None where its name can be none, and without what is not a number.
 
     >>> window_from("five_hour", float("nan"), "tomorrow")
     Window(name='five_hour', used_percent=None, resets_at=None, is_rejected=False)

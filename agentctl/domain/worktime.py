@@ -55,7 +55,7 @@ def worked_from(value: object, boot: str, now: float, *, is_at_work: bool = Fals
 def _is_span(row: object, latest: float) -> bool:
     if not isinstance(row, (list, tuple)) or len(row) != 2 or not all(type(one) in (int, float) for one in row):
         return False
-    return bool(0 <= row[0] <= row[1] <= latest)  # What is no finite number is not.
+    return bool(0 <= row[0] <= row[1] <= latest)  # False of what is not a finite number.
 
 
 def time_at_work(all_worked: Iterable[Worked]) -> float:

@@ -1,4 +1,4 @@
-"""What shims have to tell of themselves: `shim.log` of the root task."""
+"""What shims report of themselves: `shim.log` of the root task."""
 
 from __future__ import annotations
 

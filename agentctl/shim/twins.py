@@ -32,7 +32,7 @@ def _load() -> None:
 def _fork(source: Channel, orders: int, answers: int) -> Channel:
     """Return the channel to go on with: here the same, in the twin its own.
 
-    Forked twice, so that it is no child of this shim, which takes all below it for its worker's.
+    Forked twice, so that it is not a child of this shim, which takes all below it for its worker's.
     """
     child = os.fork()
     if child:

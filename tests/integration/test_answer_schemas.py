@@ -85,7 +85,7 @@ def test_a_program_that_knows_no_schemas_is_asked_in_words_and_checked(task: Tas
 @pytest.mark.parametrize(
     ("text", "message"),
     [('{"if": {}}', "'if', which cannot be checked"), *alike(
-        ("{", "is no JSON"), ("[]", "must be an object"),
+        ("{", "is not JSON"), ("[]", "must be an object"),
         ('{"properties": {"a": {"type": "int"}}}', "properties.a: type cannot be"), ("{}", "asks for nothing"))],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_checked_is_refused_before_anything_is_made(

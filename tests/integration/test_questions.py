@@ -71,7 +71,7 @@ def test_a_question_is_listed_answered_and_printed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "wrong", "said", "right", "got"),
     [
-        (["--option", "x=X"], "y", "'y' is no option of this question", "x", "x"),
+        (["--option", "x=X"], "y", "'y' is not an option of this question", "x", "x"),
         *alike(
             (["--kind", "confirm"], "maybe", "neither yes nor no", "Y", "yes"),
             (["--kind", "confirm"], "", "neither yes nor no", "false", "no"),
@@ -295,7 +295,7 @@ def test_ask_is_for_workers_that_live(root: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--option", "a=A", "--default", "b"], "'b' is no option"),
+        (["--option", "a=A", "--default", "b"], "'b' is not an option"),
         *alike(
             (["--kind", "select"], "needs options"),
             (["--kind", "confirm", "--option", "a=A"], "takes no options"),

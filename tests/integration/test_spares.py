@@ -44,13 +44,16 @@ def test_a_batch_leaves_no_shim_that_it_started_ahead(root: Path) -> None:
 
 
 def shims_of(task: Task) -> list[int]:
-    """Return the shims of a task, whoever started them."""
-    found = []
+    """Return the shims of a task, whoever started them.
+
+    A shim that forks another one does so by way of a process that ends at once: what is still a child is not one yet.
+    """
+    found = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if str(task.path) in process.cmdline():
-                found.append(process.pid)
-    return found
+                found[process.pid] = process.ppid()
+    return [pid for pid, parent in found.items() if parent not in found]
 
 
 def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:

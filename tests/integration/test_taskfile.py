@@ -43,12 +43,12 @@ MISTAKES = [
     ("config: {maxDepth: 65}\n", 1, "maxDepth must be a whole number from 0 to 64"),
     ("config: {maxOutputBytes: 0}\n", 1, "maxOutputBytes"),
     ("config: {maxDepth: null}\n", 1, "maxDepth"),
-    ("id: t\nconfig: {maxDepth: !!bool zz}\n", 2, "'zz' is no bool"),
-    ("id: t\nconfig: {maxDepth: !!int ''}\n", 2, "is no int"),
+    ("id: t\nconfig: {maxDepth: !!bool zz}\n", 2, "'zz' is not of type bool"),
+    ("id: t\nconfig: {maxDepth: !!int ''}\n", 2, "is not of type int"),
     ("id: t\nconfig: !!map [a]\n", 2, "a mapping was expected"),
     ("id: t\nx: !!python/object/apply:os.system [id]\n", 2, "could not determine a constructor"),
-    ("? [a, b]\n: c\n", 1, "is no text"),
-    ("1: a\n", 1, "the key 1 is no text"),
+    ("? [a, b]\n: c\n", 1, "is not text"),
+    ("1: a\n", 1, "the key 1 is not text"),
     ("id: 'open\n", 2, "end of stream"),
     ("id: {a: b\nc: d\n", 2, "flow mapping"),
     ("--- {a: b}\n--- {c: d}\n", 2, "another document"),
@@ -74,9 +74,9 @@ def test_a_mistake_is_told_by_file_line_and_key(text: str, line: int, problem: s
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-32"])
 def test_another_encoding_is_told_by_its_line(encoding: str) -> None:
-    with pytest.raises(UsageError, match=r"task.yaml:\d: byte 0x[0-9a-f]+ is no UTF-8|special characters"):
+    with pytest.raises(UsageError, match=r"task.yaml:\d: byte 0x[0-9a-f]+ is not UTF-8|special characters"):
         limits_of("id: t\ntitle: café\n".encode(encoding))
-    with pytest.raises(UsageError, match=r"task\.yaml:2: byte 0xe9 is no UTF-8"):
+    with pytest.raises(UsageError, match=r"task\.yaml:2: byte 0xe9 is not UTF-8"):
         limits_of(b"id: t\ntitle: caf\xe9\n")
 
 

@@ -33,13 +33,13 @@ def test_no_other_answer_to_a_select_is_taken(ids: list[str], answer: str) -> No
     if answer in ids:
         assert check_answer(body, answer) == answer
     else:
-        with pytest.raises(UsageError, match="is no option"):
+        with pytest.raises(UsageError, match="is not an option"):
             check_answer(body, answer)
 
 
 def test_an_id_wins_over_a_label_and_a_label_that_two_options_have_names_neither() -> None:
     assert check_answer(question("select", ("a", "b"), ("b", "c")), "b") == "b"
-    with pytest.raises(UsageError, match="is no option") as caught:
+    with pytest.raises(UsageError, match="is not an option") as caught:
         check_answer(question("select", ("a", "same"), ("b", "same")), "same")
     assert "a (same), b (same)" in str(caught.value.hint)
 
@@ -76,7 +76,7 @@ def test_an_input_takes_no_text_without_end() -> None:
         (question("confirm", ("a", "A")), None, "takes no options"),
         (question("select", ("a", "A"), ("a", "B")), None, "must differ"),
         (question("select", ("", "A")), None, "must differ and not be empty"),
-        (question("select", ("a", "A")), "b", "is no option"),
+        (question("select", ("a", "A")), "b", "is not an option"),
         (question("confirm"), "perhaps", "neither yes nor no"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -188,7 +188,7 @@ def test_several_questions_of_one_request_are_answered_together() -> None:
     dialogue = started()
     asks = feed(dialogue, [permission("AskUserQuestion", input={"questions": questions})])
     one, many = [ask for ask in asks if isinstance(ask, Ask)]
-    assert [key for key, _ in one.options] == ["1", "2"], "a label with a comma is no id"
+    assert [key for key, _ in one.options] == ["1", "2"], "a label with a comma is not an id"
     assert many.multiple
     assert not one.multiple
     assert not dialogue.answered(many.key, "1,2,other")

@@ -140,7 +140,7 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("own", "---\ndescription: when: x\n---\n", 2, "mapping values"),
     ("own", "---\n- a\n---\n", 1, "must be a mapping"),
     ("own", "---\npermissions:\n  - tool: Bash\n    answer: allow\n  - answer: maybe\n---\n", 5, "answer must be"),
-    ("own", b"---\nname: a\ndescription: caf\xe9\n---\n", 3, "no UTF-8"),
+    ("own", b"---\nname: a\ndescription: caf\xe9\n---\n", 3, "not UTF-8"),
     ("own", b"x" * (256 * 1024 + 1), 1, "larger than"),
     ("claude", "---\nname: a\npermissionMode: yolo\n---\n", 3, "permissionMode must be one of"),
     ("claude", "---\nname: Code Reviewer\n---\n", 2, "is not a name"),
@@ -198,8 +198,8 @@ def test_links_fifos_and_folders_are_left_out(places: Places) -> None:
     problems = {Path(line.split(":")[0]).name: line for line in found.warnings}
     assert "a link to outside" in problems["link.md"]
     assert "a link to outside" in problems["device.md"]
-    assert "no plain file" in problems["fifo.md"]
-    assert "no plain file" in problems["folder.md"]
+    assert "not a plain file" in problems["fifo.md"]
+    assert "not a plain file" in problems["folder.md"]
     assert "No such file" in problems["dangling.md"]
     (places.project / "linked").symlink_to(secret.parent / "home")
     places.write("home/x.md", md("x"))
@@ -279,7 +279,7 @@ def test_one_who_is_a_worker_trusts_nobody(places: Places, monkeypatch: pytest.M
 def test_only_definitions_can_be_trusted(places: Places) -> None:
     other = places.write("project/other.md", md("a", "permissions: allow"))
     bad = places.write("project/.agentctl/agents/bad.md", md("b", "permissions: maybe"))
-    with pytest.raises(NotFound, match="is no definition, template"):
+    with pytest.raises(NotFound, match="is not a definition, template"):
         trust_files(places.root, [str(other)])
     with pytest.raises(NotFound) as caught:
         trust_files(places.root, [str(bad)])

@@ -12,7 +12,7 @@ from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
 CHILDREN_AT_END = "childrenAtEnd"
-#: Keys of `config` that are no limits; each is checked when the task is read.
+#: Keys of `config` that are not limits; each is checked when the task is read.
 OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END})
 DRIVER_ORDER = "driverOrder"
 

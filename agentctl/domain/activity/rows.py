@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 def read_line(line: bytes, number: int) -> Line | None:
-    """Parse a line; None where it is no row.
+    """Parse a line; None where it is not a row.
 
     Args:
         number: Names a row that has no id, as those of older versions.

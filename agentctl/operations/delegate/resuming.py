@@ -32,7 +32,7 @@ def resume_worker(
 
     Raises:
         NotFound: There is no such worker or agent id.
-        Refused: It is no agent, it has not ended, or its program can continue nothing.
+        Refused: It is not an agent, it has not ended, or its program can continue nothing.
     """
     check_own(task)
     worker = newest_run(task, instance)

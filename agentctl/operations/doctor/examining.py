@@ -79,7 +79,7 @@ def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
 
 
 def _as_far_as_it_goes(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
-    """Yield what was found, and last, where something is no file of ours, that one came no further."""
+    """Yield what was found, and last, where something is not a file of ours, that one came no further."""
     try:
         yield from found
     except (AgentctlError, OSError) as error:
@@ -186,7 +186,7 @@ def _log(task: TaskDir) -> Iterator[Finding]:
     reader = eventlog.LogReader(task.events)
     view.apply(reader.rows())
     for bad in view.damage:
-        yield finding("warning", f"line {bad.seq} is no event and is skipped: {bad.problem}", task.events, "")
+        yield finding("warning", f"line {bad.seq} is not an event and is skipped: {bad.problem}", task.events, "")
     with contextlib.suppress(FileNotFoundError):
         torn = os.stat(task.events).st_size - reader.offset
         if torn > 0:

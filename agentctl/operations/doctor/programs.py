@@ -1,4 +1,4 @@
-"""Which agent programs are installed here, and whether they are those that their drivers were tested with."""
+"""Which agent programs are installed here, and whether their drivers were tested with these versions."""
 
 from __future__ import annotations
 

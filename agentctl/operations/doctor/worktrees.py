@@ -1,4 +1,4 @@
-"""What is wrong with the worktrees of a task: left-overs of killed spawns, patches that nobody could make."""
+"""What is wrong with the worktrees of a task: leftovers of killed spawns, changes that nobody could record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers have somebody below them who asks: a parent that waits for an answer looks as if it were at work."""
+"""Which workers have a descendant that asks a question: a parent that waits for the answer would look busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One report of what several workers have brought: each part attributed, bounded, and in the order of the roster."""
+"""One report of several workers' results: each part attributed, bounded, and in the order of the roster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def join_results(
         max_bytes: How much of each worker's text they hold.
 
     Raises:
-        NotFound: One of the named is no worker of the task.
+        NotFound: One of the named is not a worker of the task.
     """
     check_own(task)
     for name in instances:

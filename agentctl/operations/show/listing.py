@@ -1,4 +1,4 @@
-"""What is so with the workers of a task. Starts nothing."""
+"""The workers of a task, and the status of each. Starts nothing."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def _said(line: bytes) -> tuple[str, str] | None:
 def _tail(worker: WorkerDir, max_bytes: int) -> dict[str, Any]:
     path = worker.stdout
     size, digest, tail = _read_tail(path, max_bytes)
-    whole = tail.decode(errors="replace").encode()  # What is no UTF-8 takes three bytes as text.
+    whole = tail.decode(errors="replace").encode()  # What is not UTF-8 takes three bytes as text.
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     is_cut = size > len(tail) or len(whole) > max_bytes
     wrapped = _wrapped_output(worker, digest) if is_cut and digest and size <= MOST_BYTES and worker.has_ended else None
@@ -226,7 +226,7 @@ def _tail(worker: WorkerDir, max_bytes: int) -> dict[str, Any]:
 
 
 def _wrapped_output(worker: WorkerDir, digest: str) -> str | None:
-    """Put an output with very long lines into shorter ones; None where it has none, or is no text."""
+    """Put an output with very long lines into shorter ones; None where it has none, or is not text."""
     try:
         data = read_bytes(worker.stdout)
     except OSError:

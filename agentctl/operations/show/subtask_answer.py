@@ -1,4 +1,4 @@
-"""What a sub-task answers to who asked for it: Success, Error or Cancel, and what its agent said last, bounded."""
+"""The answer of a sub-task: Success, Error or Cancel, with the last words of its agent, bounded."""
 
 from __future__ import annotations
 

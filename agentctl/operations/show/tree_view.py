@@ -1,4 +1,4 @@
-"""What the workers of a task do, and their sub-agents: the tree. Starts nothing."""
+"""The tree of a task: what its workers and their sub-agents do. Starts nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WorkerTree(NamedTuple):
     depth: int
     #: The first is the worker itself, with its totals.
     nodes: list[Node]
-    #: Lines of its activity that are no rows, and rows of a type that is not known.
+    #: Lines of its activity that are not rows, and rows of a type that is not known.
     bad_lines: int
     unknown_types: dict[str, int]
     is_expanded: bool

@@ -1,4 +1,4 @@
-"""Whole texts of which only a part was told: each in a file of its own that holds it and nothing else.
+"""Texts that were too long to show, kept whole: each in a file that holds it and nothing else.
 
 Whoever tells of a cut text makes its file. It is named after its content, so what an earlier answer named stays as it
 was told.

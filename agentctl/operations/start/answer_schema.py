@@ -29,13 +29,13 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{given} is no JSON: {error}", hint="a JSON schema is wanted") from error
+        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is wanted") from error
     if len(text) > _LONGEST:
         raise UsageError(f"{given} is too large", hint=f"at most {_LONGEST} characters are taken")
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{given} is no JSON: {error}", hint="a JSON schema is wanted") from error
+        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is wanted") from error
     check_schema(schema, given)
     if not isinstance(schema, dict) or not schema:
         raise UsageError(f"{given} asks for nothing", hint='a schema is an object like {"type": "object"}')

@@ -33,7 +33,7 @@ def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
     """Return the requests in JSON lines with the options' names; empty lines and those that begin with # are skipped.
 
     Raises:
-        UsageError: A line that is no request; it names source and line.
+        UsageError: A line that is not a request; it names source and line.
     """
     found = []
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""What a later run of an agent is told: its session goes on, or begins anew if it never came to a word."""
+"""What a resumed agent is told: to go on in its session, or to begin anew where it had not said anything yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent may not do, those that it starts may not do either, whichever way it starts them.
+"""The restrictions that a worker passes on: what it may not do, nobody that it starts may do.
 
 Looked at for every start, and by who really calls: an agent that has a shell can call the command line under any name.
 Where it says to be another than it is shown to be, it is held to what both may do.

@@ -73,7 +73,7 @@ def create_task(
         if furnish is not None:
             furnish(task)
         return task if above or caller() is not None else use_task(root, task.id)
-    except BaseException:  # A full disk: the name must not be taken by what is no task.
+    except BaseException:  # A full disk: the name must not be taken by what is not a task.
         shutil.rmtree(task.path, ignore_errors=True)
         raise
 

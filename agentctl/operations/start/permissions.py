@@ -62,5 +62,5 @@ def _parsed(wished: str | Rules | None) -> Rules:
         try:
             wished = json.loads(wished)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"--permissions is no JSON: {error}", hint=_FORM) from error
+            raise UsageError(f"--permissions is not JSON: {error}", hint=_FORM) from error
     return parse_policy(wished, "--permissions")

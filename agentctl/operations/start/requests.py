@@ -1,4 +1,4 @@
-"""What is asked of a spawn, and whether it can be meant: all of it is looked at before anything is made."""
+"""The requests of a spawn, and their checks: all of them are checked before anything is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queued workers whose environment is gone, by a reboot or a logout: they get that of whoever says so."""
+"""Queued workers that lost their environment to a reboot or a logout: they get the caller's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's folder: its name taken by mkdir, its order written, before anybody is told of it."""
+"""Makes a worker's folder: takes its name by mkdir and writes its spec, before any event mentions it."""
 
 from __future__ import annotations
 

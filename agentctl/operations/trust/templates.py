@@ -31,7 +31,7 @@ SHIPPED = "shipped:"
 FILE = "task.yaml"
 #: What is made anew from the rest, and not copied.
 CACHES = "__pycache__"
-#: A template of a root that has more is no template: what is hashed for it has to have an end.
+#: A template of a root that has more is not a template: what is hashed for it has to have an end.
 _MOST_TEMPLATES, _MOST_FILES, _MOST_BYTES, _LONGEST_FILE = 200, 1000, 64 << 20, 64 << 10
 #: Folders within one another.
 _DEEPEST = 32
@@ -173,7 +173,7 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
 
 
 def _files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the files below a folder, in one order; what is no folder counts as a file, and is opened as one.
+    """Yield the files below a folder, in one order; what is not a folder counts as a file, and is opened as one.
 
     Raises:
         OddFile: It has more folders than a template, or they are nested deeper.

@@ -155,7 +155,7 @@ def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
             return _Rules(task)
     left_out = [line for line in found.warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
     raise NotFound(
-        f"{file} is no definition, template, task or task.yaml here",
+        f"{file} is not a definition, template, task or task.yaml here",
         hint="; ".join(left_out) or "agentctl trust --list",
     )
 

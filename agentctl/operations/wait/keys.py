@@ -1,4 +1,4 @@
-"""Waiting for several workers of a tree at once, until what has become of them is enough for whoever asks."""
+"""Waiting for several workers of a tree of tasks at once, until enough of them have ended or ask."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     """Return the folder of a worker that exists.
 
     Raises:
-        UsageError: It is no name.
+        UsageError: It is not a name.
         NotFound: There is no such worker; the hint names some that are.
     """
     worker = task.worker(check_name(instance, "the instance"))

@@ -1,6 +1,4 @@
-"""What lies in the place of a file of ours and is none, and shims that do not answer: of a task for `doctor`, of one
-that is about to be trusted.
-"""
+"""Files that are not what their place says, such as a link or a FIFO, and shims that do not answer."""
 
 from __future__ import annotations
 
@@ -123,12 +121,12 @@ def _problem(path: str, is_folder: bool) -> str | None:
         return f"belongs to somebody else (uid {found.st_uid})"
     if is_folder:
         if not stat.S_ISDIR(found.st_mode):
-            return f"is no folder, but {kind_of(path) or 'a file'}"
+            return f"is not a folder, but {kind_of(path) or 'a file'}"
         return None if found.st_mode & 0o700 == 0o700 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
     if os.path.basename(path) == "control":
-        return None if stat.S_ISFIFO(found.st_mode) else f"is no FIFO, but {kind_of(path) or 'a file'}"
+        return None if stat.S_ISFIFO(found.st_mode) else f"is not a FIFO, but {kind_of(path) or 'a file'}"
     if not stat.S_ISREG(found.st_mode):
-        return f"is no file, but {kind_of(path) or 'something else'}"
+        return f"is not a file, but {kind_of(path) or 'something else'}"
     if path.endswith(".json") and found.st_size > MOST_BYTES:
         return f"is larger than any of ours: {found.st_size} bytes"
     return None if found.st_mode & 0o600 == 0o600 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
@@ -151,7 +149,7 @@ def _mend(path: str) -> bool:
 
 
 def refuse_odd_within(task: TaskDir) -> None:
-    """Raise `Refused` for the first thing in a task's folder that is no plain file or folder of this person's.
+    """Raise `Refused` for the first thing in a task's folder that is not a plain file or folder of this person's.
 
     The FIFO that wakes a worker's shim may lie where that has it.
     """

@@ -204,7 +204,7 @@ def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str,
     """Note, where its driver looks for that, that an answer to a request for permission came through agentctl.
 
     Args:
-        question: What was answered, all of it: to the same request in other words it is no answer.
+        question: What was answered, all of it: to the same request in other words it is not an answer.
     """
     order = read_quietly(worker.spec).get("order")
     marks = order.get("marks") if isinstance(order, dict) else None

@@ -228,7 +228,7 @@ def _folder_in(path: str, origin: Origin) -> str:
 def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
     """Return what a person may expect in the worktree, and it is not there."""
     found = []
-    with contextlib.suppress(GitError):  # A look that fails is no reason to refuse.
+    with contextlib.suppress(GitError):  # A look that fails is not a reason to refuse.
         changed = git.names("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
         if changed:
             found.append(

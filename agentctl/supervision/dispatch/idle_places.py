@@ -1,4 +1,4 @@
-"""Places that are lent to anybody by who has nothing to do: who may come in, and how the lender gets to work again.
+"""The places of idle workers, lent to anybody: who may come in, and how the lender gets to work again.
 
 Lenders stand in a chain: 1 lends 1.guest, and if its guest is idle too, that one lends 1.guest.guest. All of a chain
 together have one right to run, and its last one uses it. Who goes on is put behind those that are idle.

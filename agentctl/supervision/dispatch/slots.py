@@ -38,7 +38,7 @@ def _names(root_task: TaskDir) -> list[str]:
 
 
 def _try_lock(path: FilePath) -> int | None:
-    """Take the lock of a place; None where somebody has it, or what lies there can be no place of anybody's."""
+    """Take the lock of a place; None where somebody has it, or what lies there cannot be a place."""
     try:
         return try_lock(path)
     except OddFile:

@@ -66,7 +66,7 @@ class Succession:
         return None
 
     def _taken(self) -> set[bytes] | None:
-        """Return how the files of the slots begin; None where that cannot be told, or a place is no slot."""
+        """Return how the files of the slots begin; None where that cannot be told, or a place is not a slot."""
         try:
             with os.scandir(self._root_task.slots) as entries:
                 found = [(entry.inode(), entry.name) for entry in entries]

@@ -67,7 +67,7 @@ def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition
     if has_ticket and not (worker.process.exists() and was_started(worker)):
         return Condition.ENDED if worker.has_ended else Condition.QUEUED
     if is_alive_held(worker.shim):
-        # What a worker put there itself is no end: its shim will decide one.
+        # What a worker put there itself is not an end: its shim will decide one.
         return Condition.ENDED if worker.has_ended and decision_of(worker) else Condition.SUPERVISED
     if worker.has_ended or _is_parked(worker):
         return Condition.ENDED if worker.has_ended else Condition.QUEUED

@@ -48,7 +48,7 @@ class Tree:
     def is_gone(self) -> bool:
         """Tell whether nothing of it is alive, for sure.
 
-        A look that finds nobody is no proof: who was alive when it began may have left a child behind that it did not
+        A look that finds nobody is not proof: who was alive when it began may have left a child behind that it did not
         meet, and have died before its turn came. So nobody may have died during the look that counts. False where that
         cannot be had: ask again later.
         """

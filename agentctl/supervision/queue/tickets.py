@@ -22,7 +22,7 @@ from agentctl.supervision.worker import environment
 #: No honest queue has come so far; a larger age is not counted on from, since there would soon be none behind it.
 _MOST_AGE = 10**11
 LOWEST, HIGHEST = -4000, 4000
-#: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is no ticket.
+#: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is not a ticket.
 UNSEEN = ".new"
 #: What names a ticket, and nothing else does: whoever wrote a clone, or a worker, may put any file into a queue.
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"

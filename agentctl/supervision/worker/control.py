@@ -33,7 +33,7 @@ def poke(worker: WorkerDir) -> bool:
 
 
 def open_to_wake(worker: WorkerDir) -> int | None:
-    """Open what wakes a shim without waking it; None where it is no FIFO."""
+    """Open what wakes a shim without waking it; None where it is not a FIFO."""
     return _open_fifo(worker, os.O_WRONLY)
 
 
@@ -57,7 +57,7 @@ _FIFO = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _open_fifo(worker: WorkerDir, flags: int) -> int | None:
-    """Open what wakes a shim; None where it is no FIFO."""
+    """Open what wakes a shim; None where it is not a FIFO."""
     try:
         fd = os.open(worker.control, flags | _FIFO)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How an agent ended by its driver's own word: on disk before the driver ends, it counts whoever is killed then."""
+"""How an agent ended, as its driver says: on disk before the driver ends, so it counts whoever is killed then."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToldEnd(NamedTuple):
 
 
 def told_end(worker: WorkerDir) -> ToldEnd | None:
-    """Return what the driver of the last attempt told of its end; None where it told nothing, or is no agent's."""
+    """Return what the driver of the last attempt told of its end; None where it told nothing, or is not an agent's."""
     told = read_quietly(worker.outcome)
     if not told or told.get("pid") != read_quietly(worker.process).get("pid"):
         return None

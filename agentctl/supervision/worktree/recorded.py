@@ -86,7 +86,7 @@ def git_from(record: Mapping[str, Any], limit_s: float) -> Git:
 
 
 def _check_words(record: Mapping[str, Any], *more: str) -> None:
-    """Refuse what would be no path, no commit or no branch for git, but perhaps an option."""
+    """Refuse what git would not take for a path, a commit or a branch, but perhaps for an option."""
     for key in ("path", "commonDir", "repository", *more):
         if not _is_path(record.get(key)):
             raise GitError(f"worktree.json names no folder as its {key}")

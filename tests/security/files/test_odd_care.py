@@ -69,7 +69,7 @@ def test_a_link_in_the_place_of_a_folder_is_told_and_set_aside(root: Path, tmp_p
     (tmp_path / "mine").mkdir()
     place.symlink_to(tmp_path / "mine")
     run("spawn", "--name", "late", "--key", "k", "--", "true", check=False)
-    assert "is no folder, but a link" in "".join(told(findings(), place))
+    assert "is not a folder, but a link" in "".join(told(findings(), place))
     assert not list((tmp_path / "mine").iterdir())
     findings("--fix")
     assert not place.is_symlink()
@@ -136,10 +136,10 @@ def test_doctor_tells_a_live_worker_whose_shim_is_frozen(root: Path) -> None:
 
 def test_what_a_shim_noted_is_a_warning_and_only_a_traceback_is_to_be_reported(root: Path) -> None:
     log = new_task().path / "shim.log"
-    log.write_text("2026-11-22T17:44:53.245Z pid 1 t/w: q1.json is no plain file: it is a FIFO\n")
+    log.write_text("2026-11-22T17:44:53.245Z pid 1 t/w: q1.json is not a plain file: it is a FIFO\n")
     (row,) = [row for row in findings() if row["where"] == str(log)]
     assert (row["severity"], row["what"]) == (
-        "warning", "a shim met what it could not read: t/w: q1.json is no plain file: it is a FIFO",
+        "warning", "a shim met what it could not read: t/w: q1.json is not a plain file: it is a FIFO",
     )  # fmt: skip
     log.write_text("2026-11-22T17:44:53.245Z pid 1 ended unexpectedly\nTraceback (most recent call last):\n  x\n")
     (row,) = [row for row in findings() if row["where"] == str(log)]

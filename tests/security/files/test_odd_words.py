@@ -238,7 +238,7 @@ def test_an_activity_that_cannot_be_read_hides_no_other_worker(
         {"fifo": os.mkfifo, "link": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}[kind](file)
     told = is_no_bug(capsys, "tree")
     assert [name in told.out for name in ("odd", "good")] == [True, True]
-    assert "activity.jsonl is no plain file" in told.err
+    assert "activity.jsonl is not a plain file" in told.err
     assert is_no_bug(capsys, "list").code == told.code == 0
 
 

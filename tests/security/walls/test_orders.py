@@ -71,7 +71,7 @@ def test_an_agents_order_is_the_one_that_its_shim_has_looked_at(
     """The program that drives it reads the file again."""
     task = agent_world(tmp_path, monkeypatch)
     agent(plays(tmp_path, "import os\nme.answer(' '.join(os.environ))"))
-    assert "AGENTCTL_SPEC_DIGEST" not in ends()["result"]["finalMessage"], "it is no affair of the agent's"
+    assert "AGENTCTL_SPEC_DIGEST" not in ends()["result"]["finalMessage"], "the agent has no business with it"
     order = json.loads((task.agent("a") / "spec.json").read_bytes())["order"]
     change(task, "a", order={**order, "program": "/bin/false"})
     driving = [sys.executable, "-I", "-S", str(REPOSITORY / "agentctl" / "driving" / "__main__.py"), "claude"]
