@@ -89,7 +89,8 @@ OTHERS = (
         prepare="pueued --daemonize\nuntil pueue status; do sleep 0.05; done\npueue parallel $CAP",
         run="for i in $(seq $JOBS); do pueue add -- true; done\npueue wait",
         check="pueue status --json | grep -o Success | wc -l",
-        finish="pueue shutdown",
+        # It answers before it leaves, and writes its state once more on its way: the folder must be there until then.
+        finish="pid=$(cat $(find . -name pueue.pid)); pueue shutdown; while kill -0 $pid; do sleep 0.05; done",
     ),
 )  # fmt: skip
 

@@ -110,11 +110,6 @@ ROSTER_STATE: dict[Status, str] = {
 }
 
 
-def is_terminal(status: Status) -> bool:
-    """Tell whether no later event can move a worker in this status."""
-    return status in TERMINAL
-
-
 def task_state(statuses: Iterable[Status]) -> str:
     """Return the state of a task whose workers have these statuses.
 
