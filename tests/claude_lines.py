@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.drivers.claude import DRIVER
-from agentctl.drivers.dialogue import Action, Dialogue, Finished, Note, Outcome, Say, Stop
+from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Finished, Note, Say, StopProgram
 from agentctl.drivers.order import Order
 
 RECORDINGS = Path(__file__).resolve().parent / "recordings" / "claude"
@@ -42,8 +42,8 @@ def rows(actions: Iterable[Action], *kinds: RowType) -> list[Row]:
     return [action.row for action in actions if isinstance(action, Note) and (not kinds or action.row.type in kinds)]
 
 
-def outcomes(actions: Iterable[Action]) -> list[Outcome]:
-    return [action.outcome for action in actions if isinstance(action, (Finished, Stop))]
+def outcomes(actions: Iterable[Action]) -> list[AgentOutcome]:
+    return [action.outcome for action in actions if isinstance(action, (Finished, StopProgram))]
 
 
 def said(actions: Iterable[Action]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import NOTHING, as_json, is_terminal, note_foreign, out, out_json, plain, warn
 from agentctl.cli.transcript import paragraph
 from agentctl.cli.verb import module, verb
-from agentctl.domain.activity.transcript import Entry
+from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_transcript, is_told
 from agentctl.operations.show.logs import follow_events, follow_logs
@@ -68,7 +68,7 @@ def logs(
         _decoded(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
 
 
-def _tell(entries: Iterable[Entry], *, json: bool) -> None:
+def _tell(entries: Iterable[TranscriptEntry], *, json: bool) -> None:
     for entry in entries:
         text = paragraph(entry)
         out_json({"stream": "transcript", "text": text}) if json else _write(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentctl.cli.activitytext import label_of, short, string
 from agentctl.cli.render import plain
 from agentctl.domain.activity.row import RowType
-from agentctl.domain.activity.transcript import Entry
+from agentctl.domain.activity.transcript import TranscriptEntry
 
 _STEP = "  "
 _DEEPEST_INDENT = 20
@@ -17,7 +17,7 @@ _MOST_LINES, _MOST_CHARACTERS = 20, 4000
 _MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
 
 
-def paragraph(entry: Entry) -> str:
+def paragraph(entry: TranscriptEntry) -> str:
     """Return an entry as text that is safe to show, each line ended by a newline."""
     time = entry.at[11:19] if len(entry.at) > 19 else "--:--:--"
     first, *rest = _lines(entry)
@@ -26,7 +26,7 @@ def paragraph(entry: Entry) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _lines(entry: Entry) -> Iterator[str]:
+def _lines(entry: TranscriptEntry) -> Iterator[str]:
     by = f"[{short(entry.agent_type or 'agent')}] " if entry.depth else ""
     if entry.kind in _MARKS:
         yield from _spoken(entry, by + _MARKS[RowType(entry.kind)])
@@ -34,14 +34,14 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield from _done(entry, by)
 
 
-def _spoken(entry: Entry, mark: str) -> Iterator[str]:
+def _spoken(entry: TranscriptEntry, mark: str) -> Iterator[str]:
     """Yield what was said or asked, all of it."""
     name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
     told = f"{mark}{f'{short(name)}: ' if name else ''}{text} {_status(entry)}"
     yield from plain(told.rstrip(), keep="\n\t").split("\n")
 
 
-def _done(entry: Entry, by: str) -> Iterator[str]:
+def _done(entry: TranscriptEntry, by: str) -> Iterator[str]:
     """Yield what was called, and the beginning of what that brought."""
     text = string(entry.fields.get("text"))
     is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
@@ -53,7 +53,7 @@ def _done(entry: Entry, by: str) -> Iterator[str]:
         yield from (f"{_STEP}{line}" for line in _cut(text))
 
 
-def _status(entry: Entry) -> str:
+def _status(entry: TranscriptEntry) -> str:
     """Return what an end came to, behind an arrow."""
     if not entry.ends or entry.kind not in (RowType.TOOL, RowType.AGENT, RowType.QUESTION):
         return ""

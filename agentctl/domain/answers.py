@@ -21,8 +21,8 @@ def meaning(means: Any, option: str) -> str:
     >>> meaning({"accept": "allow"}, "accept"), meaning(None, "accept")
     ('allow', 'allow_always')
     """
-    told = means.get(option) if isinstance(means, Mapping) else None
-    return told if told in {ALLOW, DENY} else ALLOW_ALWAYS
+    meant = means.get(option) if isinstance(means, Mapping) else None
+    return meant if meant in {ALLOW, DENY} else ALLOW_ALWAYS
 
 
 def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -34,7 +34,7 @@ def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> question_in({"kind": "select", "question": "Which?", "options": [5]})
     """
     kinds = ((value.get(key), kind) for key, kind in _OF_QUESTIONS.items())
-    is_fit = all(told is None or isinstance(told, kind) for told, kind in kinds)
+    is_fit = all(value is None or isinstance(value, kind) for value, kind in kinds)
     is_one = is_fit and value.get("kind") in KINDS and value.get("question") is not None
     return dict(value) if is_one and all(map(_is_option, value.get("options") or ())) else None
 
@@ -126,8 +126,8 @@ def _meant(means: Any, options: list[Mapping[str, Any]], answer: str) -> str | N
     """
     word = answer.strip().lower()
     meaning_of_word = ALLOW if word in _YES else DENY if word in _NO else word
-    told = means if isinstance(means, Mapping) else {}
-    return next((str(one["id"]) for one in options if told.get(one["id"]) == meaning_of_word), None)
+    meanings = means if isinstance(means, Mapping) else {}
+    return next((str(one["id"]) for one in options if meanings.get(one["id"]) == meaning_of_word), None)
 
 
 def _option(options: list[Mapping[str, Any]], answer: str) -> str:

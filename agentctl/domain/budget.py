@@ -23,7 +23,7 @@ def unheld(limits: Limits, reports: Collection[str]) -> tuple[str, str] | None:
 
 
 class Spent(NamedTuple):
-    """Tokens and money; without a cost nobody told one."""
+    """Tokens and money; without a cost none was reported."""
 
     input: int = 0
     output: int = 0
@@ -74,8 +74,8 @@ def total(parts: Iterable[Spent]) -> Spent:
     return found
 
 
-class Account(NamedTuple):
-    """What a tree has used up, and what is spoken for."""
+class TreeUsage(NamedTuple):
+    """What a tree has used up, and what is reserved."""
 
     spent: Spent = Spent()
     #: What live workers may still use up of budgets of their own, in US dollars.
@@ -102,9 +102,9 @@ class Account(NamedTuple):
     def broken(self, limits: Limits) -> str | None:
         """Return the figures of the limit that live agents have gone beyond; None for none.
 
-        >>> Account(Spent(input=100)).broken(Limits(max_tokens=100)) is None
+        >>> TreeUsage(Spent(input=100)).broken(Limits(max_tokens=100)) is None
         True
-        >>> Account(Spent(cost_usd=2.5)).broken(Limits(max_cost_usd=2))
+        >>> TreeUsage(Spent(cost_usd=2.5)).broken(Limits(max_cost_usd=2))
         'maxCostUsd is 2: 2.5 are used up'
         """
         own = self._replace(reserved_usd=0.0)
@@ -117,9 +117,9 @@ class Account(NamedTuple):
     def excess(self, limits: Limits, fields: Iterable[str], *, more_workers: int = 0) -> str | None:
         """Return the figures of the first of these limits under which nothing more can be started; None for none.
 
-        >>> Account(workers=3).excess(Limits(max_workers=3), ["max_workers"], more_workers=1)
+        >>> TreeUsage(workers=3).excess(Limits(max_workers=3), ["max_workers"], more_workers=1)
         'maxWorkers is 3: 3 were started, 1 more is asked for'
-        >>> Account(Spent(input=90, output=20)).excess(Limits(max_tokens=100), ["max_tokens"])
+        >>> TreeUsage(Spent(input=90, output=20)).excess(Limits(max_tokens=100), ["max_tokens"])
         'maxTokens is 100: 110 are used up'
         """
         used = self.used()
@@ -135,7 +135,7 @@ class Account(NamedTuple):
         return None
 
 
-def _figures(account: Account, field: str, used: float) -> str:
+def _figures(account: TreeUsage, field: str, used: float) -> str:
     if field == "max_cost_usd":
         reserved = f", {account.reserved_usd:.4g} are reserved" if account.reserved_usd else ""
         return f"{account.spent.cost_usd or 0:.4g} are used up{reserved}"

@@ -98,7 +98,7 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:
         return BadLine(seq, f"not JSON: {error}")
-    return (seq, event) if are_events([event]) else BadLine(seq, "no event: it lacks a type or a payload")
+    return (seq, event) if are_events([event]) else BadLine(seq, "not an event: it lacks a type or a payload")
 
 
 def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]:

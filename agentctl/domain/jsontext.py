@@ -1,4 +1,4 @@
-"""JSON files of others, changed as text: what is not meant stays as it is, to the byte.
+"""Changes JSON files of other programs as text: all else in them keeps its bytes.
 
 A parse and a dump would keep the meaning, and lose how a person has laid the file out.
 """
@@ -193,8 +193,8 @@ def _dumped(key: str | None, value: Any, text: str, indent: str | None) -> str:
     name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
     if indent is None:
         return name + json.dumps(value, ensure_ascii=False)
-    told = json.dumps(value, ensure_ascii=False, indent=_unit(text))
-    return name + told.replace("\n", f"\n{indent}")
+    dumped = json.dumps(value, ensure_ascii=False, indent=_unit(text))
+    return name + dumped.replace("\n", f"\n{indent}")
 
 
 def _unit(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The names by which an agent's own MCP server finds the answers that were prepared for it."""
+"""The names that an agent's own server shares with whoever prepares the server's first answers."""
 
 from __future__ import annotations
 

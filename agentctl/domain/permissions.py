@@ -148,10 +148,10 @@ class _Touched:
 
     def __init__(self, tool: str, arguments: Mapping[str, Any], real: Real | None) -> None:
         self._tool, self._real = tool.lower(), real
-        told = list(_telling(arguments))
-        self._commands = [_as_command(value) for key, value in told if key in _COMMANDS]
-        self._paths = [text for key, value in told if key in _PATHS for text in _texts(value)]
-        self._others = [text for key, value in told if key in _OTHERS for text in _texts(value)]
+        pairs = list(_telling(arguments))
+        self._commands = [_as_command(value) for key, value in pairs if key in _COMMANDS]
+        self._paths = [text for key, value in pairs if key in _PATHS for text in _texts(value)]
+        self._others = [text for key, value in pairs if key in _OTHERS for text in _texts(value)]
         self._json = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:

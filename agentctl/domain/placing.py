@@ -1,4 +1,4 @@
-"""Whether one path lies below another: by their text alone, so of paths without links."""
+"""Tells whether one path lies below another, by their text: for paths without links."""
 
 from __future__ import annotations
 

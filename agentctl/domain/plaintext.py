@@ -27,11 +27,20 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def beginning(text: str, longest: int) -> str:
+    """Return the beginning of a text, and how much it was cut from.
+
+    >>> beginning("abc", 3), beginning("abcd", 3)
+    ('abc', 'abc [cut: 4 characters]')
+    """
+    return text if len(text) <= longest else f"{text[:longest]} [cut: {len(text)} characters]"
+
+
 def whole_json(value: Any) -> Any:
     """Return what JSON can hold, with every text in it `whole`."""
-    told = json.dumps(value, ensure_ascii=False)
-    clean = whole(told)
-    return value if clean == told else json.loads(clean)
+    dumped = json.dumps(value, ensure_ascii=False)
+    clean = whole(dumped)
+    return value if clean == dumped else json.loads(clean)
 
 
 def plain(text: object, keep: str = "") -> str:
@@ -42,8 +51,8 @@ def plain(text: object, keep: str = "") -> str:
     >>> plain("a\nb", keep="\n")
     'a\nb'
     """
-    told = str(text)
+    string = str(text)
     if not keep:
-        return told if told.isascii() and told.isprintable() else told.translate(ESCAPES)
+        return string if string.isascii() and string.isprintable() else string.translate(ESCAPES)
     kept = {ord(character) for character in keep}
-    return told.translate({code: shown for code, shown in ESCAPES.items() if code not in kept})
+    return string.translate({code: shown for code, shown in ESCAPES.items() if code not in kept})

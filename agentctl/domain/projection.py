@@ -101,7 +101,7 @@ class TaskView:
             worker = workers.get(instance)
             if worker is None:
                 if not is_name(instance):  # It would be a path out of the task.
-                    self.damage.append(BadLine(seq, f"{instance!r} is not a name of a worker"))
+                    self.damage.append(BadLine(seq, f"{instance!r} is not the name of a worker"))
                     continue
                 worker = workers[instance] = WorkerView(instance)
             fold(worker, seq, event)
@@ -137,9 +137,9 @@ class TaskView:
         return found[1:]
 
 
-def _told(told: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+def _told(payload: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
     """Return what an event tells under `key`; the default where it tells nothing that could be meant."""
-    value = told.get(key, default)
+    value = payload.get(key, default)
     return value if isinstance(value, kind) else default
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import End
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.projection import TaskView
-
-#: As agentctl writes it: RFC 3339 in UTC.
-_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z")
 
 
 class TreeFacts:
@@ -47,19 +43,15 @@ class TreeFacts:
 
 
 def instant(ts: object) -> float | None:
-    """Return the time of an event in seconds since the epoch; None where it tells none.
+    """Return the time of an event in seconds since the epoch; None for what is not a time with its zone.
 
-    >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("yesterday")
+    >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("2026-11-22")
     (60.5, 1795309200.0, None)
     """
-    found = _INSTANT.fullmatch(ts) if isinstance(ts, str) else None
-    if found is None:
+    from datetime import datetime  # 3 ms, and few trees have a breaker to look at.
+
+    try:
+        at = datetime.fromisoformat(ts)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         return None
-    year, month, day, hour, minute = map(int, found.groups()[:5])
-    return ((_day_number(year, month, day) * 24 + hour) * 60 + minute) * 60 + float(found[6])
-
-
-def _day_number(year: int, month: int, day: int) -> int:
-    """Return how many days after 1970-01-01 a day is; a year counts from March, so that its leap day comes last."""
-    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469
+    return at.timestamp() if at.tzinfo is not None else None

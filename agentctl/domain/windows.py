@@ -74,10 +74,10 @@ def name_of_minutes(minutes: object) -> str | None:
     >>> [name_of_minutes(value) for value in (300, 10080, 90, 0, "5 h", float("nan"))]
     ['five_hour', 'seven_day', '90_minutes', None, None, None]
     """
-    told = finite(minutes)
-    if told is None or not 1 <= told * 60 <= LONGEST_S:
+    number = finite(minutes)
+    if number is None or not 1 <= number * 60 <= LONGEST_S:
         return None
-    return _BY_MINUTES.get(int(told), f"{int(told)}_minutes")
+    return _BY_MINUTES.get(int(number), f"{int(number)}_minutes")
 
 
 def window_from(name: object, used_percent: object, resets_at: object, *, is_rejected: object = False) -> Window | None:
@@ -116,14 +116,14 @@ def windows_from(value: object, now: float) -> list[Window]:
     return plausible(filter(None, found), now)
 
 
-def merged(known: Iterable[Window], told: Iterable[Window]) -> list[Window]:
+def merged(known: Iterable[Window], news: Iterable[Window]) -> list[Window]:
     """Return what is known of an account once more was told.
 
     A request that was under way when another one was refused says that the window is open, and that less of it was
     used up. It does not lift that: only a window that was reset does, which is reset later, or is used up by much less.
     """
     windows = {window.name: window for window in known}
-    for window in told:
+    for window in news:
         before = windows.pop(window.name, None)  # What was told last stands last.
         stays = before is not None and before.is_rejected and not window.is_rejected and _is_same(before, window)
         windows[window.name] = before if stays and before is not None else window

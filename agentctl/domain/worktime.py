@@ -43,10 +43,10 @@ def worked_from(value: object, boot: str, now: float, *, is_at_work: bool = Fals
     """
     if not isinstance(value, dict) or not isinstance(value.get("boot"), str):
         return Worked()
-    told, since = value.get("spans", []), value.get("since")
-    if not isinstance(told, list) or len(told) > MOST_SPANS:
+    measured, since = value.get("spans", []), value.get("since")
+    if not isinstance(measured, list) or len(measured) > MOST_SPANS:
         return Worked()
-    rows = [*told, [since, now]] if is_at_work and since is not None else told
+    rows = [*measured, [since, now]] if is_at_work and since is not None else measured
     latest = now if value["boot"] == boot else _LONGEST_BOOT_S
     spans = tuple(Span(row[0], row[1]) for row in rows if _is_span(row, latest))
     return Worked(value["boot"], spans) if len(spans) == len(rows) else Worked()

@@ -1,1 +1,1 @@
-"""How each kind of agent program is started, fed and read: one file for each, which has all facts about it."""
+"""One driver for each kind of agent program: all facts about how it is started, fed and read."""

@@ -1,4 +1,4 @@
-"""The `command` driver with a definition: any program that takes a prompt and prints its answer."""
+"""The `command` driver: any program that takes a prompt and prints its answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Action, Driver, HangUp, Outcome, Say
+from agentctl.drivers.dialogue import Action, AgentOutcome, Driver, HangUp, Say
 from agentctl.drivers.order import Order
 
 #: The end of the output is the answer; an answer longer than this is cut at its beginning.
@@ -14,7 +14,7 @@ _KEPT = 256 * 1024
 
 
 class CommandDialogue:
-    """Gives the prompt, and takes what is printed as the answer."""
+    """Writes the prompt, and takes what is printed as the answer."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -23,7 +23,7 @@ class CommandDialogue:
         self._was_cut = False
 
     def begin(self) -> Sequence[Action]:
-        """Give the prompt on stdin, where it is wanted there."""
+        """Write the prompt to stdin, if the definition says so."""
         prompt = prompt_of(self.order)
         return [Say(prompt.encode()), HangUp()] if self.order.prompt_on_stdin else [HangUp()]
 
@@ -37,11 +37,11 @@ class CommandDialogue:
         return ()
 
     def complained(self, line: bytes) -> Sequence[Action]:
-        """Nothing is known of what such a program says on stderr."""
+        """Ignore it: nothing is known of what such a program prints there."""
         return ()
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
-        """It asks nothing in this way; `agentctl interact ask` is there for it."""
+        """Nothing is asked this way: such a program uses `agentctl interact ask`."""
         return ()
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
@@ -52,14 +52,14 @@ class CommandDialogue:
         """It has no protocol of its own: the host sends SIGINT."""
         return ()
 
-    def ended(self, code: int) -> Outcome:
-        """Exit code 0 is a natural end."""
+    def ended(self, code: int) -> AgentOutcome:
+        """Return how it ended: exit code 0 is a natural end."""
         text = b"\n".join(self._lines).decode(errors="replace").strip("\n")
         reason = Reason.EXIT_CODE if code > 0 else Reason.SIGNAL if code < 0 else None
         message = f"it exited with {code}" if code > 0 else f"signal {-code} ended it" if code < 0 else None
         if self._was_cut:
             text = f"[cut: the end of a longer output]\n{text}"
-        return Outcome(reason=reason, message=message, final_message=text)
+        return AgentOutcome(reason=reason, message=message, final_message=text)
 
 
 def prompt_of(order: Order) -> str:

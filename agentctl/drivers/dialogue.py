@@ -1,4 +1,4 @@
-"""The words between a driver and the program that runs it: a driver does no I/O of its own.
+"""The interface between a driver and its host: a driver does no I/O of its own.
 
 A dialogue is told what happened (a line came, an answer is there, somebody interrupts) and returns what is to be done
 about it. So a recording of a program's output is all that a test of a driver needs, and the activity of a worker can
@@ -61,13 +61,13 @@ class Ask(NamedTuple):
 
 
 class Withdraw(NamedTuple):
-    """The program does not wait for this answer any more."""
+    """The program no longer waits for this answer."""
 
     key: str
 
 
 class SessionIs(NamedTuple):
-    """The vendor's session has this id: what `resume` needs."""
+    """The vendor's session has this id, which `resume` needs."""
 
     session: str
     model: str | None = None
@@ -76,24 +76,24 @@ class SessionIs(NamedTuple):
 
 
 class Retrying(NamedTuple):
-    """The program tries again by itself; without progress, the ceiling of retries ends it with this reason."""
+    """The program tries again by itself; if it makes no progress in time, it is stopped for this reason."""
 
     reason: Reason
     message: str
 
 
-class Told(NamedTuple):
-    """The program told how much of its account's usage windows is used up."""
+class UsageReported(NamedTuple):
+    """The program reported how much of its account's usage windows is used up."""
 
     windows: Sequence[Window]
 
 
 class Progress(NamedTuple):
-    """The program got an answer out of its model: its retries begin anew."""
+    """The model has answered: retries are counted anew."""
 
 
-class Outcome(NamedTuple):
-    """How an agent ended, and what it brought. Without a reason it is a natural end."""
+class AgentOutcome(NamedTuple):
+    """How an agent ended, and its results. Without a reason it is a natural end."""
 
     reason: Reason | None = None
     message: str | None = None
@@ -109,8 +109,8 @@ class Outcome(NamedTuple):
     #: The conversation could not even be opened, for a cause that another way to run the program may not meet.
     is_unbegun: bool = False
 
-    def filled(self, known: Outcome) -> Outcome:
-        """Return it with what another one brought and this one did not."""
+    def filled(self, known: AgentOutcome) -> AgentOutcome:
+        """Return it with the results that only the other one has."""
         return self._replace(**{name: getattr(self, name) or getattr(known, name) for name in _BROUGHT})
 
 
@@ -118,18 +118,18 @@ _BROUGHT = ("final_message", "turns_used", "usage", "cost_usd", "model", "sessio
 
 
 class Finished(NamedTuple):
-    """The agent has answered, and nothing of it works in the background: hang up, or wait for the next message."""
+    """The agent has answered, and nothing runs in the background: hang up, or wait for the next message."""
 
-    outcome: Outcome
-
-
-class Stop(NamedTuple):
-    """It cannot end well (a refused key, say): stop the program now, and this is the outcome."""
-
-    outcome: Outcome
+    outcome: AgentOutcome
 
 
-Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | Told | Progress | Finished | Stop
+class StopProgram(NamedTuple):
+    """The agent cannot end well, say with a refused key: stop the program now, with this outcome."""
+
+    outcome: AgentOutcome
+
+
+Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | UsageReported | Progress | Finished | StopProgram
 
 
 class Dialogue(Protocol):
@@ -153,8 +153,8 @@ class Dialogue(Protocol):
     def interrupted(self) -> Sequence[Action]:
         """Cancel by the program's own means; open questions are withdrawn."""
 
-    def ended(self, code: int) -> Outcome:
-        """Say how it ended: the program is gone, with this exit code (-n for signal n)."""
+    def ended(self, code: int) -> AgentOutcome:
+        """Return how it ended: the program is gone, with this exit code (-n for signal n)."""
 
 
 class Driver(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a driver is to have done: the part of `spec.json` that only drivers read."""
+"""An agent's order: the part of `spec.json` that only drivers read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctl.lean import NamedTuple
 
 
 class Order(NamedTuple):
-    """An agent's order; money in US dollars, times in seconds."""
+    """What an agent is to do, and how; money in US dollars, times in seconds."""
 
     driver: str
     #: The path of the agent program.
@@ -65,9 +65,9 @@ class Order(NamedTuple):
     marks: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it under the names of the file, without what has its default."""
-        told = {_camel(name): value for name, value in self._asdict().items()}
-        return {key: value for key, value in told.items() if value not in (None, "", [], {}, False)}
+        """Return it under the names of the file, without empty fields."""
+        fields = {camel(name): value for name, value in self._asdict().items()}
+        return {key: value for key, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
 #: What a later attempt of a worker is told otherwise than the first.
@@ -85,7 +85,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 def order_from(value: Mapping[str, Any]) -> Order:
-    """Return the order in a spec; keys that are not known here are left out.
+    """Return the order in a spec; unknown keys are left out.
 
     Raises:
         Damaged: A field is of another type, or one is missing.
@@ -97,16 +97,16 @@ def order_from(value: Mapping[str, Any]) -> Order:
 
 
 def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    found = {name: value[_camel(name)] for name in names if _camel(name) in value}
-    for name, told in found.items():
-        if told is not None and not isinstance(told, _KINDS.get(name, str)):
-            raise Damaged(f"the order of an agent has another {_camel(name)} than an order", hint="agentctl doctor")
+    found = {name: value[camel(name)] for name in names if camel(name) in value}
+    for name, field in found.items():
+        if field is not None and not isinstance(field, _KINDS.get(name, str)):
+            raise Damaged(f"the order of an agent has a {camel(name)} of the wrong type", hint="agentctl doctor")
     return found
 
 
 def changes_of(attempt: Order) -> dict[str, Any]:
-    """Return what of an attempt's order is not as the spec has it, under the names of the file."""
-    return {_camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
+    """Return the changes of an attempt's order against the spec, under the names of the file."""
+    return {camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
 
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
@@ -114,6 +114,11 @@ def changed(order: Order, changes: Mapping[str, Any]) -> Order:
     return order._replace(**_fields_in(changes, _OF_ATTEMPT))
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """Return a name as JSON spells it.
+
+    >>> camel("command_execution"), camel("id")
+    ('commandExecution', 'id')
+    """
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

@@ -25,13 +25,13 @@ def load(name: str) -> Driver:
         NotFound: There is no such driver.
     """
     if name not in (*AGENT_DRIVERS, COMMAND):
-        raise NotFound(f"no driver {name!r}", hint=f"known: {', '.join((*AGENT_DRIVERS, COMMAND))}")
+        raise NotFound(f"there is no driver {name!r}", hint=f"known: {', '.join((*AGENT_DRIVERS, COMMAND))}")
     driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
     return driver
 
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
-    """Return the path of a driver's program; None where it is not installed."""
+    """Return the path of a driver's program; None if it is not installed."""
     import shutil  # Of no use to who runs a program that was chosen.
 
     looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
@@ -53,12 +53,12 @@ def choose(wanted: str | None, order: Sequence[str], path: str | None = None) ->
             return driver
     names = ", ".join(driver.program for driver in drivers)
     raise Refused(
-        f"no agent program is installed ({names})", hint=drivers[0].install if drivers else "--driver names one"
+        f"no agent program is installed ({names})", hint=drivers[0].install if drivers else "name one with --driver"
     )
 
 
 def version_of(driver: Driver, program: str) -> str | None:
-    """Return the version that a program tells of itself; None where it tells none in time."""
+    """Return the version that a program reports; None if it reports none in time."""
     try:
         done = subprocess.run(
             [program, *driver.version_argv],

@@ -1,1 +1,1 @@
-"""The program that a worker of an agent is: it runs the agent program and does what its driver says."""
+"""The host of an agent: the worker's own program, which runs the agent program and does what its driver says."""

@@ -1,4 +1,4 @@
-"""The account of the agent that is driven: what its program tells of usage windows is kept for all who share it."""
+"""The account of this agent: reports of its usage windows are kept for all who share the account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctl.supervision.account.holds import held_now, tell
 
 
 class OwnAccount:
-    """What one run of an agent program has to do with its account."""
+    """The account of one run of an agent program."""
 
     def __init__(self, worker: WorkerDir, order: Order) -> None:
         self.worker = worker
@@ -26,8 +26,8 @@ class OwnAccount:
         #: The windows that were warned of.
         self._warned: set[str] = set()
 
-    def told(self, windows: Sequence[Window]) -> None:
-        """Keep what the program told; warn once of a window that is nearly used up."""
+    def report(self, windows: Sequence[Window]) -> None:
+        """Keep the windows that the program reported; warn once of each that is nearly used up."""
         if self._account is None:
             return
         windows = plausible(windows, time.time())
@@ -39,7 +39,7 @@ class OwnAccount:
                 self._warn(self._account.name, window)
 
     def holds(self) -> bool:
-        """Tell whether it is known until when no request of the account will be answered."""
+        """Tell whether the account is used up until a time that is known."""
         hold = held_now(self._account) if self._account is not None else None
         return hold is not None and hold.window is not None
 

@@ -1,13 +1,13 @@
-"""Whether an agent's final answer has the form that was asked for, and what it is told where it has not."""
+"""Checks whether an agent's final answer fits its schema, and asks the agent to repair it if not."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from agentctl.domain.answerschema import problem_of
+from agentctl.domain.jsonschema import problem_of
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Outcome
+from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
 
 #: How often an agent is asked to mend its answer.
@@ -16,14 +16,14 @@ _FENCE = "```"
 
 
 class FinalAnswer:
-    """The check of the answers of one run."""
+    """Checks the final answers of one run."""
 
     def __init__(self, order: Order) -> None:
         self.schema = order.output_schema
         self._repairs = REPAIRS
 
-    def repair(self, outcome: Outcome) -> str | None:
-        """Return what the agent is to be told about its answer; None where that is good, or was told often enough."""
+    def repair(self, outcome: AgentOutcome) -> str | None:
+        """Return what to tell the agent about its answer; None if it fits, or was to be repaired often enough."""
         problem = self._problem(outcome)
         if problem is None or not self._repairs:
             return None
@@ -33,8 +33,8 @@ class FinalAnswer:
             f"Answer once more, with nothing but one JSON value that fits this schema:\n{json.dumps(self.schema)}"
         )
 
-    def judged(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with an answer in its plain form, or as one that failed for its form."""
+    def judged(self, outcome: AgentOutcome) -> AgentOutcome:
+        """Return the outcome with the plain JSON of its answer, or as failed for an answer that does not fit."""
         problem = self._problem(outcome)
         if problem is not None:
             message = f"the final answer does not fit the schema: {problem}"
@@ -45,18 +45,18 @@ class FinalAnswer:
             return outcome._replace(reason=None, message=None, final_message=plain)
         return outcome
 
-    def _problem(self, outcome: Outcome) -> str | None:
+    def _problem(self, outcome: AgentOutcome) -> str | None:
         if self.schema is None or outcome.reason not in (None, Reason.SCHEMA):
             return None
         try:
             value = _value_in(outcome.final_message)
         except (ValueError, RecursionError) as error:
-            return f"it is no JSON ({error})"
+            return f"it is not JSON ({error})"
         return problem_of(value, self.schema)
 
 
 def _value_in(text: str | None) -> Any:
-    """Return the JSON value that an answer is; models like to put a fence around it."""
+    """Return the JSON value in an answer; models like to put a fence around it."""
     plain = (text or "").strip()
     first, _, rest = plain.partition("\n")
     body, closing, after = rest.rpartition("\n")

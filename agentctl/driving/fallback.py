@@ -1,7 +1,7 @@
-"""What becomes of an agent whose program could not even open the conversation: its driver may know another way.
+"""Runs an agent in another way if its program cannot even open the conversation and its driver has a fallback.
 
-Nothing has been done by then, so nothing is done twice. Whoever looks is told: `fallback.json` and a row of the
-activity say that the agent runs the other way, and why.
+Nothing has been done by then, so nothing is done twice. `fallback.json` and a row of the activity say that the agent
+runs in another way, and why.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.budget import unheld
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Driver, Fallback, Outcome
+from agentctl.drivers.dialogue import AgentOutcome, Driver, Fallback
 from agentctl.drivers.order import Order
-from agentctl.driving.ending import UNHAPPY
-from agentctl.driving.host import Host
+from agentctl.driving.fulldisk import when_there_is_room
+from agentctl.driving.host import UNHAPPY, Host
 from agentctl.driving.recording import Recorder
-from agentctl.driving.room import when_there_is_room
-from agentctl.driving.starting import HeldSignals, Started, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
 
@@ -32,8 +31,10 @@ from agentctl.operations.start.answer_schema import ask_for
 _QUERY_S = 20
 
 
-async def run_agent(worker: WorkerDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> int:
-    """Run an agent to its end, the other way where the first does not even begin; return the exit code.
+async def run_agent(
+    worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any], signals: HeldSignals
+) -> int:
+    """Run an agent to its end, with the fallback if the conversation cannot be opened; return the exit code.
 
     Args:
         changes: What of the order is not as `spec.json` has it.
@@ -51,8 +52,8 @@ async def run_agent(worker: WorkerDir, started: Started, changes: Mapping[str, A
         order = _ready(_with_messages(host), driver.fallback)
     except Refused as refusal:
         return _refused(worker, f"{why}; {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
-    told = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
-    when_there_is_room(lambda: write_whole(worker.fallback, to_json(told)))
+    record = {"driver": driver.fallback.driver.name, "why": why, "at": now_iso()}
+    when_there_is_room(lambda: write_whole(worker.fallback, to_json(record)))
     other = start(worker, order, driver.fallback.driver)
     return await Host(worker, other, {**changes, "fallback": why}, signals).run()
 
@@ -62,13 +63,13 @@ def _check_limits(worker: WorkerDir, way: Driver) -> None:
     if found is not None:
         unit, key = found
         raise Refused(
-            f"`{way.name}` does not tell the {unit} that it uses while it works: {key} could not hold",
-            hint="only a person lifts this limit",
+            f"`{way.name}` does not report the {unit} that it uses while it works: {key} cannot be enforced",
+            hint="only a person can lift this limit",
         )
 
 
 def _with_messages(host: Host) -> Order:
-    """Return the order as it is by now: what was sent meanwhile was read, and said to nobody."""
+    """Return the order with the messages that were read meanwhile, and that no program has got."""
     return host.order._replace(prompt="\n\n".join([host.order.prompt, *host.messages]))
 
 
@@ -79,7 +80,7 @@ def _ready(order: Order, fallback: Fallback) -> Order:
 
 
 def _asked(argv: list[str], driver: Driver) -> bytes:
-    """Return what the program answers to a command line.
+    """Return the output of a command line of the program.
 
     Raises:
         Refused: It could not be started, took too long, or ended unhappily.
@@ -99,5 +100,5 @@ def _asked(argv: list[str], driver: Driver) -> bytes:
 
 
 def _refused(worker: WorkerDir, message: str) -> int:
-    Recorder(worker).outcome(Outcome(reason=Reason.NOT_STARTED, message=message))
+    Recorder(worker).outcome(AgentOutcome(reason=Reason.NOT_STARTED, message=message))
     return UNHAPPY

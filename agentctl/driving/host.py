@@ -1,4 +1,4 @@
-"""Runs one agent program for a worker: does what its dialogue says, and tells the dialogue what happens.
+"""Runs one agent program for a worker: carries out what its dialogue returns, and tells it what happens.
 
 One event loop over the program's output, the worker's folder (answers, messages), signals and deadlines. Everything
 that the program prints is on disk before it is looked at.
@@ -18,51 +18,52 @@ from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
     Action,
+    AgentOutcome,
     Ask,
     Finished,
     HangUp,
     Note,
-    Outcome,
     Progress,
     Retrying,
     Say,
     SessionIs,
-    Stop,
-    Told,
+    StopProgram,
+    UsageReported,
     Withdraw,
 )
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
-from agentctl.driving.ending import UNHAPPY, exit_code
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
-from agentctl.driving.lines import Lines
 from agentctl.driving.looking import Looking
 from agentctl.driving.outbox import Outbox
 from agentctl.driving.ownrows import fallback_row, policy_row, tampered_row
-from agentctl.driving.patience import Patience
-from agentctl.driving.program import Program
-from agentctl.driving.questions import Decided, OpenQuestions, decided_by
+from agentctl.driving.program import LineBuffer, Patience, Program
+from agentctl.driving.questions import Decided, ProgramQuestions, decided_by
 from agentctl.driving.recording import Recorder
-from agentctl.driving.starting import HeldSignals, Started
+from agentctl.driving.starting import HeldSignals, StartedProgram
 from agentctl.operations.talk.messaging import next_message
+
+NATURAL, UNHAPPY, INTERRUPTED = 0, 1, 130
 
 
 class Host:
-    """One run of an agent program.
+    """One run of an agent program, from its start to its exit code.
 
     Args:
         changes: What of the order is not as `spec.json` has it.
         signals: Those that came while this was loaded.
     """
 
-    def __init__(self, worker: WorkerDir, started: Started, changes: Mapping[str, Any], signals: HeldSignals) -> None:
+    def __init__(
+        self, worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any], signals: HeldSignals
+    ) -> None:
         self.worker, self.started, self.changes, self.signals = worker, started, changes, signals
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
         self.purse = started.purse
         self.recorder = Recorder(worker)
-        self.questions = OpenQuestions(worker, self.order.marks)
+        self.questions = ProgramQuestions(worker, self.order.marks)
         self.idle = Idle(worker)
         self.inbox = Inbox(worker, self.idle)
         self.outbox = Outbox(worker, started.outbox)
@@ -70,14 +71,14 @@ class Host:
         self.answer = FinalAnswer(self.order)
         self.is_interrupted = False
         #: What no later word of the program changes: it was stopped for this.
-        self.verdict: Outcome | None = None
-        self.finished: Outcome | None = None
+        self.verdict: AgentOutcome | None = None
+        self.finished: AgentOutcome | None = None
         #: Why the conversation could not even be opened, where the driver knows another way: no end is told then.
-        self.unbegun: Outcome | None = None
+        self.unbegun: AgentOutcome | None = None
         #: The messages that the dialogue was told.
         self.messages: list[str] = []
         self._actions: deque[Action | Decided] = deque()
-        self._lines = (Lines(), Lines())
+        self._lines = (LineBuffer(), LineBuffer())
         self.error: Exception | None = None
 
     async def run(self) -> int:
@@ -85,7 +86,7 @@ class Host:
         if self.order.session:
             self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
         if self.started.process is None:
-            self.recorder.outcome(self.started.refusal or Outcome())
+            self.recorder.outcome(self.started.refusal or AgentOutcome())
             return UNHAPPY
         self.loop = asyncio.get_running_loop()
         self.loop.set_exception_handler(self._broken)
@@ -109,7 +110,7 @@ class Host:
         return self._end(code)
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback raised: whatever it was, the agent is not left running without anybody who listens."""
+        """Stop the program because a callback raised: nobody would listen to it any more."""
         error = context.get("exception")
         self.error = error if isinstance(error, Exception) else RuntimeError(str(context.get("message")))
         self.patience.terminate()
@@ -133,12 +134,12 @@ class Host:
         self.recorder.flush()
 
     def _silent(self) -> None:
-        """It has closed its output, and lives: nobody would hear of its end. A command may work on like this."""
+        """Hang up on a program that has closed its output and lives; a command may go on like this."""
         if self.order.driver != COMMAND:
             self.patience.hang_up()
 
     def _look(self) -> None:
-        """Pass on what has been answered and said meanwhile."""
+        """Pass on new answers, messages and words from the outbox."""
         for ask, answer, reason in self.questions.answered():
             self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
@@ -179,7 +180,7 @@ class Host:
         self._do(self.dialogue.answered(key, answer, reason, by_rule=policy is not None))
 
     def _interrupt(self) -> None:
-        """SIGINT: the protocol's own cancel, once; the shim sends SIGTERM when the grace period is over."""
+        """Cancel by the protocol's own means, once, at SIGINT; after the grace period the shim sends SIGTERM."""
         if self.is_interrupted:
             return
         was_idle = self.idle.is_idle
@@ -198,14 +199,14 @@ class Host:
         self.recorder.flush()
 
     def _terminated(self) -> None:
-        """SIGTERM goes to the whole tree; the end of the program is waited for, and told."""
+        """Pass SIGTERM on, and wait for the end of the program."""
         self.is_interrupted = True
         self.program.signal(signal.SIGTERM)
 
     # -- what is done about it -----------------------------------------------------------------------------------
 
     def _do(self, actions: Iterable[Action | Decided]) -> None:
-        """Carry out actions in their order; those that they bring about come behind."""
+        """Carry out actions in order; those that follow from them come after."""
         is_outermost = not self._actions
         self._actions.extend(actions)
         if not is_outermost:
@@ -234,26 +235,26 @@ class Host:
                 self.questions.close(key, "it was taken back")
             case SessionIs():
                 self.recorder.session(self.driver.name, action)
-            case Told(windows):
-                self.account.told(windows)
+            case UsageReported(windows):
+                self.account.report(windows)
             case _:
                 self._take_word(action)
 
-    def _take_word(self, word: Retrying | Progress | Finished | Stop) -> None:
-        """Take the dialogue's word on how the agent gets on."""
+    def _take_word(self, word: Retrying | Progress | Finished | StopProgram) -> None:
+        """Carry out an action about the progress or the end of the agent."""
         match word:
             case Retrying(reason, message):
-                outcome = Outcome(reason=reason, message=message)
+                outcome = AgentOutcome(reason=reason, message=message)
                 self.patience.retrying(self.order.retry_ceiling_seconds, outcome, self._stop)
             case Progress():
                 self.patience.got_on()
             case Finished(outcome):
                 self._finish(outcome)
-            case Stop(outcome):
+            case StopProgram(outcome):
                 self._stop(outcome)
 
     def _ask(self, ask: Ask) -> None:
-        """Answer a permission by the policy; whatever the policy leaves open is a person's to answer."""
+        """Answer a permission by the policy; ask a person what the policy leaves open."""
         if self.is_interrupted:
             return
         decided = decided_by(self.order, ask)
@@ -263,7 +264,7 @@ class Host:
         self.recorder.flush()  # Whoever is told of the question finds what led to it.
         self.questions.put(ask)
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: AgentOutcome) -> None:
         self.patience.got_on()
         self.purse.pay(outcome.cost_usd)
         self._look_at_budget()
@@ -285,8 +286,8 @@ class Host:
         else:
             self.loop.call_soon(self._look)
 
-    def _stop(self, outcome: Outcome) -> None:
-        """Stop the program for a cause that is none of its own endings."""
+    def _stop(self, outcome: AgentOutcome) -> None:
+        """Stop the program for a reason that it does not know itself."""
         if self.verdict is None:
             self.verdict = outcome
             self.questions.close_all("its agent failed")
@@ -296,7 +297,7 @@ class Host:
         """Stop where the tree has gone beyond a limit: whoever breaks it pays for it."""
         excess = self.purse.excess() if self.verdict is None else None
         if excess is not None:
-            self._stop(Outcome(reason=Reason.BUDGET, message=excess))
+            self._stop(AgentOutcome(reason=Reason.BUDGET, message=excess))
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -318,8 +319,17 @@ class Host:
             return UNHAPPY
         self.recorder.result(self._complete(outcome), self.purse.spent)
         self.recorder.outcome(outcome)
-        return exit_code(outcome, code, is_interrupted=self.is_interrupted)
+        return _exit_code(outcome, code, is_interrupted=self.is_interrupted)
 
-    def _complete(self, outcome: Outcome) -> Outcome:
-        """Give an ending that the program did not tell itself what is known of its last turns."""
+    def _complete(self, outcome: AgentOutcome) -> AgentOutcome:
+        """Return the outcome; one that the program did not report itself gets the results of its last turns."""
         return outcome.filled(self.finished or self.dialogue.ended(0)) if outcome is self.verdict else outcome
+
+
+def _exit_code(outcome: AgentOutcome, code: int, *, is_interrupted: bool) -> int:
+    """Return the driver's exit code; `code` is the program's."""
+    if is_interrupted:
+        return INTERRUPTED
+    if outcome.reason is Reason.EXIT_CODE and code > 0:
+        return code
+    return NATURAL if outcome.reason is None else UNHAPPY

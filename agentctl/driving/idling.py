@@ -1,4 +1,4 @@
-"""An agent that is kept after its answer: blocked until the next message, its slot lent to whoever is next.
+"""An agent that is kept after its answer: it is blocked until the next message, and lends its slot meanwhile.
 
 It waits on a question of its own ("what next?"), so that every command shows it as blocked, its clock stands still,
 and an answer is a message too. `slots/N.idle`, held locked, lends its place to anybody; before it goes on it takes the
@@ -14,7 +14,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.driving.room import when_there_is_room
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
@@ -22,7 +22,7 @@ from agentctl.supervision.dispatch.slots import IDLE, place_of
 
 
 class Idle:
-    """Whether the agent waits for a message, and what it has lent meanwhile."""
+    """The idle state of an agent: its open question, and the loan of its slot."""
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
@@ -32,7 +32,7 @@ class Idle:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether it waits."""
+        """Tell whether it waits for a message."""
         return self._asked is not None
 
     def begin(self) -> None:
@@ -63,7 +63,7 @@ class Idle:
         return str(answer) if answer and str(answer).strip() else None
 
     def take_back(self) -> bool:
-        """Take the slot back; False while a guest is in it: ask again later."""
+        """Take the slot back; return False while a guest is in it."""
         if self._asked is None:
             return True
         self._end_loan()

@@ -1,4 +1,4 @@
-"""What is said to an agent while it runs: messages, and the answer to "what next?"; one after the other, none lost."""
+"""Messages to an agent that runs, and answers to "what next?": in order, and none lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctl.operations.talk.messaging import mark_read, next_message
 
 
 class Message(NamedTuple):
-    """Something that is said. Without text it only says that it is the last."""
+    """A message. Without text it only says that no other will come."""
 
     text: str
     #: Not in the agent's next turn, but in the one that runs.
@@ -20,13 +20,13 @@ class Message(NamedTuple):
 
 
 class Inbox:
-    """The messages to one run. What comes too late for it stays unread."""
+    """The messages to one run. A message that comes too late stays unread."""
 
     def __init__(self, worker: WorkerDir, idle: Idle) -> None:
         self.worker, self.idle = worker, idle
 
     def messages(self, is_open: Callable[[], bool], again: Callable[[], None]) -> Iterator[Message]:
-        """Yield what has been said by now; each counts as read when the next is asked for.
+        """Yield the messages that are there; each counts as read when the next is asked for.
 
         Args:
             is_open: Tells whether the agent can still be told anything.

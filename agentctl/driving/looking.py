@@ -1,4 +1,4 @@
-"""When a driver looks at its worker's folder: as soon as it tells, and now and then in any case."""
+"""When a host looks at its worker's folder: after each change, and now and then in any case."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Looking:
         self._tick()
 
     def again(self) -> None:
-        """Look in a moment. Once: whoever is told in between looks as well, and may want to look again too."""
+        """Look in a moment; several calls make one look."""
         if self._next is not None:
             self._next.cancel()
         self._next = self._loop.call_later(SLICE_S, self._tick)

@@ -1,4 +1,4 @@
-"""The first answers of an agent's own server are got ready while the agent's program starts.
+"""Prepares the first answers of agentctl's MCP server for an agent, while the agent's program starts.
 
 To find out which tools there are takes longer than the program waits without being slowed down. So a process beside it
 writes them into a file, and leaves; the server reads that. The lock of the file, which only that process holds, tells
@@ -25,7 +25,7 @@ _NICENESS = 10
 
 
 class Offering:
-    """The process that gets the answers of the order's server ready, where it has ours."""
+    """The process that prepares those answers, if the order has agentctl's server."""
 
     def __init__(self, worker: WorkerDir, order: Order, environ: Mapping[str, str]) -> None:
         self._maker: subprocess.Popen[bytes] | None = None
@@ -50,7 +50,7 @@ class Offering:
         threading.Thread(target=self._maker.wait, daemon=True).start()
 
     def end(self) -> None:
-        """Stop it: it is nothing that the agent leaves behind."""
+        """Stop it, so that the agent leaves nothing behind."""
         if self._maker is not None:
             self._maker.kill()
             self._maker.wait()

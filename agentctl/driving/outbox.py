@@ -1,8 +1,8 @@
-"""What a worker says from within its sandbox: taken up here, outside, in that worker's name and for nothing else.
+"""Reads what a worker says from within its sandbox, in that worker's name and for nothing else.
 
 Whoever writes there is not trusted: files are opened without following or waiting, read up to a bound, checked key by
-key, and removed; what is no word is noted and removed unread. The folder is held open from the start, so that another
-one in its place is never looked into. How much is taken up, at once and in all, is bounded too.
+key, and removed; one without a valid word is noted. The folder is held open from the start, so that another one in its
+place is never looked into. How much is read, at once and in all, is bounded too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import is_held_elsewhere
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
-from agentctl.driving.room import when_there_is_room
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
@@ -38,7 +38,7 @@ _MOST_NOTES = 10
 
 
 class Outbox:
-    """The outbox of one run.
+    """Reads the outbox of one run.
 
     Args:
         folder: Its descriptor.
@@ -52,7 +52,7 @@ class Outbox:
         self._stuck: set[str] = set()
 
     def look(self, again: Callable[[], None]) -> None:
-        """Take up what is there; `again` is called where more is left for a later look."""
+        """Read what is there; `again` is called if more is left for a later look."""
         self._questions.mind()
         if monotonic() < self._rests_until:
             again()
@@ -62,7 +62,7 @@ class Outbox:
                 again()
 
     def close(self) -> None:
-        """Take up the last words, and close what was asked."""
+        """Read the last words, and close all questions."""
         for _ in range(_LAST_LOOKS):
             if self._take_up() < _AT_ONCE:
                 break
@@ -70,12 +70,12 @@ class Outbox:
         os.close(self._folder)
 
     def _take_up(self) -> int:
-        """Take up some files; return how many."""
+        """Read some files; return how many."""
         names = self._names() if self._budget > 0 else []
         for name in names:
             self._take(name)
         if names and self._budget <= 0:
-            self._note("its outbox has taken up all that one run may say; the rest is not read")
+            self._note("its outbox has reached the limit of one run; the rest is not read")
         return len(names)
 
     def _names(self) -> list[str]:
@@ -102,7 +102,7 @@ class Outbox:
         except FileNotFoundError:
             return  # Its sayer has taken it back.
         except (Junk, OSError, AgentctlError) as error:
-            self._note(f"a file in its outbox was not taken: {error}")
+            self._note(f"a file in its outbox was not accepted: {error}")
         finally:
             if fd >= 0 and not self._questions.minds(fd):
                 os.close(fd)
@@ -117,7 +117,7 @@ class Outbox:
         when_there_is_room(lambda: keep(self.worker, word))
 
     def _note(self, text: str) -> None:
-        """Tell of what was not taken; of more than some, nobody wants to read."""
+        """Add a note about a file that was not accepted, up to some number of notes."""
         from agentctl.operations.talk.reporting import note
 
         self._notes += 1
@@ -136,8 +136,8 @@ class Outbox:
                 self._stuck.add(name)
 
 
-class _Waiting(NamedTuple):
-    """A question from within. Its asker holds the lock of the file that the question came in."""
+class _OutboxQuestion(NamedTuple):
+    """A question from the outbox. Its asker holds the lock of the file that it came in."""
 
     asked: Asked
     file: int
@@ -146,16 +146,16 @@ class _Waiting(NamedTuple):
 
 
 class _Questions:
-    """The questions from within."""
+    """The questions from the outbox."""
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _OutboxQuestion] = {}
         #: All that were asked in this run: no other may be taken up again.
         self._known: set[str] = set()
 
     def put(self, word: Word, fd: int) -> None:
-        """Put a question, or take one up again that came from within.
+        """Put a question, or take up an earlier one from the outbox again.
 
         Raises:
             Junk: It is another's, or there are too many.
@@ -164,20 +164,22 @@ class _Questions:
 
         name, body = word["id"], word["body"]
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
-            raise Junk(f"the question {name} was not asked from there")
+            raise Junk(f"the question {name} was not asked through the outbox")
         if len(self._waiting) >= _MOST_QUESTIONS:
-            raise Junk(f"{_MOST_QUESTIONS} questions wait for their answers already")
+            raise Junk(f"{_MOST_QUESTIONS} questions are waiting for answers already")
         asked = when_there_is_room(lambda: put_question(self.worker, body, name))
         self._known.add(name)
         limit = body["deadlineSeconds"]
-        self._waiting[name] = _Waiting(asked, fd, body["default"], None if limit is None else monotonic() + limit)
+        self._waiting[name] = _OutboxQuestion(
+            asked, fd, body["default"], None if limit is None else monotonic() + limit
+        )
 
     def minds(self, fd: int) -> bool:
         """Tell whether a file is that of a question that waits."""
         return any(one.file == fd for one in self._waiting.values())
 
     def mind(self) -> None:
-        """Let go of what is answered or not waited for any more; close what nobody answered in time."""
+        """Drop questions that are answered or abandoned; close those whose deadline is over."""
         for name, one in list(self._waiting.items()):
             if one.deadline is not None and monotonic() >= one.deadline:
                 self._close(name, one.default, "deadline")
@@ -201,7 +203,7 @@ class _Questions:
 
 
 def _content(fd: int) -> bytes:
-    """Return what an open file holds; of what is no regular file, or too long, nothing that would be a word."""
+    """Return the content of an open file; nothing if it is not a regular file, or too long."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         return b""
     parts, size = [], 0

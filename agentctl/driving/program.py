@@ -1,4 +1,4 @@
-"""The agent program as a child process: its two outputs in chunks, its input, its end.
+"""The agent program as a child process: its output, its input, its end, and the deadlines for it.
 
 Not asyncio's own subprocesses: their `wait` ends, in some versions of Python, only when every pipe is closed, and a
 program's own background processes hold its pipes open.
@@ -11,7 +11,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from agentctl.drivers.dialogue import AgentOutcome
 
 _CHUNK = 1 << 16
 #: How long the output of a program that is gone is waited for: others may hold its pipes open.
@@ -21,7 +23,7 @@ OnChunk = Callable[[bytes], None]
 
 
 class Program:
-    """A program that runs. `ended` resolves to its exit code (-n for signal n) once its output was given.
+    """A running program. `ended` resolves to its exit code (-n for signal n) once its output was read.
 
     Args:
         on_silence: Told when it closes its standard output, and lives.
@@ -115,7 +117,70 @@ class Program:
             self.ended.set_result(self.process.returncode or 0)
 
     def signal(self, number: int) -> None:
-        """Send a signal to its group, unless it is reaped: as long as it is not, the number is its own."""
+        """Send a signal to its process group, unless it is reaped: until then the number is its own."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
+
+
+class LineBuffer:
+    """Makes lines of chunks; a line of many megabytes is joined once."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that `chunk` completes, each with its newline."""
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._parts.append(chunk[start : end + 1])
+            line = b"".join(self._parts)
+            self._parts.clear()
+            start = end + 1
+            yield line
+        if start < len(chunk):
+            self._parts.append(chunk[start:])
+
+    def rest(self) -> bytes:
+        """Return the last line, which has no newline."""
+        line = b"".join(self._parts)
+        self._parts.clear()
+        return line
+
+
+#: How long a program may take to end after it was hung up on, before it is sent SIGTERM, and then SIGKILL.
+_HANG_UP_S = 10.0
+_TERMINATE_S = 3.0
+
+
+class Patience:
+    """The deadlines of one run of an agent program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._loop = asyncio.get_running_loop()
+        self._closing: asyncio.TimerHandle | None = None
+        self._retries: asyncio.TimerHandle | None = None
+
+    def hang_up(self) -> None:
+        """Close the program's input; terminate a program that does not end then."""
+        self._program.hang_up()
+        if self._closing is None:
+            self._closing = self._loop.call_later(_HANG_UP_S, self.terminate)
+
+    def terminate(self) -> None:
+        """Send SIGTERM, and later SIGKILL to a program that does not end."""
+        self._program.signal(signal.SIGTERM)
+        self._closing = self._loop.call_later(_TERMINATE_S, self._program.signal, signal.SIGKILL)
+
+    def retrying(self, ceiling_s: float, outcome: AgentOutcome, stop: Callable[[AgentOutcome], None]) -> None:
+        """Stop the program with this outcome, unless it gets on before the ceiling."""
+        if self._retries is None:
+            last = outcome._replace(message=f"{outcome.message} (it tried again for {ceiling_s:g} s)")
+            self._retries = self._loop.call_later(ceiling_s, stop, last)
+
+    def got_on(self) -> None:
+        """Forget the deadline of its retries: it got on, or is ending."""
+        if self._retries is not None:
+            self._retries.cancel()
+            self._retries = None

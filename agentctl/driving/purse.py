@@ -1,4 +1,4 @@
-"""What an agent uses up: kept on disk with every report of its program, and held against the limits of its tree.
+"""What an agent uses up: written with each report of its program, and checked against the limits of its tree.
 
 `spent.json` is written before the tree is looked at. So of two agents that break a limit in one moment, one at least
 sees what both have used up.
@@ -13,7 +13,7 @@ from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.activity.row import Row, RowType
-from agentctl.domain.budget import Account, Spent, spent_from, total
+from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.limits import KEYS, Limits
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Purse:
-    """The account of one run of an agent, and of its tree."""
+    """What one run of an agent has used up, and what its tree may still use."""
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker, self.root_task = worker, root_task_of(worker.task)
@@ -41,7 +41,7 @@ class Purse:
         return total([self._before, *self._rows.values(), Spent(cost_usd=self._cost)])
 
     def note(self, row: Row) -> bool:
-        """Take a row of the activity; tell whether something was used up. Rows of one id are one consumption."""
+        """Take a row of the activity; tell whether it reports usage. Later rows of one id replace earlier ones."""
         if row.type is not RowType.USAGE:
             return False
         self._rows[row.id] = spent_from(row.detail or {})._replace(cost_usd=None)
@@ -63,12 +63,12 @@ class Purse:
     # -- the tree ------------------------------------------------------------------------------------------------
 
     def excess(self) -> str | None:
-        """Return the figures of the limit that the tree has gone beyond; None for none."""
+        """Return the limit that the tree has gone beyond, in words; None if there is none."""
         limits = self._limits()
         return self._account().broken(limits) if _is_metered(limits) else None
 
     def refusal(self) -> str | None:
-        """Return the figures of the limit that leaves nothing for this run; None for none."""
+        """Return the limit that leaves nothing for this run, in words; None if there is none."""
         limits = self._limits()
         if not _is_metered(limits):
             return None
@@ -76,7 +76,7 @@ class Purse:
         return account.excess(limits, ("max_tokens", "max_cost_usd"))
 
     def hand_on(self, order: Order) -> Order:
-        """Return the order with what the tree leaves of its money, where that is less than the agent's own limit."""
+        """Return the order with the money that is left to the tree, if that is less than the agent's own limit."""
         limits = self._limits()
         if not limits.max_cost_usd:
             return order
@@ -88,7 +88,7 @@ class Purse:
     def _limits(self) -> Limits:
         return known_limits(self.root_task).no_looser_than(self._held)
 
-    def _account(self) -> Account:
+    def _account(self) -> TreeUsage:
         return self._ledger.update().account()
 
     def _reserved_by_others(self) -> float:

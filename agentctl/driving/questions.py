@@ -1,4 +1,4 @@
-"""What an agent program asks, as interactions on disk: put, answered from any terminal, closed when it ends."""
+"""The questions of an agent program as interactions on disk, which can be answered from any terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import meaning
 from agentctl.domain.permissions import decide
+from agentctl.domain.plaintext import beginning
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
-from agentctl.driving.room import when_there_is_room
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_again, put_question
@@ -28,7 +29,7 @@ _LONGEST_QUESTION = 10_000
 
 
 class Decided(NamedTuple):
-    """The policy answers a permission. An action of its own: what led to the question stands before the answer."""
+    """The policy's answer to a permission. It is an action, so that it is carried out after those that led to it."""
 
     key: str
     answer: str
@@ -37,7 +38,7 @@ class Decided(NamedTuple):
 
 
 def decided_by(order: Order, ask: Ask) -> Decided | None:
-    """Return the policy's answer to a permission; None for what it leaves to a person. Runs in the worker's folder."""
+    """Return the policy's answer to a permission, None if a person has to answer. Runs in the worker's folder."""
     if ask.tool is None:
         return None
     real = Resolver(os.getcwd())
@@ -50,8 +51,8 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
     return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
 
 
-class OpenQuestions:
-    """The questions that the program waits for, by its own keys."""
+class ProgramQuestions:
+    """The questions that the program waits for, by the program's keys."""
 
     def __init__(self, worker: WorkerDir, marks: str) -> None:
         self.worker, self.marks = worker, marks
@@ -66,7 +67,7 @@ class OpenQuestions:
             self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.worker, body, None)))
 
     def answered(self) -> Iterator[tuple[Ask, str, str]]:
-        """Yield what has been answered since, and why if that was told, and let go of it."""
+        """Yield new answers, each with its reason if there is one; their questions are no longer open."""
         for key, (ask, asked) in list(self._open.items()):
             if ask.tool is not None and put_again(self.worker, asked):
                 self._tampered.setdefault((CHANGED, asked.question_id), False)
@@ -83,7 +84,7 @@ class OpenQuestions:
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
     def take_tampered(self) -> list[tuple[str, str]]:
-        """Return what somebody has done to the permissions beside agentctl, and to which, each once."""
+        """Return how permissions were tampered with, and which; each once."""
         fresh = [what for what, is_told in self._tampered.items() if not is_told]
         self._tampered |= dict.fromkeys(fresh, True)
         return fresh
@@ -96,7 +97,7 @@ class OpenQuestions:
         return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.question, answer))
 
     def close(self, key: str, why: str) -> None:
-        """Close a question that nobody needs an answer to."""
+        """Close a question that needs no answer any more."""
         ask, asked = self._open.pop(key, (None, None))
         if ask is not None and asked is not None:
             name = asked.question_id
@@ -104,13 +105,13 @@ class OpenQuestions:
             leave(self.worker, asked)
 
     def close_all(self, why: str) -> None:
-        """Close what is open."""
+        """Close all open questions."""
         for key in list(self._open):
             self.close(key, why)
 
 
 def _read(file: FilePath) -> Mapping[str, Any] | None:
-    """Return an answer; {} for what can be none, whatever lies there, and None where there is nothing to be read."""
+    """Return an answer; {} for a file that cannot be one, and None if there is no file."""
     try:
         return read_json(file)
     except Damaged:
@@ -142,7 +143,7 @@ def _body(ask: Ask) -> dict[str, Any]:
 
 
 def _bounded(arguments: Any) -> Any:
-    """Return the arguments, with what is longer than anybody reads cut; the raw output has the whole."""
+    """Return the arguments, cut where they are longer than anybody reads; the raw output has the whole."""
     import json
 
     if len(json.dumps(arguments)) <= _LONGEST_ARGUMENTS:
@@ -159,4 +160,4 @@ def _cut(value: Any, limit: int) -> Any:
     import json
 
     text = value if isinstance(value, str) else json.dumps(value)
-    return value if len(text) <= limit else f"{text[:limit]} [cut: {len(text)} characters]"
+    return value if len(text) <= limit else beginning(text, limit)

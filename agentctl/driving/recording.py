@@ -1,4 +1,4 @@
-"""What a driver's program keeps of a conversation: the raw output, what was said, and the activity made from both.
+"""Records a conversation: the raw output, what was said to the program, and the activity made from both.
 
 `stdout.log` has the agent program's output byte for byte. `dialogue.jsonl` has, in between, what was told to the
 dialogue, each with the offset in that output and the time: from the two, the activity can be made again.
@@ -20,8 +20,8 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Row, encode_row
 from agentctl.domain.budget import Spent
 from agentctl.domain.plaintext import whole, whole_json
-from agentctl.drivers.dialogue import Outcome, SessionIs
-from agentctl.driving.room import STORAGE_RETRY_S, when_there_is_room
+from agentctl.drivers.dialogue import AgentOutcome, SessionIs
+from agentctl.driving.fulldisk import STORAGE_RETRY_S, when_there_is_room
 from agentctl.supervision.worker.driver_end import bounded
 
 #: Rows that are seen within this time have one and the same.
@@ -32,7 +32,7 @@ _LONGEST_FINAL = 1_000_000
 
 
 class Recorder:
-    """Writes; never raises for a full disk, but waits until there is room, so that nothing is lost."""
+    """Writes the files of one run; on a full disk it waits until there is room, so that nothing is lost."""
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
@@ -81,7 +81,7 @@ class Recorder:
         value |= {} if session.used is None else {"used": dict(session.used)}
         when_there_is_room(lambda: write_whole(self.worker.session, to_json(value)))
 
-    def result(self, outcome: Outcome, spent: Spent) -> None:
+    def result(self, outcome: AgentOutcome, spent: Spent) -> None:
         """Keep what the agent brought, with what it has used up; what it declared itself (`report result`) stays."""
         known = read_quietly(self.worker.result)
         is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
@@ -117,8 +117,8 @@ class Recorder:
         cut = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         return {"finalMessage": text[:_LONGEST_FINAL], "finalMessageCut": cut}
 
-    def outcome(self, outcome: Outcome) -> None:
-        """Tell the shim how it ended; `pid` says of which attempt."""
+    def outcome(self, outcome: AgentOutcome) -> None:
+        """Write how it ended, for the shim; `pid` says which attempt it was."""
         value = {
             "pid": os.getpid(),
             "status": "completed" if outcome.reason is None else "failed",

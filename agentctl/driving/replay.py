@@ -1,4 +1,4 @@
-"""The activity of an agent, made again from its raw output and what was said in between."""
+"""Makes the activity of an agent again, from its raw output and what was said to it in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replay(worker: WorkerDir) -> Iterator[bytes]:
     """Yield the lines of `activity.jsonl` that the worker's output gives.
 
     Raises:
-        Damaged: The worker is no agent's, or what it has left holds a line that nobody has said.
+        Damaged: The worker is not an agent, or its files hold a line that is too long.
     """
     order, driver = read_order(worker)
     runs = list(_runs(_inputs(worker)))
@@ -50,7 +50,7 @@ def _inputs(worker: WorkerDir) -> Iterator[Input]:
 
 
 def _is_input(value: Input) -> bool:
-    """Tell whether this is something that a driver has been told: a worker may have written anything there."""
+    """Tell whether this can be an input of a dialogue: a worker may have written anything there."""
     offset = value.get("offset")
     return type(offset) is int and 0 <= offset <= _LARGEST and isinstance(value.get("policy", {}), dict)
 
@@ -92,14 +92,14 @@ def _replay_run(
         at = str(value.get("at"))
         if value.get("what") == "answered" and "policy" in value:
             yield encode_row(policy_row(str(value.get("key")), value["policy"]), at)
-        yield from _rows(_told(dialogue, value), at)
+        yield from _rows(_repeated(dialogue, value), at)
     # A program that was cut off leaves half a line, and the next one's first line goes on right behind it.
     while (end is None or offset < end) and (line := read(None if end is None else end - offset)):
         offset += len(line)
         yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
 
 
-def _told(dialogue: Dialogue, value: Input) -> Iterable[Action]:
+def _repeated(dialogue: Dialogue, value: Input) -> Iterable[Action]:
     match value.get("what"):
         case "begin":
             return dialogue.begin()

@@ -1,4 +1,4 @@
-"""From a worker's folder to its agent program, and back to an exit code."""
+"""Runs the agent of a worker: from the worker's folder to an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
 
 
 def main() -> int:
-    """Run the agent that this worker is."""
+    """Run the agent of this worker; return the exit code."""
     signals = HeldSignals()
     worker = WorkerDir(os.environ[AGENT_DIR])
     spec = _checked(read_bytes(worker.spec), worker)
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def read_order(worker: WorkerDir) -> tuple[Order, Driver]:
-    """Return what a worker's agent is to do, and its driver.
+    """Return the order of a worker's agent, and its driver.
 
     Raises:
         Damaged: Its spec has no order.
@@ -56,7 +56,7 @@ def read_order(worker: WorkerDir) -> tuple[Order, Driver]:
 
 
 def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
-    """Return the spec that its shim has checked: between that look and this one, it can be changed where it lies."""
+    """Return the spec that its shim has checked; it may have been changed since."""
     if digest_of(data) != os.environ.pop(SPEC_DIGEST, None):
         raise Damaged(f"{worker.spec} was changed since its worker was started", hint="spawn it again")
     return json_in(data, worker.spec)

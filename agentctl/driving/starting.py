@@ -1,4 +1,4 @@
-"""The agent program is started before most of what hosts it is loaded: both get ready at once.
+"""Starts the agent program before most of its host is loaded, so that both get ready at once.
 
 So this module, and all that it needs, is kept small: asyncio and what waits, asks and records come behind it.
 """
@@ -6,6 +6,7 @@ So this module, and all that it needs, is kept small: asyncio and what waits, as
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -16,17 +17,16 @@ from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Action, Dialogue, Driver, Outcome, Say
+from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Driver, Say
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
-from agentctl.driving.ending import not_started
 from agentctl.driving.offering import Offering
 from agentctl.driving.purse import Purse
 from agentctl.lean import NamedTuple
 
 
-class Started(NamedTuple):
-    """A program that runs by now, or why it does not, and what was looked at before it could change that."""
+class StartedProgram(NamedTuple):
+    """A program that was started, or why it was not, and what was read before the program could change it."""
 
     order: Order
     driver: Driver
@@ -38,10 +38,10 @@ class Started(NamedTuple):
     opening: Sequence[Action]
     process: subprocess.Popen[bytes] | None
     offering: Offering | None
-    refusal: Outcome | None
+    refusal: AgentOutcome | None
 
     def kill(self) -> None:
-        """Kill what was started: there is nobody who would host it."""
+        """Kill what was started."""
         if self.offering is not None:
             self.offering.end()
         if self.process is not None and self.process.poll() is None:
@@ -49,8 +49,8 @@ class Started(NamedTuple):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def start(worker: WorkerDir, order: Order, driver: Driver) -> Started:
-    """Start the program of an order, unless nothing is left for it of what its tree may use up."""
+def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
+    """Start the program of an order, unless its tree has nothing left to use."""
     if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
@@ -60,18 +60,18 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> Started:
     excess = purse.refusal()
     process, offering, refusal = None, None, None
     if excess is not None:
-        refusal = Outcome(reason=Reason.BUDGET, message=excess)
+        refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
     else:
         environ = driver.environ(os.environ)
         try:
             process = _popen(driver.argv(order), environ)
         except OSError as error:
-            refusal = not_started(order.program, driver, error)
+            refusal = _not_started(order.program, driver, error)
         else:
             offering = Offering(worker, order, environ)
     dialogue = driver.dialogue(order)
     opening = [] if process is None else _say(process, dialogue.begin())
-    return Started(order, driver, purse, outbox, dialogue, opening, process, offering, refusal)
+    return StartedProgram(order, driver, purse, outbox, dialogue, opening, process, offering, refusal)
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -87,8 +87,18 @@ def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[byte
     )
 
 
+def _not_started(program: str, driver: Driver, error: OSError) -> AgentOutcome:
+    """Return the outcome of a program that the system could not start."""
+    problem = f"{program} could not be started: {error.strerror}"
+    if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
+        return AgentOutcome(reason=Reason.NOT_INSTALLED, message=f"{problem}; {driver.install}")
+    if error.errno == errno.E2BIG:
+        problem += "; a long prompt goes to a program whose definition has promptOnStdin: true"
+    return AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+
+
 def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequence[Action]:
-    """Say the first words, as far as the pipe takes them; return what is left to be done."""
+    """Write the first words, as far as the pipe takes them; return the actions that are left."""
     assert process.stdin is not None
     os.set_blocking(process.stdin.fileno(), False)
     left = deque(opening)
@@ -102,7 +112,7 @@ def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequenc
 
 
 class HeldSignals:
-    """The signals that come before anybody can act on them. None is lost, and none reaches the program."""
+    """Holds signals that come before the host can act on them: none is lost, and none reaches the program."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
@@ -112,7 +122,7 @@ class HeldSignals:
             signal.signal(number, lambda got, _frame: self._held.append(got))
 
     def hand_on(self, handlers: Mapping[int, Callable[[], None]]) -> None:
-        """Act on them, once; those that come from now on are somebody else's."""
+        """Call the handlers of the signals that were held, once."""
         held, self._held = self._held, []
         for number in held:
             handlers[number]()

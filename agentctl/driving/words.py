@@ -1,4 +1,4 @@
-"""What a file in an outbox says: one word of a worker, checked key by key; keys that are not known are left out."""
+"""Reads a file of an outbox: one word of a worker, checked key by key; unknown keys are left out."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Junk(Exception):
-    """A file that is no word; says why."""
+    """The file does not hold a valid word; the message says why."""
 
 
 def word_in(data: bytes) -> Word:
-    """Return the word that a file holds: as `operations/talk/reporting.py` keeps it, or a question.
+    """Return the word in a file: as `operations/talk/reporting.py` keeps it, or a question.
 
     Raises:
-        Junk: It holds none.
+        Junk: It does not hold one.
     """
     try:
-        told = json.loads(data)
+        given = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Junk("it is no file of JSON, or a too long one") from error
-    make = _WORDS.get(str(told.get("verb"))) if isinstance(told, dict) else None
+        raise Junk("it is not JSON, or too long") from error
+    make = _WORDS.get(str(given.get("verb"))) if isinstance(given, dict) else None
     if make is None:
-        raise Junk("it says nothing that a worker may say")
-    return {"verb": told["verb"], **make(told)}
+        raise Junk("it is not a word that a worker may say")
+    return {"verb": given["verb"], **make(given)}
 
 
-def _progress(told: Mapping[str, Any]) -> Word:
-    percent, text = _number(told, "percent", 100), _text(told, "text")
+def _progress(given: Mapping[str, Any]) -> Word:
+    percent, text = _number(given, "percent", 100), _text(given, "text")
     if percent is None and not text:
-        raise Junk("it tells no progress")
+        raise Junk("it reports no progress")
     return {"percent": percent, "text": text}
 
 
-def _message(told: Mapping[str, Any]) -> Word:
-    text = _text(told, "text") or ""
+def _message(given: Mapping[str, Any]) -> Word:
+    text = _text(given, "text") or ""
     if not text.strip():
         raise Junk("its message is empty")
     return {"text": text}
 
 
-def _result(told: Mapping[str, Any]) -> Word:
-    summary, artifact = _text(told, "summary"), told.get("artifact")
+def _result(given: Mapping[str, Any]) -> Word:
+    summary, artifact = _text(given, "summary"), given.get("artifact")
     if not summary and artifact is None:
         raise Junk("its result is empty")
     return {"summary": summary, "artifact": None if artifact is None else _artifact(artifact)}
 
 
-def _artifact(told: Any) -> Word:
-    if not isinstance(told, dict):
-        raise Junk("its artifact is none")
-    path, size, digest = (told.get(key) for key in ("path", "size", "sha256"))
+def _artifact(given: Any) -> Word:
+    if not isinstance(given, dict):
+        raise Junk("its artifact is not an object")
+    path, size, digest = (given.get(key) for key in ("path", "size", "sha256"))
     if not (isinstance(path, str) and path.startswith("/") and "\0" not in path):
         raise Junk("its artifact has no path")
     if not (isinstance(size, int) and size >= 0 and isinstance(digest, str) and _SHA256.fullmatch(digest)):
@@ -70,45 +70,45 @@ def _artifact(told: Any) -> Word:
     return {"path": path, "size": int(size), "sha256": digest}
 
 
-def _question(told: Mapping[str, Any]) -> Word:
-    """Return a question to a person. It has no tool: a request for permission is the driver's alone to make."""
-    name, kind, question = (told.get(key) for key in ("id", "kind", "question"))
+def _question(given: Mapping[str, Any]) -> Word:
+    """Return a question to a person. It has no tool: only a driver may ask for a permission."""
+    name, kind, question = (given.get(key) for key in ("id", "kind", "question"))
     if not (isinstance(name, str) and is_name(name) and isinstance(kind, str) and isinstance(question, str)):
-        raise Junk("its question is none")
-    options, default = _options(told.get("options")), _text(told, "default")
+        raise Junk("its question lacks an id, a kind or a text")
+    options, default = _options(given.get("options")), _text(given, "default")
     try:
         check_question({"kind": kind, "question": question, "options": options}, default)
     except UsageError as error:
         raise Junk(f"its question cannot be asked: {error.message}"[:200]) from error
-    deadline = _number(told, "deadlineSeconds", math.inf)
+    deadline = _number(given, "deadlineSeconds", math.inf)
     body = {"kind": kind, "question": question, "options": options, "default": default, "deadlineSeconds": deadline}
     return {"id": name, "body": body}
 
 
-def _options(told: Any) -> list[dict[str, str]]:
-    options = told if isinstance(told, list) else None
+def _options(given: Any) -> list[dict[str, str]]:
+    options = given if isinstance(given, list) else None
     if options is None or len(options) > _MOST_OPTIONS or not all(isinstance(option, dict) for option in options):
-        raise Junk("its options are none")
+        raise Junk(f"its options are not a list of at most {_MOST_OPTIONS} objects")
     found = [{key: option.get(key) for key in ("id", "label")} for option in options]
     if not all(isinstance(value, str) for option in found for value in option.values()):
-        raise Junk("its options are none")
+        raise Junk("its options lack an id or a label")
     return found
 
 
-def _text(told: Mapping[str, Any], key: str) -> str | None:
-    value = told.get(key)
+def _text(given: Mapping[str, Any], key: str) -> str | None:
+    value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise Junk(f"its {key} is no text")
+        raise Junk(f"its {key} is not a text")
     return value
 
 
-def _number(told: Mapping[str, Any], key: str, most: float) -> float | None:
-    value = told.get(key)
+def _number(given: Mapping[str, Any], key: str, most: float) -> float | None:
+    value = given.get(key)
     if value is None:
         return None
     number = finite(value)
     if number is None or not 0 <= number <= most:
-        raise Junk(f"its {key} is no number that it could be")
+        raise Junk(f"its {key} is not a number in its range")
     return float(number)
 
 

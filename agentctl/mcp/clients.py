@@ -1,4 +1,4 @@
-"""What is kept of each client between its calls."""
+"""The clients of a server, and what is kept of each between its calls."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MOST_CLIENTS = 10_000
 _SESSION_HEADER = "mcp-session-id"
 
 
-class Client:
-    """One client: its tools, which work in one task, and what became of the forms that its user was shown."""
+class McpClient:
+    """One client: its tools, and the forms that its user was shown."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox
@@ -28,11 +28,11 @@ class Client:
         self._waiting: set[anyio.CancelScope] = set()
 
     def waits(self, scope: anyio.CancelScope, *, is_over: bool = False) -> None:
-        """Note a call that waits within a scope, or that it does no more."""
+        """Note that a call waits within a cancel scope, or no longer does."""
         (self._waiting.discard if is_over else self._waiting.add)(scope)
 
     def unsettle(self, question: str) -> None:
-        """Note that a form brought no answer: whoever waits is told of the question."""
+        """Note that a form brought no answer, and wake the calls that wait."""
         self.unsettled.add(question)
         for scope in list(self._waiting):
             scope.cancel()
@@ -42,25 +42,25 @@ class Client:
         return not self.unsettled.isdisjoint(questions)
 
 
-class Clients:
+class McpClients:
     """The clients of a server: one on standard input, one for each session over HTTP.
 
     The newer protocol has no sessions: over HTTP all its clients are one.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
-        self._first = Client(toolbox)
-        self._by_session: OrderedDict[str, Client] = OrderedDict()
+        self._first = McpClient(toolbox)
+        self._by_session: OrderedDict[str, McpClient] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, ctx: Context) -> Client:
+    def of(self, ctx: Context) -> McpClient:
         """Return the client of a request."""
         session = ctx.request.headers.get(_SESSION_HEADER) if ctx.request is not None else None
         if session is None:
             return self._first
         with self._lock:
             if session not in self._by_session:
-                self._by_session[session] = Client(self._first.toolbox.renewed())
+                self._by_session[session] = McpClient(self._first.toolbox.renewed())
                 while len(self._by_session) > _MOST_CLIENTS:
                     self._by_session.popitem(last=False)
             self._by_session.move_to_end(session)

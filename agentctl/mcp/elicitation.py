@@ -1,8 +1,8 @@
-"""Questions of workers put to the user of the client, while a call waits for them.
+"""Shows the questions of workers to the user of the client, while a call waits for the workers.
 
-Only for a person's own session. What no form settles (the client shows none, its user declines, what comes back is no
-answer) comes back as data to whoever waits: `questions`. An agent that calls waits through the questions of those that
-it has started: whoever looks at its task is asked.
+Only for a person's own session. A question that no form settles (the client shows none, its user declines, what comes
+back is not an answer) is returned to whoever waits: `questions`. An agent that calls waits until the questions of those
+that it has started are answered: whoever looks at its task is asked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
-from agentctl.mcp.clients import Client
+from agentctl.mcp.clients import McpClient
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.wait.keys import Key, Sight
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call, Pending
-from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
@@ -38,10 +38,10 @@ _Asked = frozenset[tuple[Key, int]]
 _LOOK_S = 0.5
 
 
-class Waiting(NamedTuple):
-    """A call that waits: for whose workers, at which place, and what it is to be known by when it is said again."""
+class WaitingCall(NamedTuple):
+    """A call that waits: its scope and its workers, and how it is recognised when it is sent again."""
 
-    place: Place
+    scope: Scope
     pending: Pending
     tell: Teller
     #: The digest of the call.
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 def shows_forms(ctx: Context) -> bool:
-    """Tell whether this client shows forms: one that names no mode does, one that names but others does not."""
+    """Tell whether this client shows forms: one that names no mode does, one that names only other modes does not."""
     capabilities = ctx.session.client_capabilities
     shown = capabilities.elicitation if capabilities is not None else None
     return shown is not None and (shown.form is not None or shown.url is None)
@@ -63,13 +63,13 @@ def can_ask(ctx: Context) -> bool:
 
 
 def digest_of(params: types.CallToolRequestParams) -> str:
-    """Return what a call is known by when it is said again."""
+    """Return the digest by which a call is recognised when it is sent again."""
     said = json.dumps([params.name, params.arguments or {}], sort_keys=True)
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-async def finish(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
-    """Wait for a call's workers, and put their questions to the user meanwhile."""
+async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
+    """Wait for a call's workers, and show their questions to the user meanwhile; return the answer."""
     client = server.clients.of(ctx)
     try:
         if true_caller() is not None:
@@ -78,23 +78,23 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
             return await _by_answers(server, ctx, waiting)
         return await _by_forms(server, ctx, client, waiting)
     except AgentctlError as error:
-        return as_result(client.toolbox.told(error))
+        return as_result(client.toolbox.error_result(error))
 
 
-async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waiting: Waiting) -> Any:
-    """Wait to the end, or for a question that no form settles."""
-    place, pending, deadline = waiting.place, waiting.pending, _deadline(server, ctx)
+async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, waiting: WaitingCall) -> Any:
+    """Wait to the end, or for a question that no form settles; return the answer."""
+    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
     mine: set[str] = set()
     while True:
         sight = await _news(server, ctx, waiting, asked, deadline, (client, mine))
         fresh = _blocked(sight or {}) - asked
-        open_ones = await anyio.to_thread.run_sync(_open_questions, place, pending)
+        open_ones = await anyio.to_thread.run_sync(_open_questions, scope, pending)
         if can_ask(ctx):
             for key, (worker, question) in open_ones.items():
                 if not question.get("idle"):
                     mine.add(key)
-                    _put(client, ctx, place, worker, question)
+                    _put(client, ctx, scope, worker, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
         if (sight is not None and not fresh) or (open_ones and not is_settled):
             return as_result(await server.wait(ctx, waiting, 0))
@@ -102,8 +102,8 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: Client, waitin
         mine &= set(open_ones)
 
 
-def _open_questions(place: Place, pending: Pending) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
-    return forms.open_forms(place, pending, with_idle=True)
+def _open_questions(scope: Scope, pending: Pending) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
+    return forms.open_forms(scope, pending, with_idle=True)
 
 
 def _idle(open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]]) -> bool:
@@ -116,27 +116,27 @@ def _deadline(server: AgentctlServer, ctx: Context) -> float | None:
 
 
 async def _news(
-    server: AgentctlServer, ctx: Context, waiting: Waiting, asked: _Asked, deadline: float | None,
-    forms_of: tuple[Client, set[str]] | None = None,
+    server: AgentctlServer, ctx: Context, waiting: WaitingCall, asked: _Asked, deadline: float | None,
+    forms_of: tuple[McpClient, set[str]] | None = None,
 ) -> Sight | None:  # fmt: skip
-    """Return what is so once all have ended, one asks, or the time is over; None where a form brought no answer."""
+    """Return the state when all have ended, one asks, or the time is over; None if a form brought no answer."""
     limit_s = None if deadline is None else max(0.0, deadline - monotonic())
     toolbox = server.clients.of(ctx).toolbox
 
     def watch(call: Call) -> Sight:
-        return toolbox.watch(waiting.place, waiting.pending, call, asked=asked)
+        return toolbox.watch(waiting.scope, waiting.pending, call, asked=asked)
 
     sight: Sight | None = None
-    with anyio.CancelScope() as scope:
+    with anyio.CancelScope() as cancelling:
         if forms_of is not None:
-            forms_of[0].waits(scope)
+            forms_of[0].waits(cancelling)
             if forms_of[0].knows_unsettled(forms_of[1]):
                 return None
         try:
             sight = await server.threads.run(watch, limit_s=limit_s, tell=waiting.tell)
         finally:
             if forms_of is not None:
-                forms_of[0].waits(scope, is_over=True)
+                forms_of[0].waits(cancelling, is_over=True)
     return sight
 
 
@@ -147,46 +147,46 @@ def _blocked(sight: Sight) -> _Asked:
 # -- forms, while the call is open -------------------------------------------------------------------------------------
 
 
-def _put(client: Client, ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> None:
-    """Put a question to the user, once; not as a part of the call: who answers after its time is heard all the same."""
+def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
+    """Show a question to the user, once. It is not a part of the call: an answer after the call counts too."""
     key = forms.key_of(worker, question)
     if key not in client.shown and key not in client.unsettled:
         client.shown.add(key)
-        ctx.lifespan_context.start_soon(_ask, client, ctx, place, worker, question)
+        ctx.lifespan_context.start_soon(_ask, client, ctx, scope, worker, question)
 
 
 async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
-    """Put the questions in an answer of `wait` to the user, where the client can, and say so in it."""
+    """Show the questions in an answer of `wait` to the user, if the client can; return the answer that says so."""
     if is_modern(ctx) or not can_ask(ctx) or not isinstance(answer, dict):
         return answer
     client = server.clients.of(ctx)
     for name, question in _questions_in(answer):
-        place = client.toolbox.session.place()
+        scope = client.toolbox.session.scope()
         try:
-            worker = await anyio.to_thread.run_sync(place.find, name)
+            worker = await anyio.to_thread.run_sync(scope.find, name)
         except AgentctlError:
             continue  # Somebody has removed it meanwhile.
         known = await anyio.to_thread.run_sync(question_of, worker)
         if known is None or known.get("idle"):
             continue
-        _put(client, ctx, place, worker, known)
+        _put(client, ctx, scope, worker, known)
         is_shown = forms.key_of(worker, known) in client.shown
         question["asked"] = "the user is being asked: wait for it again" if is_shown else "the user did not answer"
     return answer
 
 
 def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the questions that an answer of `wait` tells, each with who asks it."""
+    """Return the questions in an answer of `wait`, each with the name of who asks it."""
     fresh = [(name, one["question"]) for name, one in answer.get("results", {}).items() if "question" in one]
     return [*fresh, *answer.get("questions", {}).items()]
 
 
-async def _ask(client: Client, ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> None:
+async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
     """Show a question's form and pass the answer on. Whatever fails here must not end the server."""
     key = forms.key_of(worker, question)
     is_settled = False
     try:
-        is_settled = await _answered_by_form(ctx, place, worker, question)
+        is_settled = await _answered_by_form(ctx, scope, worker, question)
     except Exception:  # noqa: BLE001
         is_settled = False  # The client cannot, is gone, or sent nonsense: the question is for whoever waits.
     finally:
@@ -195,7 +195,7 @@ async def _ask(client: Client, ctx: Context, place: Place, worker: WorkerDir, qu
             client.unsettle(key)
 
 
-async def _answered_by_form(ctx: Context, place: Place, worker: WorkerDir, question: dict[str, Any]) -> bool:
+async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> bool:
     """Show a form until it is filled in, or its question is open no more; tell whether the question has its answer."""
     form = forms.form_of(worker, question)
     filled: list[types.ElicitResult] = []
@@ -213,23 +213,23 @@ async def _answered_by_form(ctx: Context, place: Place, worker: WorkerDir, quest
         return True
     if filled[0].action != "accept":
         return False
-    return await anyio.to_thread.run_sync(forms.answer, place, worker, question, dict(filled[0].content or {}))
+    return await anyio.to_thread.run_sync(forms.answer, scope, worker, question, dict(filled[0].content or {}))
 
 
 # -- protocols in which a server asks by its answer --------------------------------------------------------------------
 
 
 async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequestParams) -> Any:
-    """Take a call up again with what its user has filled in."""
+    """Go on with a call whose user has filled in forms; return its answer."""
     token, session = params.request_state or "", server.clients.of(ctx).toolbox.session
 
-    def taken_up() -> Waiting:
-        place = session.at(handles.task_of(token))
-        handle = handles.load(place.task, token)
+    def taken_up() -> WaitingCall:
+        scope = session.at(handles.task_of(token))
+        handle = handles.load(scope.task, token)
         if handle.call != digest_of(params):
-            raise MCPError(types.INVALID_PARAMS, "this requestState is of another call")
-        handle = take_answers(place, handle, params.input_responses or {})
-        return Waiting(place, handle.pending, Teller(ctx), handle.call, handle)
+            raise MCPError(types.INVALID_PARAMS, "this requestState belongs to another call")
+        handle = take_answers(scope, handle, params.input_responses or {})
+        return WaitingCall(scope, handle.pending, Teller(ctx), handle.call, handle)
 
     try:
         waiting = await anyio.to_thread.run_sync(taken_up)
@@ -238,28 +238,28 @@ async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequ
     return await finish(server, ctx, waiting)
 
 
-def take_answers(place: Place, handle: Handle, responses: Mapping[str, Any]) -> Handle:
-    """Pass on what was filled in; what was declined, or answered with nothing that was offered, is not asked again."""
-    open_ones = forms.open_forms(place, handle.pending)
+def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> Handle:
+    """Pass on what was filled in; a question that was declined, or got an invalid answer, is not asked again."""
+    open_ones = forms.open_forms(scope, handle.pending)
     for key, filled in responses.items():
-        told_of = filled if isinstance(filled, Mapping) else filled.model_dump()
+        reply = filled if isinstance(filled, Mapping) else filled.model_dump()
         if key not in open_ones:
             continue  # Answered elsewhere, or never asked.
         worker, question = open_ones[key]
-        content = told_of.get("content") or {}
-        if told_of.get("action") != "accept" or not forms.answer(place, worker, question, content):
-            handle = handles.declined(place.task, handle, key)
+        content = reply.get("content") or {}
+        if reply.get("action") != "accept" or not forms.answer(scope, worker, question, content):
+            handle = handles.declined(scope.task, handle, key)
     return handle
 
 
-async def _by_answers(server: AgentctlServer, ctx: Context, waiting: Waiting) -> Any:
-    """Wait to the end, or for a question: that is the answer, and the client comes back; once declined it is data."""
-    place, pending, deadline = waiting.place, waiting.pending, _deadline(server, ctx)
+async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
+    """Wait to the end, or for a question: then the answer is a form, with which the client comes back."""
+    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
     while True:
         sight = await _news(server, ctx, waiting, asked, deadline)
         fresh = _blocked(sight or {}) - asked
-        open_ones = await anyio.to_thread.run_sync(_open_questions, place, pending)
+        open_ones = await anyio.to_thread.run_sync(_open_questions, scope, pending)
         requests = requests_of(open_ones, waiting.handle.declined if waiting.handle is not None else ())
         if requests:
             handle = waiting.handle
@@ -269,19 +269,19 @@ async def _by_answers(server: AgentctlServer, ctx: Context, waiting: Waiting) ->
         if not fresh or open_ones:
             answer = as_result(await server.wait(ctx, waiting, 0))
             if waiting.handle is not None:
-                await anyio.to_thread.run_sync(handles.remove, place.task, waiting.handle)
+                await anyio.to_thread.run_sync(handles.remove, scope.task, waiting.handle)
             return answer
         asked |= fresh
 
 
-def _kept(waiting: Waiting) -> Handle:
-    return handles.create(waiting.place.task, waiting.pending, call=waiting.call)
+def _kept(waiting: WaitingCall) -> Handle:
+    return handles.create(waiting.scope.task, waiting.pending, call=waiting.call)
 
 
 def requests_of(
     open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]], declined: tuple[str, ...]
 ) -> dict[str, types.InputRequest]:
-    """Return open questions as requests to the client, by names that stay theirs; none that it has declined."""
+    """Return open questions as requests to the client, by stable names, without those that it has declined."""
     found: dict[str, types.InputRequest] = {}
     for key, (worker, question) in open_ones.items():
         if key not in declined and not question.get("idle"):

@@ -1,6 +1,6 @@
-"""The questions of workers as MCP's forms, and what comes back as their answers.
+"""Translates questions of workers into MCP's forms, and filled forms into answers.
 
-A form allows only what it shows whole: of a longer call it offers the answers that deny it, and says where to read on.
+A form allows only what it shows as a whole: for a longer call it offers only denials, and says where to read on.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import DENY, meaning
-from agentctl.domain.plaintext import plain, whole
+from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.answerers import who_answers
 from agentctl.operations.talk.interacting import respond
 from agentctl.tools.definition import Pending
-from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 
 FIELD = "answer"
 #: In characters, as they are shown.
@@ -36,18 +36,18 @@ class Form(NamedTuple):
 
 
 def key_of(worker: WorkerDir, question: Mapping[str, Any]) -> str:
-    """Return the name of a question: no other one of the same call has it, be it put in its place."""
+    """Return the name of a question, which no other one of the same call has, not even one that replaces it."""
     text = json.dumps(question, sort_keys=True).encode()
     return f"{worker.task.id}.{worker.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
 
 
 def open_forms(
-    place: Place, pending: Pending, *, with_idle: bool = False
+    scope: Scope, pending: Pending, *, with_idle: bool = False
 ) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
-    """Return the questions that the workers of a call wait with, by name; what is merely idle asks nothing."""
+    """Return the open questions of a call's workers, by name; without those of idle workers."""
     found = {}
     for key in pending.keys:
-        worker = place.agent_of(key)
+        worker = scope.agent_of(key)
         question = None if worker.has_ended else question_of(worker)
         if question is not None and (with_idle or not question.get("idle")):
             found[key_of(worker, question)] = (worker, question)
@@ -55,7 +55,7 @@ def open_forms(
 
 
 def is_over(worker: WorkerDir, question: Mapping[str, Any]) -> bool:
-    """Tell whether nobody waits for the answer to a question any more: it has one, or its worker has ended."""
+    """Tell whether a question needs no answer any more: it has one, or its worker has ended."""
     return worker.has_ended or worker.answer(str(question["id"])).exists()
 
 
@@ -85,7 +85,7 @@ def _shown(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"
+    return beginning(text, _LONGEST)
 
 
 def _way_to_the_whole(worker: WorkerDir, question: Mapping[str, Any]) -> str:
@@ -95,7 +95,7 @@ def _way_to_the_whole(worker: WorkerDir, question: Mapping[str, Any]) -> str:
 
 
 def _offered(question: Mapping[str, Any], *, is_whole: bool) -> Iterator[Mapping[str, Any]]:
-    """Yield the options that the form has: what allows something only where the user sees all of it."""
+    """Yield the options of the form: one that allows something only if the user sees all of it."""
     is_permission, means = bool(question.get("tool")), question.get("means")
     for option in question["options"]:
         is_shown = is_whole and len(str(option["label"])) <= _LONGEST_LABEL
@@ -114,8 +114,8 @@ def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str]
     return Form(message, {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}, answers)
 
 
-def answer(place: Place, worker: WorkerDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
-    """Pass a filled form on, and tell whether its question has an answer now: somebody else's stands, too."""
+def answer(scope: Scope, worker: WorkerDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
+    """Pass a filled form on; tell whether its question has an answer now, be it somebody else's."""
     value, answers = content.get(FIELD), form_of(worker, question).answers
     said = None
     if isinstance(value, str | bool):
@@ -124,7 +124,7 @@ def answer(place: Place, worker: WorkerDir, question: Mapping[str, Any], content
         return is_over(worker, question)
     try:
         respond(
-            place.task.root, task=worker.task, instance=worker.instance, question_id=question["id"], answer=said,
+            scope.task.root, task=worker.task, instance=worker.instance, question_id=question["id"], answer=said,
             answerer=who_answers(by_form=True), shown=question,
         )  # fmt: skip
     except AgentctlError:

@@ -1,4 +1,4 @@
-"""Calls that answer later: kept on disk under a name that cannot be guessed, so that any later server can answer."""
+"""Calls that answer later: kept on disk under a secret name, so that a later server can answer them too."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Handle:
 
 
 def task_of(token: str) -> str:
-    """Return the id of the task that a token is of.
+    """Return the task id in a token.
 
     Raises:
-        NotFound: It is no token.
+        NotFound: It is not a token.
     """
     return _parts(token)[0]
 
@@ -100,14 +100,14 @@ def cancelled(task: TaskDir, handle: Handle) -> None:
 
 
 def declined(task: TaskDir, handle: Handle, key: str) -> Handle:
-    """Note that the client's user does not answer a question: it is left to others."""
+    """Note that the client's user declined a question, which others may answer."""
     changed = replace(handle, declined=(*handle.declined, key))
     _write(task, changed)
     return changed
 
 
 def answered(task: TaskDir, handle: Handle, answer: Mapping[str, Any]) -> Handle:
-    """Note what was answered for good, though workers go on."""
+    """Note the final answer of a call whose workers go on."""
     changed = replace(handle, answer=answer, answered_at=now_iso())
     _write(task, changed)
     return changed
@@ -120,7 +120,7 @@ def remove(task: TaskDir, handle: Handle) -> None:
 
 
 def _remove_old(task: TaskDir) -> None:
-    """Remove what nobody has come back for."""
+    """Remove the calls that nobody has come back for."""
     oldest = time.time() - KEPT_S
     for name in names_in(task.handles, _MOST_LOOKED_AT):
         path = task.handles / name

@@ -1,4 +1,4 @@
-"""The server over streamable HTTP: on the loopback alone, for who has the token, for pages of no web site."""
+"""The server over streamable HTTP: on the loopback interface only, for clients with the token, never for web pages."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from agentctl.tools.registry import Toolbox
 HOST, PATH = "127.0.0.1", "/mcp"
 
 
-_REFUSAL = {"error": "show the token: Authorization: Bearer TOKEN"}
+_REFUSAL = {"error": "send the token: Authorization: Bearer TOKEN"}
 #: With it a client wants to go on with a broken stream. That is not offered, and the library fails over it.
 _RESUMPTION = b"last-event-id"
 
 
 class WithToken:
-    """Lets in who shows the token."""
+    """Lets in requests that have the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -52,28 +52,30 @@ class WithToken:
 
 
 def listen(port: int) -> socket.socket:
-    """Take the port, before anything is written about who serves there.
+    """Return a socket that listens at the port.
 
     Raises:
-        Refused: Somebody else has it, or it may not be had.
+        Refused: Somebody else has it, or it is not allowed.
     """
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
         hint = "is a server of yours running already? else name another port" if is_taken else "name another port"
-        raise Refused(f"port {port} of {HOST} cannot be had: {error.strerror}", hint=f"{hint}: --http PORT") from error
+        raise Refused(
+            f"cannot listen on port {port} of {HOST}: {error.strerror}", hint=f"{hint}: --http PORT"
+        ) from error
 
 
 class Token(NamedTuple):
-    """What a client has to show, and the private file in memory that tells it."""
+    """The secret that a client has to send, and the private file in memory that holds it."""
 
     text: str
     file: FilePath
 
 
 def make_token(port: int) -> Token:
-    """Make a token for who serves at a port; whoever calls this has the port."""
+    """Return a new token for the server at a port. The caller must listen there already."""
     token = Token(os.urandom(32).hex(), store_folder() / f"mcp-{port}.token")
     write_whole(token.file, f"{token.text}\n".encode(), durable=False)
     return token
@@ -106,7 +108,7 @@ def _leave(number: int, _frame: object) -> NoReturn:
 
 
 def _forget(token: Token) -> None:
-    """Remove the token's file, if it still is that of this server."""
+    """Remove the token's file, if it is still this server's."""
     with contextlib.suppress(OSError):
         if token.file.read_text(encoding="ascii").strip() == token.text:
             os.unlink(token.file)

@@ -1,4 +1,4 @@
-"""Lines on standard input that are no messages: mended where that can be done, else answered, so that nobody waits."""
+"""Lines on standard input that are not messages: repaired if possible, else answered, so that nobody waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOKED_AT = 100_000
 
 @asynccontextmanager
 async def mended(reading: Any, writing: Any) -> AsyncIterator[Any]:
-    """Return a stream of what is read without what is broken.
+    """Yield a stream of what is read, without broken lines.
 
     The library drops a line that it cannot read, and its sender would wait for the answer for ever. Half of a character
     (what JavaScript sends of an emoji that was cut in the middle) becomes U+FFFD. Any other broken request gets an
@@ -46,7 +46,7 @@ async def mended(reading: Any, writing: Any) -> AsyncIterator[Any]:
 
 
 async def _answered(error: Exception, writing: Any) -> SessionMessage | None:
-    """Return what a broken line means; where it means nothing, answer it."""
+    """Return the message that a broken line means; if it means none, answer it."""
     line = _line_of(error)
     if line is None or not line.strip():
         return None
@@ -58,17 +58,17 @@ async def _answered(error: Exception, writing: Any) -> SessionMessage | None:
     is_named = isinstance(name, int | str) and not isinstance(name, bool)
     if isinstance(value, dict) and "method" in value and not is_named and "id" not in value:
         return None  # Nobody waits for the answer to a notification.
-    told = types.ErrorData(code=code, message=_TOLD[code])
-    reply = types.JSONRPCError(jsonrpc="2.0", id=name if is_named else None, error=told)
+    error_data = types.ErrorData(code=code, message=_MESSAGES[code])
+    reply = types.JSONRPCError(jsonrpc="2.0", id=name if is_named else None, error=error_data)
     if is_named and isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value):
         return SessionMessage(reply)  # It is the reply to a request of ours.
     await writing.send(SessionMessage(reply))
     return None
 
 
-_TOLD = {
-    types.PARSE_ERROR: "Parse error: the line is no JSON, or nested or long beyond what is read",
-    types.INVALID_REQUEST: "Invalid Request: the line is no message of JSON-RPC",
+_MESSAGES = {
+    types.PARSE_ERROR: "Parse error: the line is not JSON, or nested too deeply, or too long",
+    types.INVALID_REQUEST: "Invalid Request: the line is not a JSON-RPC message",
 }
 
 
@@ -86,7 +86,7 @@ def _line_of(error: Exception) -> str | None:
 
 
 def _value_in(line: str) -> tuple[Any, int]:
-    """Return the JSON in a line, and the error that it is where it is no message."""
+    """Return the JSON in a line, and the error code if it is not a message."""
     try:
         return whole_json(json.loads(line)), types.INVALID_REQUEST
     except (ValueError, RecursionError):
@@ -101,7 +101,7 @@ def _mended(value: Any) -> types.JSONRPCMessage | None:
 
 
 def _id_in(line: str) -> Any:
-    """Return what looks most like the id of a request in what is no JSON."""
+    """Return what looks like the id of a request in a line that is not JSON."""
     ends = line if len(line) <= 2 * _LOOKED_AT else line[:_LOOKED_AT] + line[-_LOOKED_AT:]
     found = _ID.search(ends)
     return json.loads(found[1]) if found is not None else None

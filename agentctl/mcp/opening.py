@@ -1,4 +1,4 @@
-"""The opening of a conversation over standard input, answered before the protocol's library is loaded.
+"""Answers the opening of a conversation over standard input before the protocol's library is loaded.
 
 A program that starts an agent waits for its servers, and the library takes longer to load than most programs to start.
 What every client says first is answered here, in the library's words; with the first line of any other kind it is
@@ -35,8 +35,8 @@ _LONGEST = 1 << 16
 Offer = Mapping[str, Any]
 
 
-class Begun(NamedTuple):
-    """A conversation that the library is to go on with."""
+class OpenedConversation(NamedTuple):
+    """A conversation with which the library goes on."""
 
     #: What it has to read before standard input: whole lines, the first of them already answered if `answered`.
     lines: list[bytes]
@@ -45,22 +45,22 @@ class Begun(NamedTuple):
 
 
 class _Odd(Exception):
-    """A line that the library is to judge."""
+    """The line has to be judged by the library."""
 
 
-def open_conversation(offered: Callable[[], Offer]) -> Begun | None:
-    """Answer what opens a conversation on descriptors 0 and 1; return what is left to the library, None at the end.
+def open_conversation(offered: Callable[[], Offer]) -> OpenedConversation | None:
+    """Answer the opening of a conversation on descriptors 0 and 1; return what is left to the library, if anything.
 
     Args:
         offered: Tells how things stand now.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    opening, said = _Opening(offered), _Lines()
+    opening, said = _Opening(offered), _InputLines()
     try:
         while line := said.line():
             answer = opening.answer(line)
             if answer is None:
-                return Begun([*opening.lines, line, *said.rest()], opening.answered)
+                return OpenedConversation([*opening.lines, line, *said.rest()], opening.answered)
             _write(answer)
     except BrokenPipeError:
         pass  # The client reads no more: it is gone.
@@ -68,7 +68,7 @@ def open_conversation(offered: Callable[[], Offer]) -> Begun | None:
 
 
 class _Opening:
-    """One conversation, as far as it is only opened."""
+    """One conversation, while it is being opened."""
 
     def __init__(self, offered: Callable[[], Offer]) -> None:
         self._offered = offered
@@ -80,7 +80,7 @@ class _Opening:
         self._version: str | None = None
 
     def answer(self, line: bytes) -> bytes | None:
-        """Return what is to be written for a line; None where the library is to judge it."""
+        """Return what is to be written for a line; None if the library has to judge it."""
         try:
             message = _message_in(line)
             result = self._result(message["method"], message.get("params"), "id" in message)
@@ -153,7 +153,7 @@ class _Opening:
         return self._kept["instructions"]
 
     def _tools(self) -> Any:
-        """Return the tools as they stand; what was found out for the greeting, a moment ago, still holds."""
+        """Return the tools as they are now; those that were found for the greeting, a moment ago, still hold."""
         offer, self._kept = self._kept or self._offered(), None
         return offer["tools"]
 
@@ -202,35 +202,35 @@ def _is_enveloped(params: Any) -> bool:
 
 
 def _are_marks(meta: Mapping[str, Any]) -> bool:
-    """Tell whether what marks a request for progress and for traces is as it should be."""
+    """Tell whether the marks for progress and tracing in a request are valid."""
     return type(meta.get("progressToken", 0)) in (int, str) and all(
         isinstance(meta.get(name, ""), str) for name in _MARKS if name != "progressToken"
     )
 
 
-def _is_client(told: Any) -> bool:
+def _is_client(info: Any) -> bool:
     texts = {"name", "title", "version", "description", "websiteUrl"}
     return (
-        isinstance(told, dict)
-        and {"name", "version"} <= told.keys() <= texts
-        and all(isinstance(value, str) for value in told.values())
+        isinstance(info, dict)
+        and {"name", "version"} <= info.keys() <= texts
+        and all(isinstance(value, str) for value in info.values())
     )
 
 
-def _are_capabilities(told: Any) -> bool:
+def _are_capabilities(info: Any) -> bool:
     """Tell whether these are what clients declare: objects of objects, with a flag here and there."""
-    return isinstance(told, dict) and all(
+    return isinstance(info, dict) and all(
         name in {"elicitation", "experimental", "extensions", "roots", "sampling"}
         and isinstance(one, dict)
         and all(isinstance(value, bool if part == "listChanged" else dict) for part, value in one.items())
-        for name, one in told.items()
+        for name, one in info.items()
     )
 
 
 # -- the descriptors ---------------------------------------------------------------------------------------------------
 
 
-class _Lines:
+class _InputLines:
     """What comes on standard input, line by line."""
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ class _Lines:
         self._is_over = False
 
     def line(self) -> bytes:
-        """Return the next line, also the last one without its end; empty when nobody will say more."""
+        """Return the next line, even a last one without its end; empty at the end of input."""
         while b"\n" not in self._unread and not self._is_over:
             self._read()
         end = self._unread.find(b"\n") + 1 or len(self._unread)
@@ -247,7 +247,7 @@ class _Lines:
         return line
 
     def rest(self) -> list[bytes]:
-        """Return the lines that were read too far, whole."""
+        """Return the lines that were read ahead, as whole lines."""
         while self._unread and not self._unread.endswith(b"\n") and not self._is_over:
             self._read()
         return bytes(self._unread).splitlines(keepends=True)
@@ -273,7 +273,7 @@ def _write(data: bytes) -> None:
 
 
 def _await(descriptor: int, *, for_writing: bool) -> None:
-    """Wait for a descriptor that its other end has made one that does not wait."""
+    """Wait until a non-blocking descriptor is ready."""
     import select
 
     wanted = [descriptor]
@@ -284,7 +284,7 @@ def _await(descriptor: int, *, for_writing: bool) -> None:
 
 
 def prepared() -> Offer | None:
-    """Return what was got ready for this server, once; None where nothing was, or not wholly.
+    """Return what was prepared for this server, once; None if nothing was, or not all of it.
 
     Whoever gets it ready holds the file's lock until it is done, or dead.
     """

@@ -1,4 +1,4 @@
-"""The MCP server: lists the tools as they stand now, and carries out their calls.
+"""The MCP server: lists the tools that can be used now, and runs their calls.
 
 A caller that breaks a call off, or goes away, ends nobody: whatever was started goes on, and can be taken up again.
 """
@@ -18,9 +18,9 @@ from agentctl import __version__
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.mcp import elicitation, tasks
-from agentctl.mcp.clients import Clients
+from agentctl.mcp.clients import McpClients
 from agentctl.mcp.threads import Threads
-from agentctl.mcp.wire import Begun, Context, Teller, as_result, as_tool
+from agentctl.mcp.wire import BegunCall, Context, Teller, as_result, as_tool
 from agentctl.supervision.dispatch.launching import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
@@ -40,7 +40,7 @@ class AgentctlServer:
 
     def __init__(self, toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
         toolbox.call_s = call_s
-        self.clients = Clients(toolbox)
+        self.clients = McpClients(toolbox)
         self._call_s = call_s
         self.threads = Threads(progress_s)
         #: Whose workers are started from here.
@@ -57,29 +57,29 @@ class AgentctlServer:
         return types.ListToolsResult(tools=[as_tool(one) for one in offered])
 
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
-        """Call a tool. What takes long is handed to a client that can come back for it, and else waited for."""
+        """Call a tool; a long call is handed to a client that can come back for it, else waited for."""
         if params.request_state is not None:
             return await elicitation.go_on(self, ctx, params)
         toolbox, tell = self.clients.of(ctx).toolbox, Teller(ctx)
         begun = await self.threads.run(
             lambda call: self._begin(toolbox, params, call), limit_s=self.limit_s(ctx), tell=tell
         )
-        if not isinstance(begun, Begun):
+        if not isinstance(begun, BegunCall):
             is_wait = params.name in (WAIT.name, *WAIT.other_names)
             return as_result(await elicitation.with_forms(self, ctx, begun) if is_wait else begun)
         if tasks.is_spoken_by(ctx):
             return await tasks.hand_over(self, begun)
-        waiting = elicitation.Waiting(begun.place, begun.pending, tell, elicitation.digest_of(params))
+        waiting = elicitation.WaitingCall(begun.scope, begun.pending, tell, elicitation.digest_of(params))
         return await elicitation.finish(self, ctx, waiting)
 
     def _begin(self, toolbox: Toolbox, params: types.CallToolRequestParams, call: Call) -> Any:
         begun = toolbox.begin(params.name, params.arguments or {}, call)
         if not isinstance(begun, Pending):
             return begun
-        place = toolbox.session.place()
-        self._root_task = root_task_of(place.task)  # Who has started one worker will start more.
+        scope = toolbox.session.scope()
+        self._root_task = root_task_of(scope.task)  # Who has started one worker will start more.
         keep_spares(self._root_task, 1)
-        return Begun(place, begun)
+        return BegunCall(scope, begun)
 
     def limit_s(self, ctx: Context) -> float | None:
         """Return how long a call may take."""
@@ -89,16 +89,16 @@ class AgentctlServer:
         name = client.client_info.name if client is not None else ""
         return None if name in _PATIENT else CAREFUL_S
 
-    async def wait(self, ctx: Context, waiting: elicitation.Waiting, limit_s: float | None) -> Any:
+    async def wait(self, ctx: Context, waiting: elicitation.WaitingCall, limit_s: float | None) -> Any:
         """Wait until a call's workers have all ended, or its time is over; return its answer."""
-        toolbox, place, pending = self.clients.of(ctx).toolbox, waiting.place, waiting.pending
+        toolbox, scope, pending = self.clients.of(ctx).toolbox, waiting.scope, waiting.pending
         return await self.threads.run(
-            lambda call: toolbox.finish(place, pending, call), limit_s=limit_s, tell=waiting.tell
+            lambda call: toolbox.finish(scope, pending, call), limit_s=limit_s, tell=waiting.tell
         )
 
     @asynccontextmanager
     async def _lifespan(self, _server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
-        """Hold what outlives a call: a form that the user fills in after the call's time was over."""
+        """Yield the task group for what outlives a call: forms that are filled in later."""
         async with create_task_group() as group:
             yield group
             group.cancel_scope.cancel()

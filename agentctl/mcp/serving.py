@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentctl.errors import Refused
 from agentctl.lean import TYPE_CHECKING, NamedTuple
-from agentctl.mcp.opening import Begun, Offer, open_conversation, prepared
+from agentctl.mcp.opening import Offer, OpenedConversation, open_conversation, prepared
 
 if TYPE_CHECKING:
     from agentctl.tools.registry import Toolbox
@@ -16,7 +16,7 @@ PROGRESS_S = 10.0
 
 
 class Serving(NamedTuple):
-    """What is served, and how."""
+    """The options of a server."""
 
     tools: str = "codex"
     agents: str | None = None
@@ -28,11 +28,11 @@ class Serving(NamedTuple):
 
     def toolbox(self) -> Toolbox:
         """Return the tools."""
-        from agentctl.tools.place import Source
         from agentctl.tools.registry import Toolbox
+        from agentctl.tools.scope import ScopeSource
 
         named = (name.strip() for name in (self.agents or "").split(","))
-        source = Source(self.task, self.root, tuple(name for name in named if name) or None)
+        source = ScopeSource(self.task, self.root, tuple(name for name in named if name) or None)
         return Toolbox(source, self.tools, call_s=self.call_seconds)
 
 
@@ -49,8 +49,8 @@ def serve(serving: Serving) -> None:
         go_on(serving, begun, toolbox)
 
 
-def go_on(serving: Serving, begun: Begun, toolbox: Toolbox | None = None) -> None:
-    """Serve a client whose opening was answered, by the library.
+def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None = None) -> None:
+    """Serve a client whose opening was answered, with the library.
 
     Raises:
         Refused: It is not there.
@@ -62,7 +62,7 @@ def go_on(serving: Serving, begun: Begun, toolbox: Toolbox | None = None) -> Non
 
 
 def check_library() -> None:
-    """Look whether the protocol's library is there.
+    """Raise `Refused` if the protocol's library is not installed.
 
     Raises:
         Refused: It is not.
@@ -76,12 +76,12 @@ def check_library() -> None:
 
 
 def offer_of(toolbox: Toolbox) -> Offer:
-    """Return what the opening tells of the tools, as they stand."""
+    """Return what the opening says of the tools, as they are now."""
     return {"instructions": toolbox.instructions(), "tools": [one.to_json() for one in toolbox.offered()]}
 
 
-def open_early(serving: Serving) -> Begun | None:
-    """Answer the opening of an agent's own server, where nothing but the standard library is loaded."""
+def open_early(serving: Serving) -> OpenedConversation | None:
+    """Answer the opening of an agent's own server, with only the standard library loaded."""
 
     def offered() -> Offer:
         return prepared() or _made(serving)
@@ -90,7 +90,7 @@ def open_early(serving: Serving) -> Begun | None:
 
 
 def print_offer(serving: Serving) -> None:
-    """Print what an agent's own server will tell, for when it is asked."""
+    """Print the first answers of an agent's own server, to prepare them."""
     import json
 
     json.dump(_made(serving), sys.stdout)
@@ -110,7 +110,7 @@ def load_site() -> None:
 
 
 def serving_of(words: Sequence[str]) -> Serving | None:
-    """Return what a command line means that is plain; None where a parser is to look at it.
+    """Return what a plain command line means; None if it needs a parser.
 
     >>> serving_of(["--tools=claude", "--call-seconds", "0"])
     Serving(tools='claude', agents=None, task=None, root=None, call_seconds=0.0, progress_seconds=10.0)

@@ -1,4 +1,4 @@
-"""The server on standard input and output: it serves one client, and leaves when that closes its end."""
+"""The server on standard input and output: it serves one client, and ends when the client closes its end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from agentctl.mcp import lines
-from agentctl.mcp.opening import Begun
+from agentctl.mcp.opening import OpenedConversation
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.tools.registry import Toolbox
 
 
-def serve(toolbox: Toolbox, begun: Begun, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
+def serve(
+    toolbox: Toolbox, begun: OpenedConversation, *, call_s: float | None = None, progress_s: float = PROGRESS_S
+) -> None:
     """Serve until standard input ends, or an interrupt. Whatever was started goes on.
 
     Args:
@@ -33,7 +35,7 @@ def serve(toolbox: Toolbox, begun: Begun, *, call_s: float | None = None, progre
         pass  # The client reads no more: it is gone.
 
 
-async def _serve(toolbox: Toolbox, begun: Begun, call_s: float | None, progress_s: float) -> None:
+async def _serve(toolbox: Toolbox, begun: OpenedConversation, call_s: float | None, progress_s: float) -> None:
     made = AgentctlServer(toolbox, call_s=call_s, progress_s=progress_s)
     async with stdio_server() as (reading, writing):
         unsaid = _Unsaid(writing, begun.answered)
@@ -42,7 +44,7 @@ async def _serve(toolbox: Toolbox, begun: Begun, call_s: float | None, progress_
 
 
 async def _after(begun: list[bytes], reading: Any) -> AsyncIterator[Any]:
-    """Yield the lines that were read before, in the form of the library, and then what it reads."""
+    """Yield the lines that were read before as the library's messages, then what the library reads."""
     for line in begun:
         try:
             text = line.decode("utf-8", "replace")
@@ -54,7 +56,7 @@ async def _after(begun: list[bytes], reading: Any) -> AsyncIterator[Any]:
 
 
 class _Unsaid:
-    """A stream of what is written, without the one answer that the client has already."""
+    """A stream for writing, without the one answer that the client already has."""
 
     def __init__(self, writing: Any, answered: int | str | None) -> None:
         self._writing, self._answered = writing, answered

@@ -15,15 +15,15 @@ from agentctl.lean import NamedTuple
 from agentctl.mcp import elicitation, forms, handles
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
-from agentctl.mcp.wire import Begun, Context, as_result, is_modern
+from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
 from agentctl.operations.stop.cancelling import cancel_workers
 from agentctl.operations.wait.keys import Key
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call
-from agentctl.tools.place import Place
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 from agentctl.tools.session import Session
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _POLL_MS = 1000
 
 
 class TaskParams(types.RequestParams):
-    """Names a call that was handed over."""
+    """The parameters that name a call that was handed over."""
 
     task_id: str
 
 
 class UpdateParams(TaskParams):
-    """What the user has filled in."""
+    """The parameters with what the user has filled in."""
 
     input_responses: dict[str, Any] = Field(default_factory=dict)
 
@@ -57,8 +57,8 @@ def install(server: AgentctlServer) -> None:
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
         session = server.clients.of(ctx).toolbox.session
-        asks = _Asks(elicitation.shows_forms(ctx), true_caller() is not None)
-        return await _answered(server, lambda: _told(server.clients.of(ctx).toolbox, _kept(session, params), asks))
+        asks = _ClientKind(elicitation.shows_forms(ctx), true_caller() is not None)
+        return await _answered(server, lambda: _state_of(server.clients.of(ctx).toolbox, _kept(session, params), asks))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
@@ -77,7 +77,7 @@ def install(server: AgentctlServer) -> None:
 
 
 def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
-    """Refuse who has not declared the extension, and a request whose headers name another task than it does."""
+    """Refuse clients without the extension, and requests whose headers name another task."""
     if not is_modern(ctx):  # There methods of the same names mean something else.
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
     if not is_spoken_by(ctx):
@@ -91,20 +91,20 @@ def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
 
 async def _answered(server: AgentctlServer, work: Any) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = await server.threads.run(lambda _call: work())
+        answer: dict[str, Any] = await server.threads.run(lambda _call: work())
     except AgentctlError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
-    return told
+    return answer
 
 
 class _Kept(NamedTuple):
-    """A call that was handed over, and the place in which it was begun."""
+    """A call that was handed over, and the scope in which it was begun."""
 
-    place: Place
+    scope: Scope
     handle: Handle
 
 
-class _Asks(NamedTuple):
+class _ClientKind(NamedTuple):
     """Whether a client shows forms, and whether it is an agent's."""
 
     shows_forms: bool
@@ -112,13 +112,13 @@ class _Asks(NamedTuple):
 
 
 def _kept(session: Session, params: TaskParams) -> _Kept:
-    place = session.at(handles.task_of(params.task_id))
-    return _Kept(place, handles.load(place.task, params.task_id))
+    scope = session.at(handles.task_of(params.task_id))
+    return _Kept(scope, handles.load(scope.task, params.task_id))
 
 
-async def hand_over(server: AgentctlServer, begun: Begun) -> dict[str, Any]:
+async def hand_over(server: AgentctlServer, begun: BegunCall) -> dict[str, Any]:
     """Keep a call, durably, and answer with its token."""
-    handle = await server.threads.run(lambda _call: handles.create(begun.place.task, begun.pending))
+    handle = await server.threads.run(lambda _call: handles.create(begun.scope.task, begun.pending))
     return {"resultType": "task", **_head(handle, "working", "started", handle.created_at)}
 
 
@@ -134,31 +134,31 @@ def _head(handle: Handle, status: str, message: str, changed_at: str) -> dict[st
     }
 
 
-def _told(toolbox: Toolbox, kept: _Kept, asks: _Asks) -> dict[str, Any]:
-    """Return how a call stands: its result, once all its workers have ended, or one asks what no form can ask."""
-    place, handle = kept
+def _state_of(toolbox: Toolbox, kept: _Kept, asks: _ClientKind) -> dict[str, Any]:
+    """Return the state of a call, with its result if all its workers have ended or one asks what no form can show."""
+    scope, handle = kept
     if handle.answer is not None:
         return _completed(handle, handle.answer, handle.answered_at or handle.created_at)
     keys = handle.pending.keys
-    sight = toolbox.watch(place, handle.pending, Call(limit_s=0))
+    sight = toolbox.watch(scope, handle.pending, Call(limit_s=0))
     ended = [key for key in keys if key in sight and sight[key].is_terminal]
-    changed_at = _changed_at(place, keys)
+    changed_at = _changed_at(scope, keys)
     if len(ended) == len(keys):
         if handle.cancelled_at and any(sight[key].status == "cancelled" for key in ended):
             return _head(handle, "cancelled", "cancelled", max(changed_at, handle.cancelled_at))
-        return _completed(handle, toolbox.answer(place, handle.pending), changed_at)
-    open_ones = {} if asks.is_worker else forms.open_forms(place, handle.pending)
+        return _completed(handle, toolbox.answer(scope, handle.pending), changed_at)
+    open_ones = {} if asks.is_worker else forms.open_forms(scope, handle.pending)
     requests = elicitation.requests_of(open_ones, handle.declined) if asks.shows_forms else {}
     if requests:
         asked = {key: one.model_dump(by_alias=True, exclude_none=True) for key, one in requests.items()}
         return _head(handle, "input_required", "waits for an answer", changed_at) | {"inputRequests": asked}
     if open_ones:
-        answer = toolbox.finish(place, handle.pending, Call(limit_s=0))
+        answer = toolbox.finish(scope, handle.pending, Call(limit_s=0))
         # A question is on disk a moment before the log tells of it: without it the answer would be kept for good.
         if "still_running" not in answer or "questions" in answer:
-            handle = handles.answered(place.task, handle, answer)
+            handle = handles.answered(scope.task, handle, answer)
             return _completed(handle, answer, handle.answered_at or changed_at)
-    return _head(handle, "working", doing(place, handle.pending.targets), changed_at)
+    return _head(handle, "working", doing(scope, handle.pending.targets), changed_at)
 
 
 def _completed(handle: Handle, answer: Any, changed_at: str) -> dict[str, Any]:
@@ -166,36 +166,36 @@ def _completed(handle: Handle, answer: Any, changed_at: str) -> dict[str, Any]:
     return _head(handle, "completed", "ended", changed_at) | {"result": result}
 
 
-def _changed_at(place: Place, keys: list[Key]) -> str:
-    """Return when the last of what is known of some workers came to be so."""
-    told = ""
+def _changed_at(scope: Scope, keys: list[Key]) -> str:
+    """Return the time of the last change of some workers."""
+    latest = ""
     for key in keys:
-        worker = place.agent_of(key)
+        worker = scope.agent_of(key)
         for file, name in ((worker.exit, "endedAt"), (worker.process, "startedAt")):
             at = read_quietly(file).get(name)
-            told = max(told, at if isinstance(at, str) else "")
+            latest = max(latest, at if isinstance(at, str) else "")
         question = question_of(worker)
         asked_at = read_quietly(worker.question(question["id"])).get("askedAt") if question is not None else None
-        told = max(told, asked_at if isinstance(asked_at, str) else "")
-    return told
+        latest = max(latest, asked_at if isinstance(asked_at, str) else "")
+    return latest
 
 
 def _update(kept: _Kept, params: UpdateParams) -> dict[str, Any]:
-    open_ones = forms.open_forms(kept.place, kept.handle.pending)
+    open_ones = forms.open_forms(kept.scope, kept.handle.pending)
     # What is no question of this call, any more or at all, is passed over, whatever is said to it.
-    told = {key: reply for key, reply in params.input_responses.items() if key in open_ones}
+    given = {key: reply for key, reply in params.input_responses.items() if key in open_ones}
     try:
-        replies = {key: types.ElicitResult.model_validate(reply, by_name=False) for key, reply in told.items()}
+        replies = {key: types.ElicitResult.model_validate(reply, by_name=False) for key, reply in given.items()}
     except ValidationError as error:
-        raise MCPError(types.INVALID_PARAMS, "Invalid params: an answer is {action, content?}") from error
-    elicitation.take_answers(kept.place, kept.handle, replies)
+        raise MCPError(types.INVALID_PARAMS, "Invalid params: an answer must be {action, content?}") from error
+    elicitation.take_answers(kept.scope, kept.handle, replies)
     return {}
 
 
 def _cancel(kept: _Kept) -> dict[str, Any]:
-    place, handle = kept
-    handles.cancelled(place.task, handle)
+    scope, handle = kept
+    handles.cancelled(scope.task, handle)
     for task_id in {key.task_id for key in handle.pending.keys}:
         names = [key.instance for key in handle.pending.keys if key.task_id == task_id]
-        cancel_workers(place.task.sibling(task_id), names, wait=False)
+        cancel_workers(scope.task.sibling(task_id), names, wait=False)
     return {}

@@ -1,4 +1,4 @@
-"""The waits of calls, each in a thread of its own; a call that is broken off wakes its thread, and ends nobody."""
+"""Runs each call in a thread of its own; breaking a call off wakes its thread, and stops no worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from agentctl.tools.definition import Call, Target
-from agentctl.tools.place import Place
+from agentctl.tools.scope import Scope
 
 T = TypeVar("T")
 
@@ -21,15 +21,15 @@ _MOST_THREADS = 1000
 class Tells(Protocol):
     """Tells a caller that its call still waits."""
 
-    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
-        """Note for whom it waits."""
+    def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
+        """Note which workers it waits for."""
 
     async def tell(self) -> None:
-        """Tell it now."""
+        """Send the progress of the call now."""
 
 
 class Threads:
-    """Runs calls; made within the event loop.
+    """Runs calls in threads. It must be made within the event loop.
 
     Args:
         progress_s: How often a caller that waits is told so: some take silence for death.
@@ -40,7 +40,7 @@ class Threads:
         self._progress_s = progress_s
 
     async def run(self, work: Callable[[Call], T], *, limit_s: float | None = None, tell: Tells | None = None) -> T:
-        """Run a call's work in a thread; a cancel of this breaks the call off."""
+        """Return the result of a call's work, run in a thread; cancelling this breaks the call off."""
         broken, holder = os.pipe()
 
         def in_thread() -> T:

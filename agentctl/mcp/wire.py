@@ -1,4 +1,4 @@
-"""How answers, tools and progress go over the wire."""
+"""Answers, tools and progress in the library's types."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agentctl.domain.plaintext import whole_json
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.tools.definition import Pending, Target
-from agentctl.tools.place import Place
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Offered, is_error
+from agentctl.tools.scope import Scope
 
 
-class Begun(NamedTuple):
-    """A call whose workers were started, and the place in which they were."""
+class BegunCall(NamedTuple):
+    """A call whose workers were started, and the scope in which they were."""
 
-    place: Place
+    scope: Scope
     pending: Pending
 
 
@@ -34,25 +34,25 @@ Context = ServerRequestContext[TaskGroup, Any]
 
 
 def is_modern(ctx: Context) -> bool:
-    """Tell whether the client speaks a protocol in which a server asks by its answers."""
+    """Tell whether the client speaks a protocol in which a server asks questions by its answers."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 class Teller:
-    """Tells the caller that its call still waits, for whom, and what they do, if it wants to be told."""
+    """Sends progress to a caller that wants it: that its call still waits, and what the workers are doing."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         # One for each call, however often it waits: what is told of a call must grow.
         self._begun = monotonic()
-        self._waited: tuple[Place, Sequence[Target]] | None = None
+        self._waited: tuple[Scope, Sequence[Target]] | None = None
 
-    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
-        """Note for whom the call waits."""
-        self._waited = (place, targets)
+    def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
+        """Note which workers the call waits for."""
+        self._waited = (scope, targets)
 
     async def tell(self) -> None:
-        """Tell it now."""
+        """Send the progress of the call now."""
         if not (self._ctx.meta or {}).get("progress_token"):
             return
         what = await anyio.to_thread.run_sync(self._doing)
@@ -75,7 +75,7 @@ def as_tool(offered: Offered) -> types.Tool:
 
 
 def as_result(answer: Any) -> types.CallToolResult:
-    """Return an answer as a tool's result: as text, and, where it is an object, as that."""
+    """Return an answer as a tool's result: as text, and, if it is an object, also as structured content."""
     answer = whole_json(answer)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))],

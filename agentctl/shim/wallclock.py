@@ -30,10 +30,10 @@ class WallClock:
         most = known_limits(self.root_task).max_wall_seconds
         if not most or (most == self._most and monotonic() < self._until):
             return None
-        from agentctl.domain.budget import Account  # Few trees have such a limit.
+        from agentctl.domain.budget import TreeUsage  # Few trees have such a limit.
         from agentctl.supervision.account.ledger import Ledger
 
         self._ledger = self._ledger or Ledger(self.root_task)
         used = self._ledger.update().wall_s(own.worker.path, own.to_json())
         self._most, self._until = most, monotonic() + most - used
-        return Account(wall_s=used).excess(known_limits(self.root_task), ("max_wall_seconds",))
+        return TreeUsage(wall_s=used).excess(known_limits(self.root_task), ("max_wall_seconds",))

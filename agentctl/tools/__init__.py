@@ -1,1 +1,1 @@
-"""The tools by which an agent, or a program that is none, gives work to sub-agents: one definition of each."""
+"""The tools by which an agent, or any other program, gives work to sub-agents."""

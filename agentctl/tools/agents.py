@@ -1,4 +1,4 @@
-"""`spawn_agent`, `send_input`, `close_agent`, `resume_agent`, `list_agents`: agents that are started and go on."""
+"""The tools `spawn_agent`, `send_input`, `close_agent` and `resume_agent`, for agents that run on their own."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from agentctl.operations.wait.keys import Key, gather
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.kinship import cancelled_with
 from agentctl.supervision.worker.questions import waiting_askers
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, text
-from agentctl.tools.place import Place, Situation
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, some_text, text
 from agentctl.tools.results import result_of
+from agentctl.tools.scope import Scope, Situation
 from agentctl.tools.shapes import OTHERS, adapted, unheard
 from agentctl.tools.wishes import MODEL, WISHES, wishes_of
 from agentctl.tools.words import agent_types, bounds
@@ -35,46 +35,46 @@ _ID = text("Which agent: its id, task_id or taskId; TASKID/NAME is one that a su
 _ID_SYNONYMS = {"target": "id", "agent_id": "id", "to": "id", "task_id": "id", "taskId": "id", "agentId": "id"}
 
 
-def _spawn(place: Place, given: Arguments, _call: Call) -> Any:
-    spec = find_agent_spec(place.task.root, given.get("agent_type", DEFAULT_AGENT))
+def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
+    spec = find_agent_spec(scope.task.root, given.get("agent_type", DEFAULT_AGENT))
     work = AgentWork(
         prompt=given["instruction"],
         agent=spec.name,
         spec=spec,
         keep=given.get("keep", False),
-        **wishes_of(place, spec, given),
+        **wishes_of(scope, spec, given),
     )
     request = SpawnRequest(
-        work=work, name=given.get("id"), cwd=given.get("working_dir") or place.folder,
+        work=work, name=given.get("id"), cwd=given.get("working_dir") or scope.folder,
         worktree=given.get("worktree", False), label=given.get("description"), by_tool=True,
     )  # fmt: skip
-    started = spawn_workers(place.task, [request], queue=True)[0]
-    target = Target(id=started.agent_instance, key=Key(place.task.id, started.agent_instance))
+    started = spawn_workers(scope.task, [request], queue=True)[0]
+    target = Target(id=started.agent_instance, key=Key(scope.task.id, started.agent_instance))
     warnings = [*started.warnings, *unheard(given)]
-    place.note(target)
+    scope.note(target)
     if not given.get("run_in_background", True):
         return Pending(tool=SPAWN_AGENT.name, targets=(target,), given={"warnings": warnings})
     return {"id": started.agent_instance, "status": started.status} | ({"warnings": warnings} if warnings else {})
 
 
-def _spawned(place: Place, pending: Pending) -> Any:
+def _spawned(scope: Scope, pending: Pending) -> Any:
     target = pending.targets[0]
-    worker = place.agent_of(target.key)
+    worker = scope.agent_of(target.key)
     status, warnings = status_of(worker), pending.given.get("warnings")
-    told = {"id": target.id, "status": status, **result_of(worker, status)}
-    return told | ({"warnings": warnings} if warnings else {})
+    answer = {"id": target.id, "status": status, **result_of(worker, status)}
+    return answer | ({"warnings": warnings} if warnings else {})
 
 
-def _send(place: Place, given: Arguments, _call: Call) -> Any:
-    """Answer the question that the agent waits with, or else leave it a message; an ended agent goes on with it."""
-    worker, message = place.find(given["id"]), given["message"]
+def _send(scope: Scope, given: Arguments, _call: Call) -> Any:
+    """Answer the agent's open question, else send it a message; an ended agent is continued with it."""
+    worker, message = scope.find(given["id"]), given["message"]
     if status_of(worker) in TERMINAL:
-        told = _continued(place, worker, given["id"], message)
-        return {"submission_id": told["instance"], **told}
+        continued = _continued(scope, worker, given["id"], message)
+        return {"submission_id": continued["instance"], **continued}
     question = given.get("question_id") or next(iter(waiting_askers(worker)), None)
     if question is not None and not given.get("interrupt") and not given.get("as_message"):
         answered = respond(
-            place.task.root, task=worker.task, instance=worker.instance, question_id=question, answer=message,
+            scope.task.root, task=worker.task, instance=worker.instance, question_id=question, answer=message,
             answerer=who_answers(by_tool=True),
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
@@ -82,56 +82,56 @@ def _send(place: Place, given: Arguments, _call: Call) -> Any:
     return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
 
 
-def _close(place: Place, given: Arguments, call: Call) -> Any:
-    worker = place.find(given["id"])
+def _close(scope: Scope, given: Arguments, call: Call) -> Any:
+    worker = scope.find(given["id"])
     before = status_of(worker)
     if before in TERMINAL:
         return {"previous_status": before}
     if is_idle(worker):
-        closed = _let_go(place, worker, call)
+        closed = _let_go(scope, worker, call)
         if closed is not None:
             return {"previous_status": before, **closed}
     ended = cancel_workers(worker.task, [worker.instance])
-    told: dict[str, Any] = {"previous_status": before, "status": ended[0].status}
+    answer: dict[str, Any] = {"previous_status": before, "status": ended[0].status}
     if len(ended) > 1:
-        told["closed_with_it"] = [one.agent_instance for one in ended[1:]]
+        answer["closed_with_it"] = [one.agent_instance for one in ended[1:]]
     if ended[0].note:
-        told |= {"note": ended[0].note, "survivors": ended[0].survivors}
-    return told
+        answer |= {"note": ended[0].note, "survivors": ended[0].survivors}
+    return answer
 
 
-def _let_go(place: Place, worker: WorkerDir, call: Call) -> dict[str, Any] | None:
-    """Let an agent that was kept and has answered end well, and stop those below it; None where it does not end."""
+def _let_go(scope: Scope, worker: WorkerDir, call: Call) -> dict[str, Any] | None:
+    """End a kept agent that has answered, and stop those below it; return None if it does not end in time."""
     below = [one for one in cancelled_with(worker) if not one.has_ended]
     for one in below:
         cancel_workers(one.task, [one.instance])
     send(worker.task, worker.instance, "", close=True)
     key = Key(worker.task.id, worker.instance)
     sight = gather(
-        place.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,
+        scope.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,
         timeout_s=call.within(_CLOSE_S), broken=call.broken,
     )  # fmt: skip
     if key not in sight or not sight[key].is_terminal:
         return None
-    told: dict[str, Any] = {"status": str(sight[key].status)}
-    return told | ({"closed_with_it": [one.instance for one in below]} if below else {})
+    answer: dict[str, Any] = {"status": str(sight[key].status)}
+    return answer | ({"closed_with_it": [one.instance for one in below]} if below else {})
 
 
 def _without_task(given: Arguments) -> Any:
-    """Answer where there is no task yet, and so nobody who could be meant."""
+    """Raise `NotFound`: there is no task yet, and so no worker."""
     raise NotFound(f"no worker {given['id']!r}: nothing was started")
 
 
-def _resume(place: Place, given: Arguments, _call: Call) -> Any:
-    return _continued(place, place.find(given["id"]), given["id"], given.get("message"))
+def _resume(scope: Scope, given: Arguments, _call: Call) -> Any:
+    return _continued(scope, scope.find(given["id"]), given["id"], given.get("message"))
 
 
-def _continued(place: Place, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
+def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
     """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
     started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
-    told = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == place.task.id else name
-    place.note(Target(id=told, key=Key(worker.task.id, started.agent_instance)))
-    return {"id": told, "instance": started.agent_instance, "status": started.status}
+    own_id = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
+    scope.note(Target(id=own_id, key=Key(worker.task.id, started.agent_instance)))
+    return {"id": own_id, "instance": started.agent_instance, "status": started.status}
 
 
 def status_of(worker_dir: WorkerDir) -> str:
@@ -153,7 +153,7 @@ SPAWN_AGENT = Tool(
     name="spawn_agent",
     describe=_about_spawn,
     properties={
-        "instruction": text("What the agent is to do. It sees nothing of this conversation.", minLength=1),
+        "instruction": some_text("What the agent is to do. It sees nothing of this conversation."),
         "agent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
         "id": text("A name for it, which is taken for good: letters, digits, - and _. Made from its type without it."),
         **MODEL,
@@ -184,7 +184,7 @@ SEND_INPUT = Tool(
     ),
     properties={
         "id": _ID,
-        "message": text("The answer or the message.", minLength=1),
+        "message": some_text("The answer or the message."),
         "interrupt": flag("It is a message, and comes now, also in the middle of a turn."),
         "as_message": flag("It is a message and no answer, also where a question is open."),
         "question_id": text("Which of its questions is answered; the oldest without it."),

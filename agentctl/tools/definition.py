@@ -1,4 +1,4 @@
-"""What a tool is: one definition for everybody who offers it."""
+"""The definition of a tool, for all who offer it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.wait.keys import Key
 
 if TYPE_CHECKING:
-    from agentctl.tools.place import Place, Situation
+    from agentctl.tools.scope import Scope, Situation
 
 Arguments = dict[str, Any]
 
@@ -22,21 +22,21 @@ RESULT_BYTES = 4000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One call: how long it may take, and how it is told that nobody wants its answer any more."""
+    """One call of a tool: how long it may take, and what breaks it off."""
 
     limit_s: float | None = None
     #: A descriptor that is readable from then on.
     broken: int | None = None
     #: Is told for whom the call waits, so that the caller can be told what they do.
-    on_wait: Callable[[Place, Sequence[Target]], object] | None = None
+    on_wait: Callable[[Scope, Sequence[Target]], object] | None = None
 
-    def waits_for(self, place: Place, targets: Sequence[Target]) -> None:
-        """Tell for whom the call waits from now on."""
+    def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
+        """Note which workers the call waits for from now on."""
         if self.on_wait is not None:
-            self.on_wait(place, targets)
+            self.on_wait(scope, targets)
 
     def within(self, wanted_s: float | None) -> float | None:
-        """Return how long to wait, of what is wanted."""
+        """Return how long to wait: as long as is wanted and the call allows."""
         limits = [limit for limit in (self.limit_s, wanted_s) if limit is not None]
         return min(limits) if limits else None
 
@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
-    """Work that was started and has not answered: all that is needed to answer later, from another process too."""
+    """Work that was started and has no answer yet: all that is needed to answer later, even in another process."""
 
     tool: str
     targets: tuple[Target, ...]
@@ -77,18 +77,18 @@ class Pending:
 
 
 def pending_from(value: Mapping[str, Any]) -> Pending:
-    """Return what a file tells."""
+    """Return the pending work in a file."""
     targets = tuple(Target(id=one["id"], key=Key(one["taskId"], one["agentInstance"])) for one in value["targets"])
     return Pending(tool=value["tool"], targets=targets, given=value["given"])
 
 
 class Ends(NamedTuple):
-    """How a tool answers for what it has begun."""
+    """How a tool answers for the work that it has started."""
 
     #: Once all its workers have ended.
-    finish: Callable[[Place, Pending], Any] | None = None
+    finish: Callable[[Scope, Pending], Any] | None = None
     #: Where the caller itself is being cancelled: an answer, or None where what it began is to live on.
-    with_caller: Callable[[Place, Pending], Any] | None = None
+    with_caller: Callable[[Scope, Pending], Any] | None = None
 
 
 _NOTHING_BEGUN = Ends()
@@ -103,7 +103,7 @@ class Tool:
     describe: Callable[[Situation], str]
     #: name -> JSON schema
     properties: Mapping[str, Mapping[str, Any]]
-    run: Callable[[Place, Arguments, Call], Any]
+    run: Callable[[Scope, Arguments, Call], Any]
     ends: Ends = _NOTHING_BEGUN
     required: tuple[str, ...] = ()
     #: Arguments that are taken and not listed: name -> JSON schema.
@@ -133,7 +133,7 @@ class Tool:
         known = {name: dict(schema) for name, schema in {**self.properties, **self.also}.items()}
         for name in self.own_items:
             known[name].pop("items")
-        return {"type": "object", "properties": known, "required": list(self.required)}
+        return closed({"type": "object", "properties": known, "required": list(self.required)})
 
 
 #: What every provider takes in a schema, also one that is strict. Ranges and lengths are held here, and told in words.
@@ -156,9 +156,19 @@ def listed(schema: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object, with no other keys allowed."""
+    return {**schema, "additionalProperties": False}
+
+
 def text(description: str, **more: Any) -> dict[str, Any]:
     """Return the schema of a text."""
     return {"type": "string", "description": description, **more}
+
+
+def some_text(description: str) -> dict[str, Any]:
+    """Return the schema of a text that is not blank."""
+    return text(description, pattern=r"\S")
 
 
 def number(description: str, *, low: float, high: float, whole: bool = False) -> dict[str, Any]:

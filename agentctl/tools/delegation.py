@@ -1,4 +1,4 @@
-"""`task`, `task_parallel`: work that answers once it has ended."""
+"""The tools `task` and `task_parallel`, which answer when the work has ended."""
 
 from __future__ import annotations
 
@@ -21,10 +21,22 @@ from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.wait.keys import Key
 from agentctl.tools.arguments import arguments_of
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, either, flag, number, text
+from agentctl.tools.definition import (
+    Arguments,
+    Call,
+    Ends,
+    Pending,
+    Target,
+    Tool,
+    either,
+    flag,
+    number,
+    some_text,
+    text,
+)
 from agentctl.tools.hints import hint_of
-from agentctl.tools.place import Place
 from agentctl.tools.results import share_of
+from agentctl.tools.scope import Scope
 from agentctl.tools.shapes import OTHERS, adapted, unheard
 from agentctl.tools.wishes import MODEL, WISHES, wishes_of
 from agentctl.tools.words import agent_types, bounds, short
@@ -34,7 +46,7 @@ _MOST_AT_ONCE = 1000
 AT_HAND = frozenset({"wait", "send_input", "close_agent"})
 
 _ITEM: dict[str, Mapping[str, Any]] = {
-    "objective": text("What the sub-agent is to accomplish. It sees nothing of this conversation.", minLength=1),
+    "objective": some_text("What the sub-agent is to accomplish. It sees nothing of this conversation."),
     "subagent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
     "description": text("A label of a few words: its name is made of it."),
     "context": either("What it needs to know: text, or a JSON object.", {"type": "string"}, {"type": "object"}),
@@ -66,11 +78,11 @@ def _adapted(given: Arguments) -> Arguments:
     return found
 
 
-def _task(place: Place, given: Arguments, _call: Call) -> Any:
+def _task(scope: Scope, given: Arguments, _call: Call) -> Any:
     if "resume" in given:
-        return _resumed(place, given)
+        return _resumed(scope, given)
     item = {key: value for key, value in given.items() if key in _ITEM or key in WISHES or key == "name"}
-    begun = _delegate(place, TASK.name, [item], given)
+    begun = _delegate(scope, TASK.name, [item], given)
     if not given.get("run_in_background") or not isinstance(begun, Pending):
         return begun
     name = begun.targets[0].id
@@ -78,56 +90,56 @@ def _task(place: Place, given: Arguments, _call: Call) -> Any:
     return {"id": name, "status": "queued", "task_id": name} | ({"warnings": warnings} if warnings else {})
 
 
-def _resumed(place: Place, given: Arguments) -> Any:
+def _resumed(scope: Scope, given: Arguments) -> Any:
     """Continue an ended agent with what it is to do now."""
-    worker, name = place.find(given["resume"]), given["resume"]
+    worker, name = scope.find(given["resume"]), given["resume"]
     started = resume_worker(worker.task, worker.instance, given["objective"], queue=True, by_tool=True)
     target = Target(id=name, key=Key(worker.task.id, started.agent_instance))
-    place.note(target)
+    scope.note(target)
     if given.get("run_in_background"):
         return {"id": name, "status": started.status, "task_id": name}
     return Pending(tool=TASK.name, targets=(target,), given={"rows": [name]})
 
 
-def _task_parallel(place: Place, given: Arguments, _call: Call) -> Any:
-    return _delegate(place, TASK_PARALLEL.name, given["tasks"], given)
+def _task_parallel(scope: Scope, given: Arguments, _call: Call) -> Any:
+    return _delegate(scope, TASK_PARALLEL.name, given["tasks"], given)
 
 
-def _delegate(place: Place, tool: str, items: Sequence[Any], given: Arguments) -> Any:
+def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -> Any:
     terms = Terms(
         session_id=given.get("session_id", DEFAULT_SESSION),
         timeout_seconds=given.get("timeout_seconds", DEFAULT_TIMEOUT_S),
-        cwd=place.folder,
+        cwd=scope.folder,
         by_tool=True,
     )
     hints = partial(hint_of, tools=AT_HAND)
-    meant = [_meant(place, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
+    meant = [_meant(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
              for index, item in enumerate(items)]  # fmt: skip
-    fresh = iter(delegate(place.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
+    fresh = iter(delegate(scope.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
     done = [next(fresh) if isinstance(one, dict) else one for one in meant]
     names = [one.instance for one in done if one.instance is not None]
-    targets = tuple(Target(id=name, key=Key(place.task.id, name)) for name in names)
-    place.note(*targets)
+    targets = tuple(Target(id=name, key=Key(scope.task.id, name)) for name in names)
+    scope.note(*targets)
     rows = [one.instance or one.refusal().to_json() for one in done]
-    warnings = sorted({told for item in (given, *items) if isinstance(item, Mapping) for told in unheard(item)})
+    warnings = sorted({warning for item in (given, *items) if isinstance(item, Mapping) for warning in unheard(item)})
     pending = Pending(tool=tool, targets=targets, given={"rows": rows, "warnings": warnings})
-    return pending if targets else _results(place, pending)
+    return pending if targets else _results(scope, pending)
 
 
-def _meant(place: Place, item: Any, where: str) -> Arguments | Delegated:
-    """Return an item as `delegate` takes it, or the result of one that cannot be meant. A command (`argv`) is none of
-    a model's: it would run it outside of its own sandbox.
+def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
+    """Return an item as `delegate` takes it, or the result of one that cannot be started. A model may
+    not give a command (`argv`): it would run outside of the model's own sandbox.
     """
-    told = item if isinstance(item, Mapping) else {}
-    kind = str(told.get("subagent_type") or told.get("agent_type") or DEFAULT_AGENT)
+    raw = item if isinstance(item, Mapping) else {}
+    kind = str(raw.get("subagent_type") or raw.get("agent_type") or DEFAULT_AGENT)
     try:
         found = arguments_of(_ITEM_TOOL, item, where)
-        spec = find_agent_spec(place.task.root, found.get("subagent_type", DEFAULT_AGENT))
-        wishes = wishes_of(place, spec, found)
+        spec = find_agent_spec(scope.task.root, found.get("subagent_type", DEFAULT_AGENT))
+        wishes = wishes_of(scope, spec, found)
     except AgentctlError as error:
         hint = hint_of(error, AT_HAND)
         why = f"{error.message} ({hint})" if hint else error.message
-        return Delegated(objective=str(told.get("objective") or ""), agent_type=kind, error=why)
+        return Delegated(objective=str(raw.get("objective") or ""), agent_type=kind, error=why)
     line: Arguments = {
         "objective": found["objective"],
         "subagent_type": spec.name,
@@ -150,22 +162,22 @@ def _context(given: Arguments) -> Any:
     return context
 
 
-def _results(place: Place, pending: Pending) -> Any:
+def _results(scope: Scope, pending: Pending) -> Any:
     rows: list[Any] = list(pending.given["rows"])
     share, warnings = share_of(len(rows)), pending.given.get("warnings")
-    told = [_one(place, pending, row, share) for row in rows]
-    answer = told[0] if pending.tool == TASK.name else {"results": told}
+    results = [_one(scope, pending, row, share) for row in rows]
+    answer = results[0] if pending.tool == TASK.name else {"results": results}
     return answer | ({"warnings": warnings} if warnings else {})
 
 
-def _one(place: Place, pending: Pending, row: Any, max_bytes: int) -> Any:
-    """Return a result; of its objective only as much as the caller needs to know its own words again."""
-    told = row
+def _one(scope: Scope, pending: Pending, row: Any, max_bytes: int) -> Any:
+    """Return a result, with only the beginning of its objective."""
+    result = row
     if isinstance(row, str):
         key = next(target.key for target in pending.targets if target.id == row)
-        told = result_of(place.agent_of(key), max_bytes=max_bytes).to_json() | {"task_id": row}
-    bounded = {key: short(told[key]) for key in ("objective", "error") if told.get(key)}
-    return {**told, **bounded}
+        result = result_of(scope.agent_of(key), max_bytes=max_bytes).to_json() | {"task_id": row}
+    bounded = {key: short(result[key]) for key in ("objective", "error") if result.get(key)}
+    return {**result, **bounded}
 
 
 #: An item of `task_parallel`, and the work of `task`.
@@ -177,7 +189,7 @@ _ITEM_TOOL = Tool(
     also=_OTHERS,
     synonyms=_SYNONYMS,
     adapt=_adapted,
-    run=lambda _place, given, _call: given,
+    run=lambda _scope, given, _call: given,
 )
 _ITEM_SCHEMA = {"type": "object", "properties": _ITEM, "required": ["objective"]}
 

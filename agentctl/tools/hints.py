@@ -1,4 +1,4 @@
-"""Errors as a model reads them: what it can do next, with the tools that it has, and never a command line."""
+"""Errors as a model reads them: with the next step by the tools that it has, and never a command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_USER = "it is a limit that the user has set: tell them, and do without"
 _COMMAND_LINE = re.compile(r"\bagentctl [a-z-]+|(?<![\w-])--[a-z]")
 
 
-def told(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
+def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
     """Return an error as a result: short, for it may quote what a model has sent at any length.
 
     Args:
@@ -43,7 +43,7 @@ def told(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
 
 
 def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:
-    """Return the next step for a caller with these tools; None where it has none."""
+    """Return the next step for a caller with these tools; None if there is none."""
     if error.next is not None:
         return _said(error.next, tools)
     if isinstance(error, Limited) and true_caller() is None:

@@ -1,4 +1,4 @@
-"""`list_agents`: who is below the caller, a page at a time."""
+"""The tool `list_agents`: the agents below the caller, a page at a time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agentctl.operations.show.results import declared_summary, last_words
 from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
-from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 
 _LAST_MESSAGE = 300
 #: Of each one's activity, so many bytes: an answer has many rows.
@@ -25,63 +25,63 @@ _LOOKED_BACK = 1 << 16
 DEFAULT_ROWS, _MOST_ROWS = 50, 500
 
 
-class _Listed(NamedTuple):
-    """A worker, and what the log says of it."""
+class _ListedAgent(NamedTuple):
+    """A worker, and what the event log says about it."""
 
     worker: WorkerDir
     view: WorkerView
 
     @property
     def rank(self) -> int:
-        """Who needs something comes first, then who works, then who has ended."""
+        """The order in a list: first who needs an answer, then who works, then who has ended."""
         return 0 if self.view.status is Status.BLOCKED else 2 if self.view.is_terminal else 1
 
 
-def _list(place: Place, given: Arguments, _call: Call) -> Any:
+def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
     with TURN:
-        found = _newest_runs(place)
+        found = _newest_runs(scope)
     prefix = given.get("path_prefix", "").strip("/")
     if prefix:
-        found = [one for one in found if f"{_path(place, one.worker)}/".startswith(f"{prefix}/")]
+        found = [one for one in found if f"{_path(scope, one.worker)}/".startswith(f"{prefix}/")]
     found.reverse()
     ordered = sorted(found, key=lambda one: one.rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
     page = ordered[first : first + most]
-    rows = [_row(place, one) for one in page]
+    rows = [_row(scope, one) for one in page]
     left = len(ordered) - first - len(page)
     if left > 0:
         rows.append({"more": left, "hint": f"list_agents with offset {first + len(page)} goes on"})
     return rows
 
 
-def _newest_runs(place: Place) -> list[_Listed]:
-    """Return the workers below the caller in the order of their starts, of an agent that was continued its newest run.
+def _newest_runs(scope: Scope) -> list[_ListedAgent]:
+    """Return the newest run of each agent below the caller, in the order of their starts.
 
     Each log is read once.
     """
     views: dict[str, TaskView] = {}
-    found: dict[tuple[str, str], _Listed] = {}
-    for worker in place.below():
+    found: dict[tuple[str, str], _ListedAgent] = {}
+    for worker in scope.below():
         if worker.task.id not in views:
             views[worker.task.id] = read_task(worker.task)[0]
         view = views[worker.task.id].workers.get(worker.instance)
         if view is not None:
             key = (worker.task.id, view.agent_id or worker.instance)
             found.pop(key, None)  # The newest run also takes the newest place.
-            found[key] = _Listed(worker, view)
+            found[key] = _ListedAgent(worker, view)
     return list(found.values())
 
 
-def _row(place: Place, one: _Listed) -> dict[str, Any]:
+def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
     worker_dir, worker = one
     spec = read_quietly(worker_dir.spec)
-    name = place.name_of(worker_dir.task.worker(worker.agent_id or worker_dir.instance))
+    name = scope.name_of(worker_dir.task.worker(worker.agent_id or worker_dir.instance))
     row = {
         "id": name,
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status),
         "parent": spec.get("parent"),
-        "path": _path(place, worker_dir),
+        "path": _path(scope, worker_dir),
         "last_message": last_message(worker_dir),
     }
     question = None if worker_dir.has_ended else question_of(worker_dir)
@@ -90,10 +90,10 @@ def _row(place: Place, one: _Listed) -> dict[str, Any]:
     return row | {key: value for key, value in more.items() if value}
 
 
-def _path(place: Place, worker: WorkerDir) -> str:
-    """Return `a/b/c`: the worker behind those that it descends from; a sub-task's behind the id of that."""
+def _path(scope: Scope, worker: WorkerDir) -> str:
+    """Return `a/b/c`: the names of the worker's ancestors and its own; a sub-task is named by its id."""
     names: list[str] = []
-    task = root_task_of(place.task)
+    task = root_task_of(scope.task)
     for one in (*reversed([*ancestors(worker)]), worker):
         names += [one.instance] if one.task.path == task.path else [one.task.id, one.instance]
         task = one.task
@@ -102,8 +102,8 @@ def _path(place: Place, worker: WorkerDir) -> str:
 
 def last_message(worker: WorkerDir) -> str | None:
     """Return the beginning of what a worker said last, else of what it declared."""
-    told = last_words(worker, _LOOKED_BACK) or declared_summary(read_quietly(worker.result))
-    return told if not told or len(told) <= _LAST_MESSAGE else f"{told[:_LAST_MESSAGE]} [cut]"
+    words = last_words(worker, _LOOKED_BACK) or declared_summary(read_quietly(worker.result))
+    return words if not words or len(words) <= _LAST_MESSAGE else f"{words[:_LAST_MESSAGE]} [cut]"
 
 
 LIST_AGENTS = Tool(

@@ -1,4 +1,4 @@
-"""Who does what, in one line, for a caller that waits."""
+"""One line about what workers are doing, for a caller that waits for them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import plain, whole
 from agentctl.tools.definition import Target
-from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 
 #: In characters; so many agents are named, and so much of an activity is looked at.
 _LONGEST, _LONGEST_PART, _MOST_NAMED, _LOOKED_BACK_BYTES = 600, 120, 5, 16384
 
 
-def doing(place: Place, targets: Sequence[Target]) -> str:
-    """Return what those do for whom a call waits: `2 of 3 ended; general-1: Bash ls`; at most 600 characters."""
-    live = [target for target in targets if not place.agent_of(target.key).has_ended]
+def doing(scope: Scope, targets: Sequence[Target]) -> str:
+    """Return what the workers of a call are doing, in at most 600 characters: `2 of 3 ended; general-1: Bash ls`."""
+    live = [target for target in targets if not scope.agent_of(target.key).has_ended]
     parts = [f"{len(targets) - len(live)} of {len(targets)} ended"]
     parts += [
-        f"{target.id}: {_cut(_at_what(place.agent_of(target.key)), _LONGEST_PART)}" for target in live[:_MOST_NAMED]
+        f"{target.id}: {_cut(_at_what(scope.agent_of(target.key)), _LONGEST_PART)}" for target in live[:_MOST_NAMED]
     ]
     if len(live) > _MOST_NAMED:
         parts.append(f"and {len(live) - _MOST_NAMED} more")
@@ -30,21 +30,21 @@ def doing(place: Place, targets: Sequence[Target]) -> str:
 
 
 def _at_what(worker: WorkerDir) -> str:
-    """Return what a worker is at: its question, else the last that it reported or called, else that it runs."""
+    """Return what a worker is doing: its question, else what it reported or called last, else `running`."""
     if not worker.process.exists():
         return "queued"
     question = question_of(worker)
     if question is not None:
         return "idle" if question.get("idle") else f"asks: {question['question']}"
     for line in last_lines(worker.activity, _LOOKED_BACK_BYTES):
-        told = _told(line)
-        if told:
-            return told
+        work = _work_in(line)
+        if work:
+            return work
     return _progress(read_quietly(worker.progress)) or "running"
 
 
-def _told(line: bytes) -> str:
-    """Return what a row of an activity tells of what is being done; nothing where it tells of something else."""
+def _work_in(line: bytes) -> str:
+    """Return what a row of an activity says is being done; empty for any other row."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -60,8 +60,8 @@ def _told(line: bytes) -> str:
     return f"{row['name']} {first if isinstance(first, str) else ''}".strip()
 
 
-def _progress(told: dict[str, object]) -> str:
-    percent, text = told.get("percent"), told.get("text")
+def _progress(row: dict[str, object]) -> str:
+    percent, text = row.get("percent"), row.get("text")
     parts = [f"{percent:g} %" if isinstance(percent, int | float) else "", text if isinstance(text, str) else ""]
     return " ".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""Which tools are offered to whom, in which dialect; and a call of one, whose errors are results."""
+"""The tools of each dialect, and their calls, which return errors as results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from agentctl.operations.wait.keys import BrokenOff, Key, Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
-from agentctl.tools.hints import told
+from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
-from agentctl.tools.place import Place, Situation, Source
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope, ScopeSource, Situation
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
 from agentctl.tools.words import instructions
@@ -60,9 +60,9 @@ class Toolbox:
         call_s: How long a call may take where whoever serves has said so; 0: without a limit.
     """
 
-    def __init__(self, source: Source, dialect: str = DEFAULT_DIALECT, *, call_s: float | None = None) -> None:
+    def __init__(self, source: ScopeSource, dialect: str = DEFAULT_DIALECT, *, call_s: float | None = None) -> None:
         if dialect not in DIALECTS:
-            raise UsageError(f"no dialect {dialect!r}", hint=f"known: {', '.join(DIALECTS)}")
+            raise UsageError(f"there is no dialect {dialect!r}", hint=f"known: {', '.join(DIALECTS)}")
         self.source = source
         self.dialect = dialect
         self.call_s = call_s
@@ -73,7 +73,7 @@ class Toolbox:
         return Toolbox(self.source, self.dialect, call_s=self.call_s)
 
     def instructions(self) -> str:
-        """Return what a client is told of all tools together; of none that it will not be offered."""
+        """Return the instructions for a client; they name only tools that it is offered."""
         try:
             may_start = self.session.situation().depth_left > 0
         except (AgentctlError, OSError):  # Each call will tell what is wrong.
@@ -81,7 +81,7 @@ class Toolbox:
         return instructions(self.dialect, may_start=may_start)
 
     def offered(self) -> list[Offered]:
-        """Return the tools that may be used now, in an order that stays."""
+        """Return the tools that may be used now, always in the same order."""
         situation = self.session.situation()._replace(call_s=self.call_s)
         return [Offered(tool, tool.describe(situation)) for tool in self._tools(situation) if _may(tool, situation)]
 
@@ -104,60 +104,60 @@ class Toolbox:
         try:
             tool = self._named(name)
             arguments = arguments_of(tool, given)
-            place = self._place_for(tool)
-            if place is None:
+            scope = self._scope_for(tool)
+            if scope is None:
                 assert tool.without_task is not None
                 return tool.without_task(arguments)
-            begun = tool.run(place, arguments, call)
+            begun = tool.run(scope, arguments, call)
             if isinstance(begun, Pending):
-                place.note(*begun.targets)
+                scope.note(*begun.targets)
             return begun
         except WaitStopped as stop:
             return {**stop.to_json(), "error": stop.message}
         except BrokenOff:
             raise
         except (AgentctlError, OSError) as error:
-            return self.told(error)
+            return self.error_result(error)
 
-    def _place_for(self, tool: Tool) -> Place | None:
+    def _scope_for(self, tool: Tool) -> Scope | None:
         if tool.without_task is not None:
-            return self.session.place_or_none()
-        return self.session.place(create=tool.spawns)
+            return self.session.scope_or_none()
+        return self.session.scope(create=tool.spawns)
 
     def call(self, name: str, given: object, call: Call) -> Any:
         """Call a tool, and wait for what it answers with, as long as the call may take."""
         begun = self.begin(name, given, call)
-        return self.finish(self.session.place(), begun, call) if isinstance(begun, Pending) else begun
+        return self.finish(self.session.scope(), begun, call) if isinstance(begun, Pending) else begun
 
-    def finish(self, place: Place, pending: Pending, call: Call) -> Any:
-        """Wait until all that was started has ended, and answer; or, when the call's time is over, say who works.
+    def finish(self, scope: Scope, pending: Pending, call: Call) -> Any:
+        """Wait until all that was started has ended, and answer; when the call's time is over, say who still runs.
 
         Args:
-            place: Where it was begun, whatever is chosen by now.
+            scope: Where it was begun, whatever task is chosen by now.
         """
         try:
-            sight = self.watch(place, pending, call)
+            sight = self.watch(scope, pending, call)
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
-                return self.answer(place, pending)
-            return _still(place, pending, sight)
+                return self.answer(scope, pending)
+            return _still(scope, pending, sight)
         except WaitStopped as stop:
-            return self._stopped(place, pending, stop)
+            return self._stopped(scope, pending, stop)
         except BrokenOff:
             raise
         except (AgentctlError, OSError) as error:
-            return self.told(error)
+            return self.error_result(error)
 
-    def _stopped(self, place: Place, pending: Pending, stop: WaitStopped) -> Any:
+    def _stopped(self, scope: Scope, pending: Pending, stop: WaitStopped) -> Any:
         """Answer a caller that is cancelled or was paused."""
         with_caller = self._ends_of(pending).with_caller
-        answer = with_caller(place, pending) if with_caller is not None and stop.stopped == "cancelled" else None
+        answer = with_caller(scope, pending) if with_caller is not None and stop.stopped == "cancelled" else None
         ids = [target.id for target in pending.targets]
         return answer or {**stop.to_json(), "error": stop.message, "ids": ids}
 
     def watch(
-        self, place: Place, pending: Pending, call: Call, *, asked: frozenset[tuple[Key, int]] | None = None
+        self, scope: Scope, pending: Pending, call: Call, *, asked: frozenset[tuple[Key, int]] | None = None
     ) -> Sight:
-        """Wait for the end of all; with `asked` also for a question that is not in it."""
+        """Wait until all have ended; with `asked` also for a question that is not in it."""
 
         def is_enough(sight: Sight) -> bool:
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
@@ -165,27 +165,27 @@ class Toolbox:
             news = ((key, seen) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
             return asked is not None and any((key, seen.seq) not in asked for key, seen in news)
 
-        call.waits_for(place, pending.targets)
-        return gather(place.task, pending.keys, is_enough=is_enough, timeout_s=call.limit_s, broken=call.broken)
+        call.waits_for(scope, pending.targets)
+        return gather(scope.task, pending.keys, is_enough=is_enough, timeout_s=call.limit_s, broken=call.broken)
 
-    def answer(self, place: Place, pending: Pending) -> Any:
+    def answer(self, scope: Scope, pending: Pending) -> Any:
         """Return the answer of a tool whose workers have all ended."""
         finish = self._ends_of(pending).finish
         assert finish is not None
-        return finish(place, pending)
+        return finish(scope, pending)
 
-    def told(self, error: Exception) -> dict[str, Any]:
+    def error_result(self, error: Exception) -> dict[str, Any]:
         """Return an error as a result, with what the tools of this dialect can do about it."""
-        return told(error, _names_in(self.dialect))
+        return error_result(error, _names_in(self.dialect))
 
     def _ends_of(self, pending: Pending) -> Ends:
-        """Return how a tool answers for what it has begun; all sub-tasks alike, whatever became of their agents."""
+        """Return how a tool answers for its work; sub-tasks all alike, even if their agent is no longer defined."""
         if pending.tool.startswith(subtasks.SUBTASK_PREFIX):
             return subtasks.SUBTASK_ENDS
         return self._named(pending.tool).ends
 
     def _named(self, name: str) -> Tool:
-        """Return a tool by any of its names; those of other dialects too: a session may have changed its own."""
+        """Return a tool by any of its names, in any dialect: a session may have changed its own."""
         for tool in (*_CODEX, *_CLAUDE, *_OF_WORKERS):
             if name == tool.name or name in tool.other_names:
                 return tool
@@ -196,7 +196,7 @@ class Toolbox:
 
 
 def _names_in(dialect: str) -> set[str]:
-    """Return the names of a dialect's tools that are always the same."""
+    """Return the names of those tools of a dialect that do not depend on the agents."""
     named = {"codex": _CODEX, "claude": (*_CLAUDE, *_BESIDE), "subtask": _BESIDE, "all": (*_CODEX, *_CLAUDE)}
     return {tool.name for tool in named[dialect]}
 
@@ -206,9 +206,9 @@ def _may(tool: Tool, situation: Situation) -> bool:
 
 
 def is_error(answer: Any) -> bool:
-    """Tell whether an answer is an error as a whole: of the call, or of the one agent that it is about.
+    """Tell whether an answer as a whole is an error: of the call, or of its one agent.
 
-    A cancelled agent is none, nor is one of several that failed, nor what a `wait` tells.
+    A cancelled agent is not an error, nor is one of several that failed, nor what a `wait` reports.
     """
     if not isinstance(answer, Mapping):
         return False
@@ -218,12 +218,12 @@ def is_error(answer: Any) -> bool:
     return has_failed and "previous_status" not in answer  # To close one that failed succeeds.
 
 
-def _still(place: Place, pending: Pending, sight: Sight) -> dict[str, Any]:
+def _still(scope: Scope, pending: Pending, sight: Sight) -> dict[str, Any]:
     status, questions = {}, {}
     for target in pending.targets:
         seen = sight.get(target.key)
         status[target.id] = str(seen.status) if seen else "queued"
-        question = question_of(place.agent_of(target.key)) if seen and seen.is_news and not seen.is_terminal else None
+        question = question_of(scope.agent_of(target.key)) if seen and seen.is_news and not seen.is_terminal else None
         if question is not None:
             questions[target.id] = question
     ids = [target.id for target in pending.targets]

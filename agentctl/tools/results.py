@@ -1,4 +1,4 @@
-"""What a model is told of a worker: its status, and its result within bounds."""
+"""A worker's result and its question, as a model reads them."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ def share_of(count: int) -> int:
 
 
 def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
-    """Return a worker's result as a parent gets it: the last words, how it ended, and where the whole is."""
+    """Return a worker's result for its parent: the last words, how it ended, and where to find the whole."""
     # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
     has_more = worker.worktree.exists()
     found = read_result(worker.task, worker.instance, max_bytes=max_bytes) if has_more else text_of(worker, max_bytes)
     decision = decision_of(worker)
     reason = decision.get("reason")
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "output": found["text"],
         # One that was kept and has answered has done what it was asked to.
         "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(worker)),
         "turnsUsed": found.get("turnsUsed", 0),
     }
     if reason:
-        told |= {"reason": reason, "error": short(error_of(worker, decision))}
+        result |= {"reason": reason, "error": short(error_of(worker, decision))}
     if found["truncated"]:
-        told |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
+        result |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
     if found["summary"]:
-        told |= {key: found[key] for key in ("summary", "summaryCut") if key in found}
+        result |= {key: found[key] for key in ("summary", "summaryCut") if key in found}
     if found["files"]:
-        told["files"] = found["files"]
-    return told
+        result["files"] = found["files"]
+    return result
 
 
 def question_of(worker: WorkerDir) -> dict[str, Any] | None:
-    """Return the question that a worker waits with; None where it has none."""
+    """Return the open question of a worker; None if it has none."""
     for name in open_questions(worker):
         body = read_question(worker, name)
         if body:
             body = whole_json(body)
-            told = {key: body[key] for key in _ASKED if body.get(key)}
-            return {"id": name, **told} | ({"idle": True} if body.get("idle") else {})
+            question = {key: body[key] for key in _ASKED if body.get(key)}
+            return {"id": name, **question} | ({"idle": True} if body.get("idle") else {})
     return None

@@ -1,12 +1,11 @@
-"""What one session's tools are bound to."""
+"""A session: the tools of one client, bound to one task."""
 
 from __future__ import annotations
 
 import threading
 
 from agentctl.errors import NotFound
-from agentctl.tools.place import Place, Situation, Source
-from agentctl.tools.started import Started
+from agentctl.tools.scope import Scope, ScopeSource, Situation, StartedWorkers
 
 
 class Session:
@@ -16,14 +15,14 @@ class Session:
     that this session has given out go on meaning the same workers.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ScopeSource) -> None:
         self._source = source
-        self._bound: Place | None = None
+        self._bound: Scope | None = None
         # Of two first calls at once one makes the task, and both work in it.
         self._lock = threading.Lock()
 
-    def place(self, *, create: bool = False) -> Place:
-        """Return the place of this session: found by its first call, and looked for anew only if its task was removed.
+    def scope(self, *, create: bool = False) -> Scope:
+        """Return the scope of this session: found by its first call, and again only if its task was removed.
 
         Args:
             create: Make a task where none is chosen, as a spawn does.
@@ -33,21 +32,21 @@ class Session:
         """
         with self._lock:
             if self._bound is None or not self._bound.task.exists:
-                found = self._source.place(create=create)
-                self._bound = Place(found.task, found.me, found.agents, Started())
+                found = self._source.scope(create=create)
+                self._bound = Scope(found.task, found.me, found.agents, StartedWorkers())
             return self._bound
 
-    def place_or_none(self) -> Place | None:
-        """Return the place, or None where there is no task yet and nobody has said which it is."""
+    def scope_or_none(self) -> Scope | None:
+        """Return the scope, or None if there is no task yet and none was named."""
         try:
-            return self.place()
+            return self.scope()
         except NotFound:
             if self._source.is_named:
                 raise
             return None
 
-    def at(self, task_id: str) -> Place:
-        """Return the place of a task in which this client, or one before it, has left something.
+    def at(self, task_id: str) -> Scope:
+        """Return the scope of a task in which this client, or an earlier one, has left something.
 
         Raises:
             NotFound: There is no such task.
@@ -58,7 +57,7 @@ class Session:
         return self._source.at(task_id)
 
     def situation(self) -> Situation:
-        """Look at how things stand, also where there is no task yet. This binds nothing."""
+        """Return the facts for the descriptions of the tools, even if there is no task yet. This binds nothing."""
         with self._lock:
             bound = self._bound
         return bound.situation() if bound is not None and bound.task.exists else self._source.situation()

@@ -1,4 +1,4 @@
-"""The shapes in which agent programs call tools of this kind, put into ours.
+"""Translates arguments as other agent programs give them to tools of this kind.
 
 Claude Code's `Task`, which its model knows as `Agent`: {description, prompt, subagent_type, name, model, effort,
 run_in_background, isolation, resume}, and {team_name, mode}, which it ignores itself. Codex's `spawn_agent` and
@@ -32,15 +32,15 @@ _UNHEARD = {
 
 
 def unheard(given: Mapping[str, Any]) -> list[str]:
-    """Return what is to be said of wishes that were taken and cannot be granted."""
-    return [told for name, told in _UNHEARD.items() if given.get(name)]
+    """Return the warnings about wishes that cannot be granted."""
+    return [warning for name, warning in _UNHEARD.items() if given.get(name)]
 
 
 def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
-    """Return what puts a call into our shape.
+    """Return a function that translates the arguments of a call.
 
     Args:
-        prompt: The argument that takes what the agent is told.
+        prompt: The argument that has the agent's prompt.
     """
 
     def adapt(given: Arguments) -> Arguments:
@@ -57,7 +57,7 @@ def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
 
 
 def _with_items(given: Arguments, prompt: str) -> Arguments:
-    """Return a call whose structured parts stand in its text."""
+    """Return a call with its `items` as a part of its text."""
     items = given.get("items")
     if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
         return dict(given)

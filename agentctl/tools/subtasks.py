@@ -1,4 +1,4 @@
-"""`create_subtask_<agent>`: a task of its own for an agent, and its answer once it has ended."""
+"""The tools `create_subtask_<agent>`: a task of its own for an agent, and its answer when it has ended."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agentctl.operations.show.subtask_answer import ERROR, SubtaskEnd, refusal
 from agentctl.operations.trust.definitions import Agent
 from agentctl.operations.wait.keys import Key
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, text
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, some_text, text
 from agentctl.tools.delegation import AT_HAND
 from agentctl.tools.hints import hint_of
-from agentctl.tools.place import Place, Situation
+from agentctl.tools.scope import Scope, Situation
 from agentctl.tools.wishes import MODEL, WISHES, wishes_of
 from agentctl.tools.words import short
 
@@ -41,7 +41,7 @@ def subtask_tools(situation: Situation) -> list[Tool]:
 
 
 def subtask_tool(situation: Situation, name: str) -> Tool:
-    """Return the tool of an agent, by the name that it is offered under or by the agent's whole one.
+    """Return the tool of an agent, by the tool's name or with the agent's whole name.
 
     Raises:
         NotFound: There is no such agent; the hint names those that are.
@@ -55,7 +55,7 @@ def subtask_tool(situation: Situation, name: str) -> Tool:
 
 
 def tool_name(agent: str) -> str:
-    """Return the name of an agent's tool; of a long one it has the beginning, and digits that tell it from others.
+    """Return the name of an agent's tool; a long one is cut, and made unique by digits.
 
     >>> tool_name("explore"), len(tool_name("x" * 64))
     ('create_subtask_explore', 49)
@@ -66,7 +66,7 @@ def tool_name(agent: str) -> str:
 
 
 _OF_SUBTASKS: dict[str, Mapping[str, Any]] = {
-    "title": text("What it is about, in a few words.", minLength=1),
+    "title": some_text("What it is about, in a few words."),
     "intent": text("What the agent is to do. It sees nothing of this conversation."),
     "artifactRefs": {
         "type": "array",
@@ -85,18 +85,18 @@ _OF_SUBTASKS: dict[str, Mapping[str, Any]] = {
 def _subtask_tool(agent: Agent) -> Tool:
     spec = agent.spec
 
-    def run(place: Place, given: Arguments, _call: Call) -> Any:
+    def run(scope: Scope, given: Arguments, _call: Call) -> Any:
         try:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
-                artifacts=given.get("artifactRefs", ()), cwd=place.folder, wishes=wishes_of(place, spec, given),
+                artifacts=given.get("artifactRefs", ()), cwd=scope.folder, wishes=wishes_of(scope, spec, given),
                 by_tool=True,
             )  # fmt: skip
-            subtask = begin_subtask(place.task, request)
+            subtask = begin_subtask(scope.task, request)
         except WaitStopped:
             raise
         except AgentctlError as error:
-            return _told(refusal(error)) | _hinted(error)
+            return _answer_of(refusal(error)) | _hinted(error)
         key = Key(subtask.task.id, subtask.spawned.agent_instance)
         return Pending(tool=tool_name(spec.name), targets=(Target(id=subtask.task.id, key=key),))
 
@@ -121,27 +121,27 @@ def _hinted(error: AgentctlError) -> dict[str, str]:
     return {"hint": short(hint)} if hint else {}
 
 
-def _told(end: SubtaskEnd) -> dict[str, Any]:
+def _answer_of(end: SubtaskEnd) -> dict[str, Any]:
     """Return the answer of a sub-task. Its agent is known below the task's id alone: each has a general-1."""
-    told = end.to_json()
-    if told["taskId"] is not None and told["agentId"] is not None:
-        told["agentId"] = f"{told['taskId']}/{told['agentId']}"
-    if told.get("subTaskStatus") == ERROR:
-        told["failureReason"] = short(str(told["failureReason"]))
-    return told
+    answer = end.to_json()
+    if answer["taskId"] is not None and answer["agentId"] is not None:
+        answer["agentId"] = f"{answer['taskId']}/{answer['agentId']}"
+    if answer.get("subTaskStatus") == ERROR:
+        answer["failureReason"] = short(str(answer["failureReason"]))
+    return answer
 
 
-def _subtask_end(place: Place, pending: Pending) -> Any:
-    return _told(end_of(_subtask_of(place, pending)))
+def _subtask_end(scope: Scope, pending: Pending) -> Any:
+    return _answer_of(end_of(_subtask_of(scope, pending)))
 
 
-def _subtask_cancelled(place: Place, pending: Pending) -> Any:
-    end = end_with_caller(_subtask_of(place, pending))
-    return None if end is None else _told(end)
+def _subtask_cancelled(scope: Scope, pending: Pending) -> Any:
+    end = end_with_caller(_subtask_of(scope, pending))
+    return None if end is None else _answer_of(end)
 
 
-def _subtask_of(place: Place, pending: Pending) -> Subtask:
-    return find_subtask(place.task.sibling(pending.targets[0].key.task_id))
+def _subtask_of(scope: Scope, pending: Pending) -> Subtask:
+    return find_subtask(scope.task.sibling(pending.targets[0].key.task_id))
 
 
 SUBTASK_ENDS = Ends(_subtask_end, _subtask_cancelled)

@@ -1,4 +1,4 @@
-"""`wait`: what has become of agents, at once where something has, and with a cursor so that nothing is told twice."""
+"""The tool `wait`: news of agents, with a cursor by which nothing is reported twice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from agentctl.domain.states import Status
 from agentctl.operations.wait.keys import TURN, Key, Seen, Sight, gather
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
-from agentctl.tools.place import Place, Situation
 from agentctl.tools.results import question_of, result_of, share_of
+from agentctl.tools.scope import Scope, Situation
 from agentctl.tools.words import cut, short
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
@@ -28,19 +28,19 @@ Given = frozenset[tuple[Key, int]]
 
 
 class Cursors:
-    """What each answer, and those before it, have told. Lost with this process: then all of it is told again."""
+    """What was reported up to each cursor. It is lost with this process: then everything is reported again."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Given] = OrderedDict()
         self._lock = threading.Lock()
 
     def given(self, cursor: str | None) -> Given:
-        """Return what whoever shows a cursor has been told."""
+        """Return what was reported up to a cursor."""
         with self._lock:
             return self._known.get(cursor or "", frozenset())
 
     def after(self, given: Given) -> str:
-        """Return the cursor of an answer."""
+        """Return a new cursor for what was reported."""
         token = os.urandom(6).hex()
         with self._lock:
             self._known[token] = given
@@ -53,27 +53,27 @@ _cursors = Cursors()
 _NOBODY = "there is nobody to wait for: nothing was started"
 
 
-def _wait(place: Place, given: Arguments, call: Call) -> Any:
+def _wait(scope: Scope, given: Arguments, call: Call) -> Any:
     with TURN:
-        targets, unknown = _targets(place, given.get("ids"))
-    told = _cursors.given(given.get("cursor"))
+        targets, unknown = _targets(scope, given.get("ids"))
+    reported = _cursors.given(given.get("cursor"))
     keys = [target.key for target in targets]
     timeout_s = call.within(given.get("timeout_ms", DEFAULT_MS) / 1000)
     seen: Sight = {}
     if keys:
-        call.waits_for(place, targets)
+        call.waits_for(scope, targets)
         seen = gather(
-            place.task, keys, is_enough=lambda sight: bool(unknown) or has_news(sight, told), timeout_s=timeout_s,
+            scope.task, keys, is_enough=lambda sight: bool(unknown) or has_news(sight, reported), timeout_s=timeout_s,
             broken=call.broken,
         )  # fmt: skip
-    return _answer(place, targets, seen, told, unknown)
+    return _answer(scope, targets, seen, reported, unknown)
 
 
-def _targets(place: Place, ids: list[str] | str | None) -> tuple[list[Target], list[str]]:
-    """Return who is waited for, and the ids of which nothing is known."""
+def _targets(scope: Scope, ids: list[str] | str | None) -> tuple[list[Target], list[str]]:
+    """Return the workers to wait for, and the ids that are unknown."""
     if ids is None:
-        return place.children(), []
-    return place.targets(_named(ids))
+        return scope.children(), []
+    return scope.targets(_named(ids))
 
 
 def _named(ids: list[str] | str) -> list[str]:
@@ -81,28 +81,30 @@ def _named(ids: list[str] | str) -> list[str]:
 
 
 def _without_task(given: Arguments) -> Any:
-    """Answer where there is no task yet, and so nobody to wait for."""
-    return _told_of_none(_named(given.get("ids") or []))
+    """Return the answer if there is no task yet, and so nobody to wait for."""
+    return _nobody_known(_named(given.get("ids") or []))
 
 
-def _told_of_none(unknown: list[str]) -> dict[str, Any]:
+def _nobody_known(unknown: list[str]) -> dict[str, Any]:
     status = dict.fromkeys(map(short, unknown[:_MOST_NAMED]), "not_found")
     answer: dict[str, Any] = {"status": status, "timed_out": False, "still_running": []}
     return answer if unknown else answer | {"note": _NOBODY}
 
 
-def has_news(sight: Sight, told: Given) -> bool:
-    """Tell whether there is anything that was not told, or nothing that could still come."""
-    fresh = any(seen.is_news and (key, seen.seq) not in told for key, seen in sight.items())
+def has_news(sight: Sight, reported: Given) -> bool:
+    """Tell whether there is something new to report, or nothing that could still come."""
+    fresh = any(seen.is_news and (key, seen.seq) not in reported for key, seen in sight.items())
     return fresh or all(seen.is_terminal for seen in sight.values())
 
 
-def _answer(place: Place, targets: Collection[Target], sight: Sight, told: Given, unknown: list[str]) -> dict[str, Any]:
+def _answer(
+    scope: Scope, targets: Collection[Target], sight: Sight, reported: Given, unknown: list[str]
+) -> dict[str, Any]:
     if not targets:
-        return _told_of_none(unknown) | {"cursor": _cursors.after(told)}
+        return _nobody_known(unknown) | {"cursor": _cursors.after(reported)}
     seen = {target: one for target in targets if (one := sight.get(target.key)) is not None}
     news = {target: one for target, one in seen.items() if one.is_news}
-    fresh = {target: one for target, one in news.items() if (target.key, one.seq) not in told}
+    fresh = {target: one for target, one in news.items() if (target.key, one.seq) not in reported}
     if not fresh and all(one.is_terminal for one in seen.values()):
         fresh = news  # Nothing else will come: say once more how it stands.
     now = _first_of(fresh)
@@ -112,39 +114,39 @@ def _answer(place: Place, targets: Collection[Target], sight: Sight, told: Given
     answer: dict[str, Any] = {"status": status, "timed_out": not status and bool(left)}
     if now:
         share = share_of(len(now))
-        answer["results"] = {target.id: _result(place, target, one, share) for target, one in now.items()}
+        answer["results"] = {target.id: _result(scope, target, one, share) for target, one in now.items()}
     if len(fresh) > len(now):
         answer |= {"more": len(fresh) - len(now), "hint": "wait with this cursor tells the next of those that ended"}
     answer["still_running"] = [target.id for target in left][:_MOST_NAMED]
     if len(left) > _MOST_NAMED:
         answer["more_running"] = len(left) - _MOST_NAMED
-    questions = _open_questions(place, left)
+    questions = _open_questions(scope, left)
     if questions:  # Told before, and still open: whoever has lost it would wait in vain.
         answer["questions"] = questions
-    known = told | {(target.key, one.seq) for target, one in now.items()}
-    return answer | {"cursor": _cursors.after(known if len(known) > len(told) else told)}
+    known = reported | {(target.key, one.seq) for target, one in now.items()}
+    return answer | {"cursor": _cursors.after(known if len(known) > len(reported) else reported)}
 
 
 def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
-    """Return as much news as one answer tells: who asks comes first, then the latest ends."""
+    """Return as much news as one answer has room for: first who asks, then the latest ends."""
     ordered = sorted(fresh.items(), key=lambda item: (item[1].is_terminal, -item[1].seq))
     chosen = {target for target, _ in ordered[:_MOST_TOLD]}
     return {target: one for target, one in fresh.items() if target in chosen}
 
 
-def _open_questions(place: Place, left: Mapping[Target, Seen]) -> dict[str, Any]:
+def _open_questions(scope: Scope, left: Mapping[Target, Seen]) -> dict[str, Any]:
     asking = [target for target, one in left.items() if one.status is Status.BLOCKED][:_MOST_TOLD]
-    found = {target.id: question_of(place.agent_of(target.key)) for target in asking}
+    found = {target.id: question_of(scope.agent_of(target.key)) for target in asking}
     return {name: question for name, question in found.items() if question is not None and not question.get("idle")}
 
 
-def _result(place: Place, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
-    worker = place.agent_of(target.key)
-    told = result_of(worker, seen.status, max_bytes)
+def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
+    worker = scope.agent_of(target.key)
+    result = result_of(worker, seen.status, max_bytes)
     if target.id != target.key.instance:
-        told["instance"] = target.key.instance
+        result["instance"] = target.key.instance
     question = question_of(worker) if seen.status is Status.BLOCKED else None
-    return told | ({"question": question} if question else {})
+    return result | ({"question": question} if question else {})
 
 
 def _about(situation: Situation) -> str:
@@ -157,7 +159,7 @@ def _about(situation: Situation) -> str:
 
 
 def _longest(call_s: float | None) -> str:
-    """Return how long one call takes at most, whatever is asked for."""
+    """Return the sentence about how long one call takes at most."""
     if call_s == 0:
         return "One call takes as long as you say."
     if call_s is not None:

@@ -1,4 +1,4 @@
-"""What a caller wishes of an agent that it starts, and what the agent has from it: driver, model, effort, limits."""
+"""What a caller may choose for an agent that it starts: driver, model, effort, limits; and what is inherited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.start.permissions import asking
 from agentctl.supervision.worker.spec import read_order
 from agentctl.tools.definition import flag, number, text
-from agentctl.tools.place import Place
+from agentctl.tools.scope import Scope
 
 _OF_PROGRAMS = ("driver", "model", "effort")
 
@@ -38,22 +38,22 @@ WISHES: dict[str, Mapping[str, Any]] = {
 }
 
 
-def wishes_of(place: Place, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+def wishes_of(scope: Scope, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `AgentWork` for an agent, without those that its definition says.
 
     Rules can be tightened here, and not loosened: who calls is a model.
     """
     found = {name: given[name] for name in (*_OF_PROGRAMS, "max_turns") if name in given}
-    found |= _inherited(place, spec, found)
+    found |= _inherited(scope, spec, found)
     wished = given.get("permissions")
     if wished is not None:
-        found["permissions"] = json.dumps(asking(place.task, spec)) if wished == "ask" else wished
+        found["permissions"] = json.dumps(asking(scope.task, spec)) if wished == "ask" else wished
     return found
 
 
-def _inherited(place: Place, spec: AgentSpec, wished: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an agent has from the agent that calls, where neither a wish nor its definition says otherwise."""
-    own = _own_order(place)
+def _inherited(scope: Scope, spec: AgentSpec, wished: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent inherits from its caller, unless a wish or its definition says otherwise."""
+    own = _own_order(scope)
     driver = wished.get("driver") or spec.driver or own.get("driver")
     found = {"driver": driver} if spec.driver is None else {}
     if driver == own.get("driver"):
@@ -61,11 +61,11 @@ def _inherited(place: Place, spec: AgentSpec, wished: Mapping[str, Any]) -> dict
     return {name: value for name, value in found.items() if isinstance(value, str) and name not in wished}
 
 
-def _own_order(place: Place) -> Mapping[str, Any]:
-    if place.me is None:
+def _own_order(scope: Scope) -> Mapping[str, Any]:
+    if scope.me is None:
         return {}
     try:
-        order = read_order(place.me.worker) or {}
+        order = read_order(scope.me.worker) or {}
     except AgentctlError:
         return {}
     return order if order.get("driver") != "command" else {}

@@ -1,9 +1,9 @@
-"""Sentences that several descriptions have in common; they tell how things stand now."""
+"""Sentences that several descriptions of tools have in common."""
 
 from __future__ import annotations
 
 from agentctl.tools.definition import RESULT_BYTES
-from agentctl.tools.place import Situation
+from agentctl.tools.scope import Situation
 
 _LONGEST = 200
 _LONGEST_QUOTE = 1000
@@ -17,7 +17,7 @@ _NO_STARTS = "You can start no further sub-agents from here: do the work yoursel
 
 
 def instructions(dialect: str, *, may_start: bool = True) -> str:
-    """Return what a client is told of all tools together."""
+    """Return the instructions about all tools together."""
     starts = [said for name, said in _STARTS.items() if dialect in (name, "all")]
     later = [] if dialect == "codex" else [_LATER]
     work = (
@@ -32,14 +32,14 @@ def instructions(dialect: str, *, may_start: bool = True) -> str:
 
 
 def bounds(situation: Situation) -> str:
-    """Return how many work at once, and how deep they may nest."""
+    """Return the sentence about how many work at once, and how deep they may nest."""
     left = situation.depth_left - 1
     deeper = "starts no agents of its own" if left <= 0 else f"can start agents of its own, {left} deep"
     return f"At most {situation.cap} work at once, more wait in a queue; each {deeper}."
 
 
 def cut() -> str:
-    """Return what becomes of a long result."""
+    """Return the sentence about results that are cut."""
     return (
         f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the whole is in the file at `path`, and, where that"
         " has very long lines, in shorter ones at `wrapped`."
@@ -47,15 +47,15 @@ def cut() -> str:
 
 
 def short(text: str) -> str:
-    """Return the beginning of what is only to be recognised."""
+    """Return the beginning of a text that only has to be recognised."""
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def agent_types(situation: Situation) -> str:
-    """Return a line for each agent."""
+    """Return a list of the agents, one line each."""
     rows = []
     for agent in situation.agents:
-        told = " ".join(agent.spec.description.split())
+        description = " ".join(agent.spec.description.split())
         kind = " (read-only)" if agent.spec.read_only else ""
-        rows.append(f"- {agent.spec.name}{kind}: {told[:_LONGEST]}".rstrip(": "))
+        rows.append(f"- {agent.spec.name}{kind}: {description[:_LONGEST]}".rstrip(": "))
     return "Agent types:\n" + "\n".join(rows) if rows else ""

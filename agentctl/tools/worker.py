@@ -1,4 +1,4 @@
-"""`ask_user`, `report`: what a worker says to whoever watches it."""
+"""The tools `ask_user` and `report`, by which a worker talks to whoever watches it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentctl.errors import Refused, UsageError
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
 from agentctl.operations.wait.keys import BrokenOff
-from agentctl.tools.definition import Arguments, Call, Tool, either, number, text
-from agentctl.tools.place import Place
+from agentctl.tools.definition import Arguments, Call, Tool, closed, either, number, some_text, text
+from agentctl.tools.scope import Scope
 
 
-def _ask(place: Place, given: Arguments, call: Call) -> Any:
-    """Ask, and wait for the answer within the time of the call; afterwards the question can be taken up again."""
-    worker = _worker(place, "ask_user")
+def _ask(scope: Scope, given: Arguments, call: Call) -> Any:
+    """Ask, and wait for the answer within the time of the call; later calls can go on waiting for it."""
+    worker = _worker(scope, "ask_user")
     options = [_option(one) for one in given.get("options", [])]
     kind = given.get("kind") or ("select" if options else "input")
     body: dict[str, Any] = {"kind": kind, "question": given["question"], "options": options}
@@ -60,24 +60,24 @@ def _option(one: Any) -> dict[str, str]:
     return {"id": str(one["id"]), "label": str(one.get("label", one["id"]))}
 
 
-def _report(place: Place, given: Arguments, _call: Call) -> Any:
-    _worker(place, "report")
+def _report(scope: Scope, given: Arguments, _call: Call) -> Any:
+    _worker(scope, "report")
     if not given:
         raise UsageError("report: say something", hint="percent and text, a message, or a summary and a file")
-    told: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     if "percent" in given or "text" in given:
-        told["progress"] = report_progress(given.get("percent"), given.get("text"))
+        answer["progress"] = report_progress(given.get("percent"), given.get("text"))
     if "message" in given:
-        told["message"] = report_message(given["message"])["id"]
+        answer["message"] = report_message(given["message"])["id"]
     if "summary" in given or "file" in given:
-        told["result"] = report_result(given.get("summary"), given.get("file"))
-    return told
+        answer["result"] = report_result(given.get("summary"), given.get("file"))
+    return answer
 
 
-def _worker(place: Place, tool: str) -> WorkerDir:
-    if place.me is None:
-        raise Refused(f"{tool} is for workers: this session is none")
-    return place.me.worker
+def _worker(scope: Scope, tool: str) -> WorkerDir:
+    if scope.me is None:
+        raise Refused(f"{tool} is for workers, and this session is not one")
+    return scope.me.worker
 
 
 ASK_USER = Tool(
@@ -87,18 +87,20 @@ ASK_USER = Tool(
         " still meanwhile. `still_running`: nobody has answered yet; ask again with the `question_id`."
     ),
     properties={
-        "question": text("What you want to know.", minLength=1),
+        "question": some_text("What you want to know."),
         "options": {
             "type": "array",
             "description": "What can be chosen from.",
             "items": either(
                 "A text is both.",
-                {
-                    "type": "object",
-                    "properties": {"id": text("What comes back.", minLength=1), "label": text("What is read.")},
-                    "required": ["id"],
-                },
-                text("What comes back, and is read.", minLength=1),
+                closed(
+                    {
+                        "type": "object",
+                        "properties": {"id": some_text("What comes back."), "label": text("What is read.")},
+                        "required": ["id"],
+                    }
+                ),
+                some_text("What comes back, and is read."),
             ),
         },
         "kind": text(
@@ -122,9 +124,9 @@ REPORT = Tool(
     properties={
         "percent": number("How much is done, 0 to 100.", low=0, high=100),
         "text": text("What you are at."),
-        "message": text("A note for whoever reads along.", minLength=1),
-        "summary": text("Your result in a few sentences; a later one replaces it.", minLength=1),
-        "file": text("The path of a file with the result.", minLength=1),
+        "message": some_text("A note for whoever reads along."),
+        "summary": some_text("Your result in a few sentences; a later one replaces it."),
+        "file": some_text("The path of a file with the result."),
     },
     run=_report,
 )

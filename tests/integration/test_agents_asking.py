@@ -153,6 +153,7 @@ def test_an_answer_that_nobody_will_read_is_not_taken(task: Task, tmp_path: Path
     agent(f"permit {tmp_path / 'x'}")
     question = blocked()
     driver = run("show", "a", "--json").json["worker"]["pid"]
+    wait_until(lambda: len(psutil.Process(driver).children()) == 1)  # Who prepares the server's answers has left.
     (child,) = psutil.Process(driver).children()
     child.suspend()
     psutil.Process(driver).kill()

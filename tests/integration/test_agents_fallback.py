@@ -58,8 +58,8 @@ def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
     ("options", "cause", "way_out"),
     [
         ([], "asks nobody", "--permissions allow or deny"),
-        (["--permissions", "allow", "--keep"], "cannot honour keep", "a Codex whose app-server begins"),
-        (["--permissions", "allow", "--max-turns", "3"], "cannot honour maxTurns", "a Codex whose app-server begins"),
+        (["--permissions", "allow", "--keep"], "cannot honour keep", "a Codex whose app-server starts"),
+        (["--permissions", "allow", "--max-turns", "3"], "cannot honour maxTurns", "a Codex whose app-server starts"),
     ],
 )
 def test_what_the_other_way_cannot_keep_to_is_not_started(
@@ -77,7 +77,7 @@ def test_a_limit_that_could_not_hold_is_not_passed_by(task: Task) -> None:
     set_config(task, maxTokens=1000)
     codex("say hello", "--permissions", "allow")
     end = ends()
-    assert (end["reason"], "maxTokens could not hold" in end["message"]) == ("not_started", True)
+    assert (end["reason"], "maxTokens cannot be enforced" in end["message"]) == ("not_started", True)
     assert not Path("was-executed").exists()
 
 

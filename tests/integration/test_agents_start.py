@@ -16,13 +16,13 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.command import DRIVER
 from agentctl.drivers.dialogue import HangUp, Say
 from agentctl.drivers.order import Order
-from agentctl.driving.starting import Started, start
+from agentctl.driving.starting import StartedProgram, start
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import new_task
 
 
 @contextmanager
-def started(task: Path, script: str, prompt: str) -> Iterator[Started]:
+def started(task: Path, script: str, prompt: str) -> Iterator[StartedProgram]:
     """A program that is started, and that nobody hosts yet."""
     folder = WorkerDir(str(task / "agents" / "a"))
     Path(folder.path).mkdir()

@@ -182,7 +182,7 @@ def test_a_name_that_leads_out_of_the_task_is_damage_and_nothing_is_made_there(t
     )
     listed = run("list", "--json")
     assert {one["agentInstance"] for one in listed.json} == set(ENDED)
-    assert listed.err.count("is not a name of a worker") == 2 * len(names)
+    assert listed.err.count("is not the name of a worker") == 2 * len(names)
     assert "\x1b" not in listed.err
     run("doctor", "--fix", check=False)
     assert not [path for path in tmp_path.rglob("*") if path.name in ("evil", "b", "-x")]

@@ -208,7 +208,7 @@ def test_permissions_can_be_tightened_by_a_tool_and_not_loosened(
     _, told, refused = [json.loads(line) for line in done.stdout.splitlines()[1:]]
     assert told["results"]["a"]["output"] == (said or "")
     assert told["status"]["a"] == ("completed" if said else "blocked")
-    assert refused["error"] == "spawn_agent.permissions must be one of ask, deny, not 'allow'"
+    assert refused["error"] == 'spawn_agent.permissions must be one of ask, deny, not "allow"'
     run("cancel", "--all")
 
 

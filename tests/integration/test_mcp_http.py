@@ -170,5 +170,5 @@ def test_a_second_server_at_a_port_leaves_the_first_one_its_token(served: Served
         timeout=20, check=False,
     )  # fmt: skip
     assert (second.returncode, second.stderr.count("\n")) == (1, 2), second
-    assert f"port {port} of 127.0.0.1 cannot be had" in second.stderr
+    assert f"cannot listen on port {port} of 127.0.0.1" in second.stderr
     assert served.token_file.read_text(encoding="ascii").strip() == served.token

@@ -16,12 +16,12 @@ from agentctl.adapters.paths import FilePath
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
 from agentctl.drivers.claude.account import account_of as claude_account
-from agentctl.drivers.claude.windows import windows_in as claude_windows
+from agentctl.drivers.claude.account import windows_in as claude_windows
 from agentctl.drivers.codex.account import account_of as codex_account
+from agentctl.drivers.codex.account import rejected
+from agentctl.drivers.codex.account import windows_in as codex_windows
 from agentctl.drivers.codex.dialogue import CodexDialogue
-from agentctl.drivers.codex.windows import rejected
-from agentctl.drivers.codex.windows import windows_in as codex_windows
-from agentctl.drivers.dialogue import Finished, Told
+from agentctl.drivers.dialogue import Finished, UsageReported
 from agentctl.drivers.order import Order
 from agentctl.supervision.account import accounts, holds
 from agentctl.supervision.account.accounts import Account
@@ -106,12 +106,12 @@ def test_the_window_of_a_model_holds_those_that_use_it(tmp_path: Path) -> None:
 
 def test_a_recorded_claude_tells_the_window_that_stops_it_before_its_end() -> None:
     actions = feed(started(), recorded("window"))
-    told = [action.windows for action in actions if isinstance(action, Told)]
+    told = [action.windows for action in actions if isinstance(action, UsageReported)]
     assert [[window.is_rejected for window in windows] for windows in told] == [[False, False], [True, False]]
     assert [window.name for window in told[-1]] == ["five_hour", "seven_day"]
     (outcome,) = outcomes(actions)
     assert outcome.reason is Reason.RATE_LIMITED
-    assert actions.index(Told(told[-1])) < actions.index(Finished(outcome))
+    assert actions.index(UsageReported(told[-1])) < actions.index(Finished(outcome))
 
 
 def test_a_recorded_codex_tells_the_window_that_stops_it_before_its_end() -> None:
@@ -120,7 +120,7 @@ def test_a_recorded_codex_tells_the_window_that_stops_it_before_its_end() -> Non
     dialogue = CodexDialogue(Order(driver="codex", program="codex", agent="general", prompt="SCENARIO:tool"))
     dialogue.begin()
     actions = [action for line in lines for action in dialogue.received(json.dumps(line).encode())]
-    told = [action.windows for action in actions if isinstance(action, Told)]
+    told = [action.windows for action in actions if isinstance(action, UsageReported)]
     assert [window.name for window in told[0]] == ["five_hour", "seven_day"]
     assert [(window.name, window.is_rejected) for window in told[-1]] == [("five_hour", True)]
     assert not any(window.is_rejected for windows in told[:-1] for window in windows)

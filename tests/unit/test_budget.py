@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import COUNTED, NEUTRAL, End, breakers
-from agentctl.domain.budget import Account, Spent, spent_from, total
+from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.treefacts import TreeFacts
@@ -39,7 +39,7 @@ def test_what_is_no_amount_counts_as_none(value: dict[str, Any]) -> None:
 
 
 def test_nothing_is_limited_by_default() -> None:
-    account = Account(Spent(10**12, 10**12, 0, 10.0**6), 10.0**6, 10**6, 10.0**9)
+    account = TreeUsage(Spent(10**12, 10**12, 0, 10.0**6), 10.0**6, 10**6, 10.0**9)
     limits = Limits()
     assert not limits.has_budget
     assert account.excess(limits, ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")) is None
@@ -50,14 +50,14 @@ def test_nothing_is_limited_by_default() -> None:
 @given(SPENT, st.integers(1, 10**9), st.integers(0, 50), st.integers(0, 50), st.integers(1, 20))
 def test_what_is_left_and_what_is_refused_agree(spent: Spent, most: int, started: int, cap: int, more: int) -> None:
     limits = Limits(max_tokens=most, max_workers=cap)
-    account = Account(spent, workers=started)
+    account = TreeUsage(spent, workers=started)
     assert (account.excess(limits, ["max_tokens"]) is None) == (account.left(limits)["maxTokens"] > 0)
     fits = not cap or started + more <= cap
     assert (account.excess(limits, ["max_workers"], more_workers=more) is None) == fits
 
 
 def test_what_is_reserved_refuses_a_start_and_breaks_nothing() -> None:
-    account, limits = Account(Spent(cost_usd=1.0), reserved_usd=1.0), Limits(max_cost_usd=2)
+    account, limits = TreeUsage(Spent(cost_usd=1.0), reserved_usd=1.0), Limits(max_cost_usd=2)
     assert account.excess(limits, ["max_cost_usd"]) == "maxCostUsd is 2: 1 are used up, 1 are reserved"
     assert account.broken(limits) is None
 

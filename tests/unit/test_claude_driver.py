@@ -10,7 +10,7 @@ from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, meaning
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
-from agentctl.drivers.claude.values import Meter, Spent, Tokens
+from agentctl.drivers.claude.usage import Meter, Tokens, Usage
 from agentctl.drivers.dialogue import Ask, HangUp, Withdraw
 from tests.claude_lines import (
     ORDER,
@@ -115,7 +115,7 @@ def test_a_cost_that_is_not_told_is_not_zero(told: list[float | None], cost: flo
     for one in told:
         model = {"inputTokens": 3} | ({} if one is None else {"costUSD": one})
         spent.take({"modelUsage": {"model": model}})
-    assert spent.spent == Spent(Tokens(input=3), cost)
+    assert spent.spent == Usage(Tokens(input=3), cost)
 
 
 def test_nothing_in_the_recordings_is_unknown() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
-from agentctl.drivers.dialogue import Note, Progress, Retrying, Say, SessionIs, Stop
+from agentctl.drivers.dialogue import Note, Progress, Retrying, Say, SessionIs, StopProgram
 from tests.claude_lines import ORDER, assistant, feed, outcomes, recorded, result, rows, started, system
 
 TEXT = {"type": "text", "text": "half an ans"}
@@ -129,7 +129,7 @@ def test_an_end_without_its_result_is_no_success(
 def test_a_refused_key_stops_it_at_the_first_sign() -> None:
     retry = system("api_retry", attempt=1, max_retries=10, error_status=401, error="authentication_failed")
     actions = feed(started(), [retry])
-    assert [action.outcome.reason for action in actions if isinstance(action, Stop)] == [Reason.AUTH]
+    assert [action.outcome.reason for action in actions if isinstance(action, StopProgram)] == [Reason.AUTH]
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,16 @@ from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.errors import reason_of
 from agentctl.drivers.dialogue import (
     Action,
+    AgentOutcome,
     Ask,
     Finished,
     HangUp,
     Note,
-    Outcome,
     Progress,
     Retrying,
     Say,
     SessionIs,
-    Stop,
+    StopProgram,
     Withdraw,
 )
 from agentctl.drivers.order import Order
@@ -94,11 +94,11 @@ class Conversation:
         return [note.row for note in self.of(Note)]
 
     @property
-    def outcome(self) -> Outcome:
-        ends = self.of(Finished) + self.of(Stop)
+    def outcome(self) -> AgentOutcome:
+        ends = self.of(Finished) + self.of(StopProgram)
         assert ends, self.actions
         outcome = ends[-1].outcome
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, AgentOutcome)
         return outcome
 
 
@@ -355,7 +355,7 @@ def test_what_is_not_known_is_counted_and_told_at_the_end() -> None:
     talk.hear({"method": "warning", "params": {"message": "hm"}, "mood": "blue"})
     talk.completed()
     assert next(row.detail for row in talk.rows if row.id == "unknown") == {
-        "line that is no JSON object": 1,
+        "line that is not a JSON object": 1,
         "notification planet/aligned": 2,
         "item dream": 1,
         "field mood": 1,
@@ -401,7 +401,7 @@ def test_retries_are_told_until_something_comes() -> None:
 def test_a_refused_key_stops_at_the_first_sign() -> None:
     talk = held("app-server-error-401", order("SCENARIO:error=401"))
     assert not talk.of(Retrying)
-    assert talk.of(Stop)
+    assert talk.of(StopProgram)
     assert talk.dialogue.ended(0).reason is Reason.AUTH
 
 
@@ -573,7 +573,7 @@ def test_another_way_is_for_what_never_began(how: str) -> None:
     for message in heard:
         talk.hear(message)
     talk.do(talk.dialogue.complained(complaint))
-    stopped = talk.of(Stop)
+    stopped = talk.of(StopProgram)
     outcome = stopped[0].outcome if stopped else talk.dialogue.ended(code)
     assert outcome.is_unbegun is is_unbegun
     assert outcome.reason is not None
@@ -631,7 +631,7 @@ def test_nothing_that_is_said_raises(events: list[Any], read_only: bool, code: i
         talk.do(event(talk.dialogue)) if callable(event) else talk.hear(event)
     for row in talk.rows:
         assert encode_row(row, "2026-01-01T00:00:00Z").endswith(b"\n")
-    assert isinstance(talk.dialogue.ended(code), Outcome)
+    assert isinstance(talk.dialogue.ended(code), AgentOutcome)
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,7 +17,18 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.exec import toml
 from agentctl.drivers.codex.execdialogue import ExecDialogue
-from agentctl.drivers.dialogue import Action, Fallback, HangUp, Note, Outcome, Progress, Retrying, Say, SessionIs, Stop
+from agentctl.drivers.dialogue import (
+    Action,
+    AgentOutcome,
+    Fallback,
+    HangUp,
+    Note,
+    Progress,
+    Retrying,
+    Say,
+    SessionIs,
+    StopProgram,
+)
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 
@@ -180,7 +191,7 @@ def test_retries_are_told_until_something_comes() -> None:
 
 def test_a_refused_key_stops_at_the_first_sign() -> None:
     run = Run().hear(*events_of("exec-error-401")[:4])
-    assert [stop.outcome.reason for stop in run.of(Stop)] == [Reason.AUTH]
+    assert [stop.outcome.reason for stop in run.of(StopProgram)] == [Reason.AUTH]
 
 
 def test_an_interrupt_is_told_as_one_but_never_undoes_an_end() -> None:
@@ -203,7 +214,7 @@ def test_what_is_not_known_is_counted_and_told_at_the_end() -> None:
     run = Run().hear({"type": "from.the.future"}, [1], {"type": "item.completed", "item": {"type": "new"}})
     run.hear({"type": "turn.completed", "usage": {}})
     (row,) = run.rows(RowType.NOTE)
-    assert set(row.detail or {}) == {"event from.the.future", "item new", "line that is no JSON object"}
+    assert set(row.detail or {}) == {"event from.the.future", "item new", "line that is not a JSON object"}
 
 
 def test_a_backtrace_hides_no_cause() -> None:
@@ -345,4 +356,4 @@ def test_nothing_that_is_told_raises(events: list[Any], before: dict[str, int] |
             run.hear(event)
     for row in run.rows():
         assert encode_row(row, "2026-01-01T00:00:00Z").endswith(b"\n")
-    assert isinstance(run.dialogue.ended(code), Outcome)
+    assert isinstance(run.dialogue.ended(code), AgentOutcome)

@@ -19,8 +19,9 @@ DOCS = REPOSITORY / "docs"
 FORMATS = (DOCS / "file-formats.md").read_text(encoding="utf-8")
 JSON = (DOCS / "json.md").read_text(encoding="utf-8")
 
+
 def words_in(text: str) -> set[str]:
-    """The words in code style, alone or within such a text (`exit.N.json`, `config.maxTokens`), in examples and in headings."""
+    """Return the words in code style, alone or within a longer text, and those of examples and headings."""
     styled = [span for line in text.splitlines() for span in re.findall(r"`([^`]+)`", line)]
     examples = [line for line in text.splitlines() if line.startswith(("    ", "#"))]
     return set(re.findall(r"[\w.\-]+", " ".join([*styled, *examples])))
@@ -31,8 +32,8 @@ WORDS = {text: words_in(text) for text in (FORMATS, JSON)}
 
 def spec_fields() -> set[str]:
     spec = WorkerSpec(
-        instance="a", agent="command", argv=["true"], cwd="/", env_names=[], umask=0, timeout_s=None, grace_s=1.0,
-        max_output_bytes=None,
+        instance="a", agent="command", argv=["true"], cwd="/", env_names=[], umask=0, timeout_s=1.0, grace_s=1.0,
+        max_output_bytes=1,
     )  # fmt: skip
     return set(spec.to_json())
 
@@ -48,7 +49,9 @@ def test_every_reason_is_named(text: str) -> None:
 
 
 def test_every_event_has_its_row_and_no_row_is_an_old_one() -> None:
-    names = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and "." in value}
+    names = {
+        value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and "." in value
+    }
     assert len(names) > 15
     rows = re.findall(r"^\| ([^|]+) \| `?\{", FORMATS, re.MULTILINE)
     documented = set(re.findall(r"`([a-z]+\.[a-z_]+)`", " ".join(rows)))
@@ -70,5 +73,7 @@ def test_every_decision_is_in_the_index_and_every_number_is_accounted_for() -> N
     index = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
     files = {path.name for path in (DOCS / "decisions").glob("0*.md")}
     assert set(re.findall(r"\]\((0\d+-[\w.-]+\.md)\)", index)) == files
-    numbers = {int(name[:4]) for name in files} | {int(number) for number in re.findall(r"^\| (\d+) \|", index, re.M)}
+    numbers = {int(name[:4]) for name in files} | {
+        int(number) for number in re.findall(r"^\| (\d+) \|", index, re.MULTILINE)
+    }
     assert numbers == set(range(1, max(numbers) + 1))

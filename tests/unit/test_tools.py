@@ -24,14 +24,15 @@ from agentctl.operations.wait.keys import Key
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
-from agentctl.tools.delegation import _ITEM_TOOL, TASK
-from agentctl.tools.hints import _WORDS, told
-from agentctl.tools.place import Situation, Source
+from agentctl.tools.delegation import _ITEM_TOOL, TASK, TASK_PARALLEL
+from agentctl.tools.hints import _WORDS, error_result
 from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS, DIALECTS, Toolbox
+from agentctl.tools.scope import ScopeSource, Situation
 from agentctl.tools.shapes import unheard
 from agentctl.tools.subtasks import subtask_tool, subtask_tools
 from agentctl.tools.waiting import WAIT, has_news
 from agentctl.tools.words import instructions
+from agentctl.tools.worker import ASK_USER
 
 TOOLS = (*_CODEX, *_CLAUDE, *_OF_WORKERS)
 
@@ -52,14 +53,17 @@ def test_every_name_of_an_argument_is_understood_and_the_first_is_kept() -> None
     [
         (SPAWN_AGENT, {}, "spawn_agent lacks 'instruction'"),
         (SPAWN_AGENT, {"instruction": " "}, "spawn_agent.instruction is empty"),
-        (SPAWN_AGENT, {"instruction": "a", "prompt": "b"}, "instruction mean the same, and differ"),
+        (SPAWN_AGENT, {"instruction": "a", "prompt": "b"}, "instruction mean the same, but differ"),
         (SPAWN_AGENT, {"instruction": 3}, "spawn_agent.instruction must be a string, not 3"),
-        (SPAWN_AGENT, {"instruction": "a", "max_turns": True}, "max_turns must be an integer, not True"),
+        (SPAWN_AGENT, {"instruction": "a", "max_turns": True}, "max_turns must be an integer, not true"),
         (SPAWN_AGENT, {"instruction": "a", "max_turns": 0}, "max_turns must be from 1 to 100000, not 0"),
         (SPAWN_AGENT, {"instruction": "a", "colour": 1}, "spawn_agent takes no 'colour'"),
         (WAIT, {"timeout_ms": float("nan")}, "timeout_ms must be from 0"),
         (WAIT, {"ids": [1]}, "wait.ids[0] must be a string"),
         (TASK, {"objective": "a", "context": [1]}, "task.context must be a string or an object"),
+        (ASK_USER, {"question": "a", "options": [{"id": 1}]}, "ask_user.options[0].id must be a string, not 1"),
+        (ASK_USER, {"question": "a", "options": [{"id": "b", "text": "c"}]}, "ask_user.options[0] takes no 'text'"),
+        (TASK_PARALLEL, {"tasks": ["a"] * 1001}, "tasks must have from 1 to 1000 items, not 1001"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_reason(tool: Tool, arguments: dict[str, Any], message: str) -> None:
@@ -100,7 +104,7 @@ def situation(*, depth_left: int = 2, is_worker: bool = True) -> Situation:
 
 
 def in_dialect(dialect: str, **how: Any) -> dict[str, Tool]:
-    box = Toolbox(Source(), dialect)
+    box = Toolbox(ScopeSource(), dialect)
     return {tool.name: tool for tool in box._tools(situation(**how))}
 
 
@@ -160,9 +164,9 @@ def test_who_may_start_nobody_is_told_of_no_tool_that_does(dialect: str) -> None
 
 
 def test_what_holds_for_all_tools_is_said_once() -> None:
-    told = " ".join(tool.describe(situation()) for name, tool in in_dialect("all").items() if name != "wait")
-    assert "truncated" not in told
-    assert told.count("more wait in a queue") == 3, "of each tool that starts several"
+    texts = " ".join(tool.describe(situation()) for name, tool in in_dialect("all").items() if name != "wait")
+    assert "truncated" not in texts
+    assert texts.count("more wait in a queue") == 3, "of each tool that starts several"
     assert "truncated" in instructions("all")
 
 
@@ -177,13 +181,13 @@ def test_the_agents_of_long_names_have_a_tool_each_that_is_known_by_the_whole_na
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(client: str) -> None:
     edits = edits_for(client, project=None, hooks=False, environ={"HOME": "/nowhere"})
-    told = " ".join(repr(edit) for edit in edits)
-    (dialect,) = set(re.findall(r"--tools=([a-z]+)", told))
+    texts = " ".join(repr(edit) for edit in edits)
+    (dialect,) = set(re.findall(r"--tools=([a-z]+)", texts))
     every = {name for other in DIALECTS for name in in_dialect(other)}
     words = set(re.findall(r"`([a-z_]+)`", guidance()))
     assert words & every, "it names some"
     assert words & every <= set(in_dialect(dialect, is_worker=False))
-    assert guidance().splitlines()[0] in told
+    assert guidance().splitlines()[0] in texts
 
 
 # -- as other programs call --------------------------------------------------------------------------------------------
@@ -239,17 +243,17 @@ def test_every_next_step_has_words_for_a_terminal_and_for_a_model() -> None:
 def test_a_model_is_told_no_command_line_and_no_tool_that_it_lacks(tools: set[str]) -> None:
     every = {tool.name for tool in TOOLS}
     for step in COMMANDS:
-        hint = told(Refused("no", hint=Next(step, "a1")), tools).get("hint", "")
+        hint = error_result(Refused("no", hint=Next(step, "a1")), tools).get("hint", "")
         assert "agentctl " not in hint
         assert not set(re.findall(r"[a-z]+_[a-z_]+", hint)) & (every - tools)
     for hint in ("agentctl doctor --fix", "--cwd names another", "give --cwd", "take it out, or agentctl use T"):
-        assert "hint" not in told(Refused("no", hint=hint), tools)
-    assert told(Refused("no", hint="agentctl list; or deny it"), tools)["hint"] == "deny it"
-    assert told(Refused("no", hint="did you mean explore?"), tools)["hint"] == "did you mean explore?"
+        assert "hint" not in error_result(Refused("no", hint=hint), tools)
+    assert error_result(Refused("no", hint="agentctl list; or deny it"), tools)["hint"] == "deny it"
+    assert error_result(Refused("no", hint="did you mean explore?"), tools)["hint"] == "did you mean explore?"
 
 
 def test_a_limit_of_the_user_is_for_the_user() -> None:
-    answer = told(Limited("too much", hint="agentctl doctor --close-breaker a; raise maxDepth in task.yaml"))
+    answer = error_result(Limited("too much", hint="agentctl doctor --close-breaker a; raise maxDepth in task.yaml"))
     assert answer == {"error": "too much", "hint": "it is a limit that the user has set: tell them, and do without"}
 
 

@@ -10,13 +10,13 @@ import json
 import sys
 
 from agentctl.tools.definition import Call
-from agentctl.tools.place import Source
 from agentctl.tools.registry import Toolbox
+from agentctl.tools.scope import ScopeSource
 
 
 def main() -> None:
     """Make the calls."""
-    toolbox = Toolbox(Source(), sys.argv[1])
+    toolbox = Toolbox(ScopeSource(), sys.argv[1])
     print(json.dumps({one.tool.name: one.description for one in toolbox.offered()}), flush=True)
     for name, given, limit_s in json.loads(sys.stdin.read() if sys.argv[2] == "-" else sys.argv[2]):
         print(json.dumps(toolbox.call(name, given, Call(limit_s=limit_s))), flush=True)

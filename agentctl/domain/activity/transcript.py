@@ -13,8 +13,8 @@ _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
 _UNTOLD = frozenset({RowType.USAGE})
 
 
-class Entry(NamedTuple):
-    """One paragraph."""
+class TranscriptEntry(NamedTuple):
+    """One paragraph of a transcript."""
 
     at: str
     #: How many sub-agents are above it, and of what type the one is that did it.
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Transcript:
-    """Makes paragraphs of rows; remembers what was told."""
+    """Makes paragraphs of rows, each of which is shown once."""
 
     def __init__(self) -> None:
         self._told: set[int] = set()
@@ -37,7 +37,7 @@ class Transcript:
         #: What has begun and not ended -> its name, which the row of the end may lack.
         self._names: dict[bytes, Any] = {}
 
-    def take(self, line: Line) -> Entry | None:
+    def take(self, line: Line) -> TranscriptEntry | None:
         """Return the paragraph of a row; None where there is nothing new to tell."""
         if line.kind in _UNTOLD:
             return None
@@ -53,7 +53,7 @@ class Transcript:
             return None
         self._told |= {begun, ended} if ends else {begun}
         at = line.at.decode("utf-8", "replace")
-        return Entry(at, depth, agent_type, line.kind, begins, ends, self._named(line, ends=ends))
+        return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, self._named(line, ends=ends))
 
     def _named(self, line: Line, *, ends: bool) -> Fields:
         known = {"agentType": self._agents[line.id][1]} if line.kind == RowType.AGENT else {}

@@ -1,10 +1,14 @@
-"""Whose account a Claude Code uses: that of a key or token in its environment, else that of its login."""
+"""The account that Claude Code uses, and what it reports of that account's usage windows."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentctl.domain.windows import Window, window_from
+from agentctl.drivers.values import object_in, text_in
 
 _VARIABLES = (
     "ANTHROPIC_API_KEY",
@@ -22,7 +26,7 @@ _ACCOUNT = re.compile(rb'"accountUuid"\s*:\s*"([^"\\]{1,100})"')
 
 
 def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
-    """Return what decides the account, in an environment.
+    """Return the texts that identify the account in an environment.
 
     Args:
         read: Gives the content of a file; nothing where there is none.
@@ -31,11 +35,40 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     >>> account_of({"HOME": "/h"}, said.__getitem__)[-1]
     'u-1'
     """
-    told = [environ.get(name, "") for name in _VARIABLES]
+    texts = [environ.get(name, "") for name in _VARIABLES]
     if any(environ.get(name) for name in _KEYS):
-        return told
+        return texts
     # Another one may log in in the same place.
     found = _ACCOUNT.search(
         read(os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", ""), ".claude.json"))
     )
-    return [*told, found[1].decode("utf-8", "replace") if found else ""]
+    return [*texts, found[1].decode("utf-8", "replace") if found else ""]
+
+
+def windows_in(line: Mapping[str, Any]) -> list[Window]:
+    """Return the windows that a `rate_limit_event` reports.
+
+    Older versions report only one. Where extra usage is paid for, requests pass even if a window is used up.
+
+    >>> info = {"status": "rejected", "resetsAt": 1788625200, "rateLimitType": "five_hour"}
+    >>> windows_in({"rate_limit_info": info})
+    [Window(name='five_hour', used_percent=None, resets_at=1788625200.0, is_rejected=True)]
+    """
+    info = object_in(line.get("rate_limit_info"))
+    is_rejected, kind = info.get("status") == "rejected", text_in(info.get("rateLimitType"))
+    windows = {name: object_in(window) for name, window in object_in(info.get("unifiedWindows")).items()}
+    if kind and kind not in windows:
+        windows[kind] = {"resetsAt": info.get("resetsAt"), "status": info.get("status")}
+    found = [
+        window_from(
+            name, _percent(window.get("utilization")), window.get("resetsAt"),
+            is_rejected=is_rejected and (name == kind or window.get("status") == "rejected"),
+        )
+        for name, window in windows.items()
+    ]  # fmt: skip
+    return [window for window in found if window is not None]
+
+
+def _percent(utilization: object) -> object:
+    is_number = isinstance(utilization, (int, float)) and not isinstance(utilization, bool)
+    return utilization * 100 if is_number else None  # type: ignore[operator]

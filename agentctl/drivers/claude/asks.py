@@ -1,24 +1,23 @@
-"""What Claude Code asks over `control_request`: permission to use a tool, and questions to the user."""
+"""What Claude Code asks by `control_request`: permission to use a tool, and questions to the user."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.claude.rows import Transcript
-from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
+from agentctl.drivers.claude.rows import ClaudeTranscript
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
+from agentctl.drivers.values import bounded, line_of, list_in, object_in, text_in
 
 QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
 _MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
 
 
-class _Request:
-    """An open request of the program.
+class _OpenRequest:
+    """A request of the program that has no answer yet.
 
     Args:
         keys: Under which it was asked; more than one if it has several questions.
@@ -34,22 +33,22 @@ class _Request:
         self.answers: dict[str, str] = {}
 
 
-class Asks:
-    """The open requests.
+class ClaudeRequests:
+    """The requests of the program that have no answer yet.
 
     Args:
         transcript: Knows the sub-agents.
         is_offered: Which tools may be used at all; None: any.
     """
 
-    def __init__(self, transcript: Transcript, is_offered: Callable[[str], bool] | None) -> None:
+    def __init__(self, transcript: ClaudeTranscript, is_offered: Callable[[str], bool] | None) -> None:
         self.transcript = transcript
         self.is_offered = is_offered
-        self._open: dict[str, _Request] = {}
+        self._open: dict[str, _OpenRequest] = {}
         self._by_key: dict[str, str] = {}
 
     def requested(self, line: Mapping[str, Any]) -> Iterable[Action]:
-        """Take a `control_request`: whatever is not known is answered too, or the program would wait for ever."""
+        """Take a `control_request`: unknown ones are answered too, or the program would wait forever."""
         request_id, request = text_in(line.get("request_id")), object_in(line.get("request"))
         subtype, tool = text_in(request.get("subtype")), text_in(request.get("tool_name"))
         if not request_id:
@@ -57,11 +56,11 @@ class Asks:
             return []
         if subtype != "can_use_tool":
             self.transcript.unknown[f"control_request {subtype}"] += 1
-            told = Row(RowType.NOTE, request_id, text=bounded(f"a request that is not known was refused: {subtype}"))
-            return [Note(told), _refuse(request_id, f"{subtype!r} is not supported here")]
+            row = Row(RowType.NOTE, request_id, text=bounded(f"an unknown request was refused: {subtype}"))
+            return [Note(row), _refuse(request_id, f"{subtype!r} is not supported")]
         if self.is_offered is not None and not self.is_offered(tool):
-            told = Row(RowType.NOTE, request_id, name="permission", text=bounded(f"deny: {tool} is not offered"))
-            return [Note(told), _respond(request_id, _denial(f"{tool} may not be used by this agent."))]
+            row = Row(RowType.NOTE, request_id, name="permission", text=bounded(f"deny: {tool} is not offered"))
+            return [Note(row), _respond(request_id, _denial(f"{tool} may not be used by this agent."))]
         if tool == QUESTION_TOOL and (asks := list(self._questions(request_id, request))):
             return asks
         return [self._permission(request_id, request)]
@@ -69,7 +68,7 @@ class Asks:
     def _permission(self, request_id: str, request: Mapping[str, Any]) -> Ask:
         tool, arguments = text_in(request.get("tool_name")), object_in(request.get("input"))
         suggestions = _suggestions(request)
-        self._keep(request_id, _Request(arguments, [request_id], suggestions=suggestions))
+        self._keep(request_id, _OpenRequest(arguments, [request_id], suggestions=suggestions))
         options = [(_ALLOW, "Allow"), (_DENY, "Deny")]
         if suggestions:
             options.insert(1, (_ALWAYS, f"Allow from now on: {_in_words(suggestions)}"))
@@ -90,7 +89,7 @@ class Asks:
         questions = [object_in(question) for question in list_in(arguments.get("questions"))]
         agent, agent_type = self.transcript.agent_of(text_in(request.get("agent_id")))
         keys = [f"{request_id}#{number}" for number in range(len(questions))]
-        self._keep(request_id, _Request(arguments, keys, questions=questions))
+        self._keep(request_id, _OpenRequest(arguments, keys, questions=questions))
         for key, question in zip(keys, questions, strict=True):
             yield Ask(
                 key,
@@ -102,7 +101,7 @@ class Asks:
                 other=True,
             )
 
-    def _keep(self, request_id: str, request: _Request) -> None:
+    def _keep(self, request_id: str, request: _OpenRequest) -> None:
         self._open[request_id] = request
         self._by_key.update(dict.fromkeys(request.keys, request_id))
 
@@ -110,7 +109,7 @@ class Asks:
         """Pass on an answer; several questions of one request are answered together.
 
         Args:
-            denial: What the model reads where this denies something.
+            denial: What the model reads if the answer denies something.
         """
         request_id = self._by_key.pop(key, "")
         request = self._open.get(request_id)
@@ -128,7 +127,7 @@ class Asks:
         return self._withdraw(text_in(line.get("request_id")))
 
     def withdrawn(self) -> list[Action]:
-        """Let go of everything that is open."""
+        """Withdraw all requests that are open."""
         return [action for request_id in list(self._open) for action in self._withdraw(request_id)]
 
     def _withdraw(self, request_id: str) -> list[Action]:
@@ -145,7 +144,7 @@ def _wording(request: Mapping[str, Any]) -> str:
 
 
 def _suggestions(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what "always" changes, for this session alone: a worker does not write into the project's settings."""
+    """Return what "always" changes, for this session only: a worker must not write the project's settings."""
     given = [object_in(one) for one in list_in(request.get("permission_suggestions"))]
     # A rule for such calls is enough; the mode that is suggested beside it would allow more than was asked.
     rules = [one for one in given if one.get("type") == "addRules"] or [one for one in given if one]
@@ -168,7 +167,7 @@ def _labels(question: Mapping[str, Any]) -> list[str]:
 
 
 def _ids(labels: Sequence[str]) -> list[str]:
-    """Return the options' ids: their labels, or numbers where these could be mistaken, or not be typed."""
+    """Return the options' ids: their labels, or numbers where labels are ambiguous or cannot be typed."""
     names = [label.strip() for label in labels]
     is_plain = len(set(names)) == len(names) and all(name.isprintable() and name and "," not in name for name in names)
     return names if is_plain else [str(number + 1) for number in range(len(labels))]
@@ -183,7 +182,7 @@ def _options(question: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _replies(request: _Request) -> dict[str, Any]:
+def _replies(request: _OpenRequest) -> dict[str, Any]:
     answers = {
         text_in(question.get("question")): _reply(question, request.answers[key])
         for key, question in zip(request.keys, request.questions, strict=True)
@@ -200,7 +199,7 @@ def _reply(question: Mapping[str, Any], answer: str) -> str:
     return ", ".join(by_id.get(part.strip(), part.strip()) for part in answer.split(","))
 
 
-def _decision(request: _Request, answer: str, denial: str) -> dict[str, Any]:
+def _decision(request: _OpenRequest, answer: str, denial: str) -> dict[str, Any]:
     if answer == _ALLOW or (answer == _ALWAYS and request.suggestions):
         allowed = {"behavior": "allow", "updatedInput": request.arguments}
         return allowed if answer == _ALLOW else {**allowed, "updatedPermissions": request.suggestions}
@@ -220,4 +219,4 @@ def _refuse(request_id: str, error: str) -> Say:
 
 
 def _say(response: Mapping[str, Any]) -> Say:
-    return Say(json.dumps({"type": "control_response", "response": response}, separators=(",", ":")).encode() + b"\n")
+    return Say(line_of({"type": "control_response", "response": response}))

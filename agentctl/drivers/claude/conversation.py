@@ -1,8 +1,8 @@
-"""Claude Code: two-way stream-json, permission requests and questions on its standard input and output.
+"""A conversation with Claude Code: stream-json in both directions, on its standard input and output.
 
-It is started with `-p` and keeps its session until its input is closed. Everything that is written or read is one JSON
-object a line. How it is started is in `start.py`, what it asks in `asks.py`; what it prints of its work
-is read in `rows.py`, why it ended in `ends.py`.
+It is started with `-p` and keeps its session until its input is closed. Each line that is written or read is
+one JSON object. `start.py` has how it is started, `asks.py` what it asks, `rows.py` what it prints of its work,
+`ends.py` why it ended.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
-from agentctl.drivers.claude.account import account_of
-from agentctl.drivers.claude.asks import Asks
+from agentctl.drivers.claude.account import account_of, windows_in
+from agentctl.drivers.claude.asks import ClaudeRequests
 from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
-from agentctl.drivers.claude.rows import SYNTHETIC, Transcript
+from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
 from agentctl.drivers.claude.start import HONOURS, argv_of, environ_of, offered_by
-from agentctl.drivers.claude.values import FIELDS, Meter, bounded, object_in, text_in
-from agentctl.drivers.claude.windows import windows_in
+from agentctl.drivers.claude.usage import Meter
 from agentctl.drivers.dialogue import (
     Action,
+    AgentOutcome,
     Driver,
     Finished,
     HangUp,
     Note,
-    Outcome,
     Progress,
     Retrying,
     Say,
     SessionIs,
-    Stop,
-    Told,
+    StopProgram,
+    UsageReported,
 )
 from agentctl.drivers.order import Order
+from agentctl.drivers.values import bounded, line_of, object_in, parse_line, text_in
 
 _TASK_LINES = frozenset(
     {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
@@ -57,6 +57,21 @@ _SILENT_SYSTEM = frozenset(
 _NOTED_SYSTEM = frozenset(
     {"informational", "compact_boundary", "model_fallback", "notification", "local_command_output"}
 )
+#: The fields of `assistant`, `user` and `result` lines in the version that was tested.
+_FIELDS = frozenset(
+    """
+    aborted agent_id api_error api_error_params api_error_status api_error_type begun_message_ids deferred_tool_use
+    duration_api_ms duration_ms error errors fast_mode_disabled_reason fast_mode_state first_content_frame_ms
+    first_request_cache_creation_input_tokens first_request_cache_read_input_tokens first_request_input_tokens
+    interrupted_by_shutdown isReplay isSynthetic is_api_error_message is_error message modelUsage
+    model_usage_since_last_result num_turns origin parent_tool_use_id permission_denials queued_turn_count
+    refused_message_id request_id request_sent_wall_ms restored_rewind result result_index runner_exit safety_stops
+    session_id startup_failure_reason stop_reason structured_output subagent_stats subagent_type subtype
+    task_description terminal_reason thinking_display thinking_duration_ms time_to_request_ms timestamp
+    tool_result_meta tool_use_meta tool_use_result total_cost_usd ttft_ms ttft_stream_ms type usage
+    user_message_uuid user_message_uuids uuid
+    """.split()  # noqa: SIM905 - one name a line would fill a page
+)
 #: Lines whose fields are counted, where they are not known.
 _COUNTED = frozenset({"assistant", "user", "result"})
 #: What the model reads of a denial.
@@ -66,12 +81,12 @@ _COMPLAINTS = 10
 
 
 class ClaudeDialogue:
-    """One run of the program: a session, and in it as many turns as there are messages."""
+    """One run of the program: one session with as many turns as there are messages."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
-        self.transcript = Transcript()
-        self.asks = Asks(self.transcript, offered_by(order))
+        self.transcript = ClaudeTranscript()
+        self.asks = ClaudeRequests(self.transcript, offered_by(order))
         self.meter = Meter(is_fresh=order.resume is None)
         self.session = order.resume or order.session
         self.model = order.model
@@ -80,7 +95,7 @@ class ClaudeDialogue:
         self.unread: set[str] = set()
         self.sent = 0
         self.result: dict[str, Any] | None = None
-        self.outcome: Outcome | None = None
+        self.outcome: AgentOutcome | None = None
         self.error: ApiError | None = None
         self.has_begun = self.is_interrupted = False
         #: Whether this version tells when it is idle, and what becomes of each message.
@@ -109,7 +124,7 @@ class ClaudeDialogue:
         return [*known, _control(request), *self._message(self.order.prompt)]
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
-        """Pass on a message: it is folded into the running turn, or begins one."""
+        """Pass on a message: it joins the running turn, or begins one."""
         first = [_control({"subtype": "interrupt"})] if interrupt and self.outcome is None else []
         return [*first, *self._message(text)]
 
@@ -130,26 +145,23 @@ class ClaudeDialogue:
         return self.asks.answered(key, answer, f"{_DENIED} {reason}" if reason else _BY_RULE if by_rule else _DENIED)
 
     def interrupted(self) -> Sequence[Action]:
-        """Interrupt the turn. Without input it ends after that turn's result, if there is a turn or not."""
+        """Interrupt the turn, if there is one. Its input is closed: it ends with the turn."""
         self.is_interrupted = True
         return [*self.asks.withdrawn(), _control({"subtype": "interrupt"}), HangUp()]
 
     # -- what it says --------------------------------------------------------------------------------------------
 
     def received(self, line: bytes) -> Sequence[Action]:
-        """Take a line; what is none of the protocol is counted."""
+        """Take a line; lines that are not of the protocol are counted."""
         if not line.strip():
             return ()
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            self.transcript.unknown["no JSON object"] += 1
+        value = parse_line(line)
+        if value is None:
+            self.transcript.unknown["line that is not a JSON object"] += 1
             return ()
         kind = text_in(value.get("type"))
         if kind in _COUNTED:
-            self.transcript.unknown.update(f"field {name}" for name in value.keys() - FIELDS)
+            self.transcript.unknown.update(f"field {name}" for name in value.keys() - _FIELDS)
         if handler := self._handlers.get(kind):
             return list(handler(value))
         if kind not in _SILENT:
@@ -174,7 +186,7 @@ class ClaudeDialogue:
 
     def _windows(self, line: dict[str, Any]) -> Iterable[Action]:
         windows = windows_in(line)
-        return [Told(windows)] if windows else ()
+        return [UsageReported(windows)] if windows else ()
 
     def _user(self, line: dict[str, Any]) -> Iterable[Action]:
         return [] if line.get("isReplay") is True else map(Note, self.transcript.rows(line))
@@ -209,12 +221,12 @@ class ClaudeDialogue:
     def _retry(self, line: dict[str, Any]) -> Iterable[Action]:
         error = api_error(line)
         reason = reason_of(error)
-        told = error.status or next(filter(None, error.words), "no answer")
-        message = f"the API failed ({told}), attempt {line.get('attempt')} of {line.get('max_retries')}"
+        cause = error.status or next(filter(None, error.words), "no answer")
+        message = f"the API failed ({cause}), attempt {line.get('attempt')} of {line.get('max_retries')}"
         note = Note(Row(RowType.NOTE, text_in(line.get("uuid")) or "retry", text=bounded(message)))
         if reason is Reason.AUTH:
-            message = f"the API refused the key or login ({told}); see `claude auth status`"
-            return [note, Stop(self._outcome(reason, message))]
+            message = f"the API refused the key or login ({cause}); see `claude auth status`"
+            return [note, StopProgram(self._outcome(reason, message))]
         return [note, Retrying(reason, bounded(message))]
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -247,7 +259,7 @@ class ClaudeDialogue:
         self.outcome = self._conclude(self.result)
         return [Finished(self.outcome)]
 
-    def _conclude(self, result: Mapping[str, Any]) -> Outcome:
+    def _conclude(self, result: Mapping[str, Any]) -> AgentOutcome:
         reason, message = ending_of(result, self.error, is_interrupted=self.is_interrupted)
         self.error = None
         structured = result.get("structured_output")
@@ -262,9 +274,9 @@ class ClaudeDialogue:
             return outcome._replace(final_message=text)
         return outcome
 
-    def _outcome(self, reason: Reason | None, message: str | None) -> Outcome:
+    def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         spent = self.meter.spent
-        return Outcome(
+        return AgentOutcome(
             reason=reason,
             message=message,
             final_message=self.transcript.answer or None,
@@ -276,21 +288,21 @@ class ClaudeDialogue:
             touched_files=list(self.transcript.touched_files),
         )
 
-    def ended(self, code: int) -> Outcome:
+    def ended(self, code: int) -> AgentOutcome:
         """Say how it ended: by its last result, unless there was more to come."""
         if self.outcome:
             return self.outcome
         if self.result is not None:
-            told = self._conclude(self.result)
-            if told.reason or not (self.unread or self.transcript.background):
-                return told
+            outcome = self._conclude(self.result)
+            if outcome.reason or not (self.unread or self.transcript.background):
+                return outcome
         reason, message = ending_without_result(code, self.complaints, has_begun=self.has_begun)
         return self._outcome(reason, message)
 
 
 def say(value: Mapping[str, Any]) -> Say:
     """Return the line of an object."""
-    return Say(json.dumps(value, separators=(",", ":")).encode() + b"\n")
+    return Say(line_of(value))
 
 
 def _control(request: Mapping[str, Any]) -> Say:

@@ -1,13 +1,12 @@
-"""Why a Claude Code ended: what its results, API errors and last words mean."""
+"""Why Claude Code ended: what its results, API errors and last words mean."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.claude.values import bounded, list_in, object_in, text_in
+from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The program's own words for what an API said.
@@ -22,7 +21,6 @@ _ERRORS = {
     "overloaded": Reason.OVERLOADED,
     "max_output_tokens": Reason.TRUNCATED,
 }
-_STATUSES = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
 _SUBTYPES = {
     "error_max_turns": Reason.MAX_TURNS,
     "error_max_budget_usd": Reason.BUDGET,
@@ -45,12 +43,8 @@ _TEXTS = (
 )
 
 
-#: How a shell, and a program that catches a signal, tell of it: 128 and its number.
-_TOLD_SIGNALS = {128 + number: number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
-
-
 class ApiError(NamedTuple):
-    """An error of the API as a line tells of it."""
+    """An error of the API, as a line reports it."""
 
     status: int | None
     words: tuple[str, ...]
@@ -71,8 +65,8 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
     """
     if reason_in(text) is Reason.BILLING:
         return Reason.BILLING  # Whatever status goes with it: that of a rate limit, which ends by itself, too.
-    if error.status in _STATUSES:
-        return _STATUSES[error.status]
+    if error.status in STATUS_REASONS:
+        return STATUS_REASONS[error.status]
     for word in error.words:
         if word in _ERRORS:
             return _ERRORS[word]
@@ -80,7 +74,7 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
 
 
 def reason_in(text: str) -> Reason | None:
-    """Return what a message for people tells; None where it tells nothing that is known."""
+    """Return the reason that a message for people gives; None if it gives none that is known."""
     lowered = text.lower()
     return next((reason for words, reason in _TEXTS if words in lowered), None)
 
@@ -92,7 +86,7 @@ def ending_of(
 
     Args:
         result: The line.
-        error: The API error that an `assistant` line before it told of.
+        error: The API error that an earlier `assistant` line reported.
         is_interrupted: It was asked to stop: what its open calls then were refused is no denial.
     """
     subtype, stop = text_in(result.get("subtype")), text_in(result.get("stop_reason"))
@@ -122,13 +116,13 @@ def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupte
 
 
 def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
-    """Return why a program ended that told no result."""
+    """Return why a program ended that had not printed a result."""
     said = "\n".join(complaints)
-    told = f": {said}" if said else ""
+    detail = f": {said}" if said else ""
     if known := reason_in(said):
         return known, bounded(said)
-    if code < 0 or code in _TOLD_SIGNALS:
-        return Reason.SIGNAL, f"the program was ended by signal {_TOLD_SIGNALS.get(code, -code)}{told}"
+    if (number := signal_in(code)) is not None:
+        return Reason.SIGNAL, f"the program was ended by signal {number}{detail}"
     if has_begun:
-        return Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}{told}"
-    return Reason.NOT_STARTED, f"the program ended before it began, with exit code {code}{told}"
+        return Reason.TRUNCATED, f"the program ended in the middle of its work, with exit code {code}{detail}"
+    return Reason.NOT_STARTED, f"the program ended before it began, with exit code {code}{detail}"

@@ -1,13 +1,15 @@
-"""What Claude Code prints of its work, as rows of activity: messages, thoughts, tool calls, sub-agents, usage."""
+"""Makes rows of activity of what Claude Code prints: messages, thoughts, tool calls, sub-agents, usage."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.drivers.claude.values import Tokens, bounded, bounded_values, list_in, object_in, text_in, tokens_of
+from agentctl.drivers.claude.usage import Tokens, tokens_of
+from agentctl.drivers.values import LONGEST, bounded, list_in, object_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
@@ -20,7 +22,7 @@ _TASK_STATUS = {"completed": "completed", "failed": "failed", "stopped": "cancel
 _SILENT_BLOCKS = frozenset({"redacted_thinking", "image", "document"})
 
 
-class _Task(NamedTuple):
+class _ProgramTask(NamedTuple):
     """A sub-agent or a command that the program runs as a task of its own."""
 
     call: str
@@ -28,15 +30,15 @@ class _Task(NamedTuple):
     is_background: bool
 
 
-class _Call(NamedTuple):
+class _ToolCall(NamedTuple):
     """A tool call without its result."""
 
     name: str
     file: str | None
 
 
-class Transcript:
-    """Makes rows of the lines that tell of messages and tasks, and remembers what the ending needs."""
+class ClaudeTranscript:
+    """Makes rows of the lines about messages and tasks, and keeps what is needed at the end."""
 
     def __init__(self) -> None:
         #: Unknown types of lines and blocks, and how often each came.
@@ -50,11 +52,11 @@ class Transcript:
         #: What the usage rows since the last result come to.
         self._told = Tokens()
         self._results = self._lines = 0
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _ToolCall] = {}
         #: The calls that started sub-agents, and those of them that work on.
         self._agents: set[str] = set()
         self._working: set[str] = set()
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _ProgramTask] = {}
         self.background: set[str] = set()
 
     @property
@@ -64,11 +66,11 @@ class Transcript:
 
     @property
     def tool_rounds(self) -> int:
-        """How many of the agent's messages called tools."""
+        """The number of the agent's messages that called tools."""
         return len(self._rounds)
 
     def agent_of(self, task_id: str) -> tuple[str | None, str | None]:
-        """Return the row's id and the type of the sub-agent that the program calls so."""
+        """Return the row id and the type of the sub-agent with this task id."""
         task = self._tasks.get(task_id)
         return (task.call, task.agent_type) if task else (task_id or None, None)
 
@@ -108,8 +110,8 @@ class Transcript:
             if is_own:
                 self._answer.append(text)
             # Where the end is not seen, this row is all that is known of the last words.
-            told = message_text(text) if is_own else bounded(text)
-            yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=told)
+            shown = message_text(text) if is_own else bounded(text)
+            yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=shown)
         elif kind == "thinking":
             yield Row(RowType.THOUGHT, row_id, parent=parent, text=bounded(text_in(block.get("thinking"))))
         elif kind.endswith("tool_use"):
@@ -159,9 +161,9 @@ class Transcript:
                 name=bounded(text_in(arguments.get("description"))) or None,
             )
         path = text_in(arguments.get(_FILE_TOOLS.get(name, ""))) or None
-        self._calls[call_id] = _Call(name, path)
+        self._calls[call_id] = _ToolCall(name, path)
         return Row(
-            RowType.TOOL, call_id, Phase.START, parent, status="running", name=name, detail=bounded_values(arguments)
+            RowType.TOOL, call_id, Phase.START, parent, status="running", name=name, detail=_bounded_values(arguments)
         )
 
     def _result(self, block: dict[str, Any], row_id: str, parent: str | None, line: Mapping[str, Any]) -> Iterator[Row]:
@@ -172,13 +174,13 @@ class Transcript:
                 self._working.discard(call_id)
                 yield Row(RowType.AGENT, call_id, Phase.END, parent, status=status, text=text)
             return
-        call = self._calls.pop(call_id, _Call("", None))
+        call = self._calls.pop(call_id, _ToolCall("", None))
         if call.file and status == "completed" and call.file not in self.touched_files:
             self.touched_files.append(call.file)
         yield Row(RowType.TOOL, call_id, Phase.END, parent, status=status, name=call.name or None, text=text)
 
     def _goes_on(self, call_id: str) -> bool:
-        """Tell whether a sub-agent works on in the background: its call's result is then not its end."""
+        """Tell whether a sub-agent goes on in the background, so that its call's result is not its end."""
         return any(task.call == call_id and task.is_background for task in self._tasks.values())
 
     def task(self, line: Mapping[str, Any]) -> Iterator[Row]:
@@ -189,7 +191,7 @@ class Transcript:
             self.background = {text_in(task.get("task_id")) for task in tasks}
         elif subtype == "task_started":
             call, agent_type = text_in(line.get("tool_use_id")), text_in(line.get("subagent_type")) or None
-            self._tasks[task_id] = _Task(call or task_id, agent_type, line.get("is_backgrounded") is True)
+            self._tasks[task_id] = _ProgramTask(call or task_id, agent_type, line.get("is_backgrounded") is True)
             if line.get("is_backgrounded") is True:
                 self.background.add(task_id)
         elif subtype == "task_updated":
@@ -237,7 +239,7 @@ class Transcript:
         yield Row(RowType.USAGE, message_id, parent=parent, detail=tokens._asdict())
 
     def settle(self, total: Tokens) -> Iterator[Row]:
-        """Yield, at a result, the tokens that no message told of.
+        """Yield, at a result, the tokens that no message has reported.
 
         The usage of a message is what was known when it began: nearly all of its output is missing.
         """
@@ -245,6 +247,23 @@ class Transcript:
         rest, self._told = total.beyond(self._told), Tokens()
         if any(rest):
             yield Row(RowType.USAGE, f"result-{self._results}", detail=rest._asdict())
+
+
+def _bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments, each of them cut where it is long."""
+    return {key: _bounded_value(value) for key, value in arguments.items()}
+
+
+def _bounded_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return bounded(value)
+    if not isinstance(value, (dict, list)):
+        return value
+    try:
+        text = json.dumps(value)
+    except (RecursionError, ValueError):
+        return "[cut: nested too deeply]"
+    return value if len(text) <= LONGEST else bounded(text)
 
 
 def _status(block: Mapping[str, Any], call_id: str, line: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""How Claude Code is started: its command line, its environment, the tools that it may use."""
+"""How Claude Code is started: its command line, its environment, and the tools that it may use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SET = {
 
 
 def argv_of(order: Order) -> list[str]:
-    """Return the command line. Role, schema and prompt are not on it: they go over standard input."""
+    """Return the command line. Role, schema and prompt are not on it: they go through standard input."""
     argv = [order.program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"]
     argv += ["--permission-prompt-tool=stdio", "--forward-subagent-text", *_OF_THE_PROJECT]
     if order.resume:
@@ -90,7 +90,7 @@ def _servers(order: Order) -> list[str]:
 
 
 def _walls(order: Order) -> list[str]:
-    """Return the settings that deny what decides over other workers: in every mode, and whatever the rules allow.
+    """Return the settings that protect the files of other workers: in every mode, and whatever the rules allow.
 
     Nobody is asked about it then. A denied path counts for what a shell command plainly names, and for the program's
     own sandbox. No rule can say "but not": in a worktree the parts of the root are named one by one.
@@ -124,12 +124,12 @@ def _server(value: Mapping[str, object]) -> dict[str, object]:
 
 
 def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the worker's environment without what belongs to a Claude Code that it was started from."""
+    """Return the worker's environment without the variables of a Claude Code that started it."""
     return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
 
 
 def offered_by(order: Order) -> Callable[[str], bool] | None:
-    """Return what tells whether a tool may be used at all; None: any may."""
+    """Return a function that tells whether a tool may be used at all; None if any may."""
     if order.tools is None and not order.read_only:
         return None
     builtin = frozenset(builtin_tools(order) or ())

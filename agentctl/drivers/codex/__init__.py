@@ -1,4 +1,4 @@
-"""Codex, by its app-server: all facts about it. How it is opened, what it asks, what it prints, and why it ended."""
+"""All facts about Codex: how it is opened, what it asks, what it prints, and why it ended."""
 
 from __future__ import annotations
 

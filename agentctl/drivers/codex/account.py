@@ -1,20 +1,21 @@
-"""Whose account a Codex uses: that of the key which its provider's configuration names, else that of its login."""
+"""The account that Codex uses, and what it reports of that account's usage windows."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agentctl.drivers.codex.items import as_dict, as_text
+from agentctl.domain.windows import Window, name_of_minutes, window_from
+from agentctl.drivers.values import object_in, text_in
 
 #: What decides it where no provider of the person's own does.
 VARIABLES = ("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 
 
 def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
-    """Return what decides the account, in an environment.
+    """Return the texts that identify the account in an environment.
 
     Args:
         read: Gives the content of a file; nothing where there is none.
@@ -25,28 +26,56 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     """
     home = environ.get("CODEX_HOME") or os.path.join(environ.get("HOME", ""), ".codex")
     provider = _provider_in(read(os.path.join(home, "config.toml")))
-    key = environ.get(as_text(provider.get("env_key")))
+    key = environ.get(text_in(provider.get("env_key")))
     if key:
-        return [as_text(provider.get("base_url")), key]
+        return [text_in(provider.get("base_url")), key]
     return [*(environ.get(name, "") for name in VARIABLES), _login_in(read(os.path.join(home, "auth.json")))]
 
 
 def _provider_in(config: bytes) -> Mapping[str, Any]:
-    """Return the provider that a `config.toml` chooses; nothing where that cannot be told."""
+    """Return the provider that a `config.toml` chooses; nothing if it cannot be read."""
     import tomllib  # Only for a Codex.
 
     try:
-        told = tomllib.loads(config.decode())
+        settings = tomllib.loads(config.decode())
     except (ValueError, RecursionError):
         return {}
-    profile = as_dict(as_dict(told.get("profiles")).get(as_text(told.get("profile"))))
-    name = as_text(profile.get("model_provider")) or as_text(told.get("model_provider"))
-    return as_dict(as_dict(told.get("model_providers")).get(name))
+    profile = object_in(object_in(settings.get("profiles")).get(text_in(settings.get("profile"))))
+    name = text_in(profile.get("model_provider")) or text_in(settings.get("model_provider"))
+    return object_in(object_in(settings.get("model_providers")).get(name))
 
 
 def _login_in(auth: bytes) -> str:
-    """Return the id of the account that a login is of: another one may log in in the same place."""
+    """Return the account id of a login: somebody else may log in with the same home."""
     try:
-        return as_text(as_dict(as_dict(json.loads(auth)).get("tokens")).get("account_id"))
+        return text_in(object_in(object_in(json.loads(auth)).get("tokens")).get("account_id"))
     except (ValueError, RecursionError):
         return ""
+
+
+#: The limits of the account as a whole; others are those of single models.
+_WHOLE = (None, "codex")
+_FULL = 100.0
+
+
+def windows_in(params: Mapping[str, Any]) -> list[Window]:
+    """Return the windows that a notification reports.
+
+    >>> primary = {"usedPercent": 97, "windowDurationMins": 300, "resetsAt": 1788625200}
+    >>> windows_in({"rateLimits": {"limitId": "codex", "primary": primary, "secondary": None}})
+    [Window(name='five_hour', used_percent=97.0, resets_at=1788625200.0, is_rejected=False)]
+    """
+    limits = object_in(params.get("rateLimits"))
+    if limits.get("limitId") not in _WHOLE:
+        return []
+    windows = [object_in(limits.get(name)) for name in ("primary", "secondary")]
+    found = [
+        window_from(name_of_minutes(one.get("windowDurationMins")), one.get("usedPercent"), one.get("resetsAt"))
+        for one in windows
+    ]
+    return [window for window in found if window is not None]
+
+
+def rejected(windows: Iterable[Window]) -> list[Window]:
+    """Return the full windows as rejected: an error about the usage limit gives no time itself."""
+    return [window._replace(is_rejected=True) for window in windows if (window.used_percent or 0) >= _FULL]

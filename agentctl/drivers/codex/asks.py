@@ -1,4 +1,4 @@
-"""The requests of Codex that are open: put as questions, answered, taken back."""
+"""Open requests of Codex: asked as questions, answered, withdrawn."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.drivers.codex.requests import ACCEPT, CANCEL, DECLINE, Pending, key_of
+from agentctl.drivers.codex.requests import ACCEPT, CANCEL, DECLINE, CodexRequest, key_of
 from agentctl.drivers.codex.wire import reply
 from agentctl.drivers.dialogue import Action, Ask, Note, Withdraw
 
 
 class OpenRequests:
-    """What Codex waits for."""
+    """The requests that Codex waits for."""
 
     def __init__(self) -> None:
-        self._by_ask: dict[str, tuple[Pending, Ask]] = {}
+        self._by_ask: dict[str, tuple[CodexRequest, Ask]] = {}
         #: Somebody's answer to a permission was to stop the agent.
         self.was_cancelled = False
 
-    def put(self, pending: Pending, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
+    def put(self, pending: CodexRequest, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
         """Ask what a request wants to know."""
         if not pending.asks:
             return [reply(pending.request_id, pending.reply({}))]
@@ -30,14 +30,14 @@ class OpenRequests:
             actions += [Note(_row(whose, Phase.START, "running")), whose]
         return actions
 
-    def refuse(self, pending: Pending) -> list[Action]:
-        """Say no to a permission that nobody is to be asked for."""
+    def refuse(self, pending: CodexRequest) -> list[Action]:
+        """Return the refusal of a permission that nobody is asked about."""
         answers = dict.fromkeys((ask.key for ask in pending.asks), DECLINE)
         rows = [Note(_row(ask, Phase.END, "denied")) for ask in pending.asks]
         return [*rows, reply(pending.request_id, pending.reply(answers))]
 
     def answered(self, key: str, answer: str) -> list[Action]:
-        """Pass on an answer; a request of several questions is answered at the last."""
+        """Pass on an answer; a request with several questions is answered with the last of them."""
         if key not in self._by_ask:
             return []
         pending, ask = self._by_ask.pop(key)
@@ -51,21 +51,21 @@ class OpenRequests:
         return actions
 
     def resolved(self, request_id: Any) -> list[Action]:
-        """Codex does not wait for a request any more."""
+        """Withdraw a request that Codex no longer waits for."""
         key = key_of(request_id)
         return self._withdraw(lambda pending: key_of(pending.request_id) == key)
 
     def of_thread(self, thread: str) -> list[Action]:
-        """A turn is over, and what was asked in it."""
+        """Withdraw what was asked in a turn that is over."""
         return self._withdraw(lambda pending: pending.thread == thread)
 
     def cancel_all(self) -> list[Action]:
-        """Take everything back, in words of the protocol where it has any."""
+        """Withdraw everything, and say so to Codex where its protocol can."""
         pendings = {key_of(pending.request_id): pending for pending, _ in self._by_ask.values()}
         replies = [reply(one.request_id, one.withdrawn) for one in pendings.values() if one.withdrawn is not None]
         return [*self._withdraw(lambda _: True), *replies]
 
-    def _withdraw(self, is_meant: Callable[[Pending], bool]) -> list[Action]:
+    def _withdraw(self, is_meant: Callable[[CodexRequest], bool]) -> list[Action]:
         actions: list[Action] = []
         for key, (pending, ask) in list(self._by_ask.items()):
             if is_meant(pending):

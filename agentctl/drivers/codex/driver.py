@@ -1,4 +1,4 @@
-"""The `codex` driver: `codex app-server`, JSON-RPC in lines on stdin and stdout.
+"""The `codex` driver: `codex app-server`, JSON-RPC on stdin and stdout, one message a line.
 
 Facts that the code rests on, seen with the version in `DRIVER`:
 
@@ -49,7 +49,7 @@ def argv(order: Order) -> list[str]:
 
 
 def environ(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment: the worker's, without what another Codex said of itself."""
+    """Return the environment: the worker's, without the variables of another Codex."""
     return {name: value for name, value in inherited.items() if name not in _OF_ANOTHER}
 
 

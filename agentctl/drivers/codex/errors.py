@@ -1,16 +1,15 @@
-"""What Codex's errors mean: the reason of an ending."""
+"""What Codex's errors mean: why an agent ended."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import re
-import signal
 from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.codex.items import as_dict, as_text
+from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
 #: How a turn ended: the reason and the message of an unhappy end, else None and None.
 Ending = tuple[Reason | None, str | None]
@@ -28,7 +27,6 @@ _BY_WORD = {
     "inferenceHookDenied": Reason.REFUSED,
     "tooManyDenials": Reason.PERMISSION_DENIED,
 }
-_STATUSES = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
 #: Said of a key or a login that is missing or was refused; on stderr too.
 _AUTH = re.compile(
     r"missing environment variable|not logged in|unauthorized|invalid[ _]api[ _]key|incorrect api key"
@@ -56,8 +54,6 @@ _SIGNS = (
     (_UNREACHED, Reason.MODEL_ERROR),
     (_CUT, Reason.TRUNCATED),
 )
-#: How a shell, and a program that catches a signal, tell of it: 128 and its number.
-_TOLD_SIGNALS = {128 + number: number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
 _STATUS = re.compile(r"status:? (\d{3})\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: What stderr says that explains no ending.
@@ -69,7 +65,7 @@ _IDLE_WORDS = re.compile(
 
 
 def reason_of(error: Mapping[str, Any]) -> Reason:
-    """Return why a turn failed, or is tried again.
+    """Return why a turn failed, or is being retried.
 
     >>> reason_of({"message": "Missing environment variable: `KEY`.", "codexErrorInfo": "other"}).value
     'auth'
@@ -82,33 +78,33 @@ def reason_of(error: Mapping[str, Any]) -> Reason:
     if isinstance(info, str) and info in _BY_WORD:
         return _BY_WORD[info]
     status = _http_status(info) or _status_in(text)
-    return (_STATUSES.get(status) if status else None) or _of_text(text) or Reason.MODEL_ERROR
+    return (STATUS_REASONS.get(status) if status else None) or _of_text(text) or Reason.MODEL_ERROR
 
 
 def reason_in(text: str) -> Reason | None:
-    """Return the reason that a line of free text tells, of those that free text can tell."""
+    """Return the reason that a line of free text gives; None if it gives none that is known."""
     status = _status_in(text)
     if _BILLING.search(text) or status is None:
         return _of_text(text)
-    return _STATUSES.get(status) or _of_text(text) or Reason.MODEL_ERROR
+    return STATUS_REASONS.get(status) or _of_text(text) or Reason.MODEL_ERROR
 
 
 def message_of(error: Mapping[str, Any]) -> str:
-    """Return what a person reads of an error."""
-    message, details = _sentence(as_text(error.get("message"))), as_text(error.get("additionalDetails"))
-    return f"{message}: {details}" if message and details else message or details or "Codex told no cause"
+    """Return an error as a person reads it."""
+    message, details = _sentence(text_in(error.get("message"))), text_in(error.get("additionalDetails"))
+    return f"{message}: {details}" if message and details else message or details or "Codex gave no reason"
 
 
 def _sentence(message: str) -> str:
     """Return the provider's own sentence where Codex passes on the whole body of its answer."""
     if message.startswith("{"):
         with contextlib.suppress(ValueError, RecursionError):
-            return as_text(as_dict(as_dict(json.loads(message)).get("error")).get("message")) or message
+            return text_in(object_in(object_in(json.loads(message)).get("error")).get("message")) or message
     return message
 
 
 def telling(line: bytes) -> str | None:
-    """Return a line of stderr without its colours; None where it explains nothing."""
+    """Return a line of stderr without its colours; None if it explains no ending."""
     text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
     return None if _IDLE_WORDS.search(text) else text
 
@@ -116,7 +112,7 @@ def telling(line: bytes) -> str | None:
 def early_end(
     code: int, said: str, retried: Mapping[str, Any] | None, *, has_begun: bool, is_server: bool = False
 ) -> Ending:
-    """Return why a Codex ended that had not told its end.
+    """Return why Codex ended without having reported the end of its turn.
 
     Args:
         said: What stderr told last.
@@ -126,8 +122,8 @@ def early_end(
     """
     if retried is not None:
         return reason_of(retried), message_of(retried)
-    if code < 0 or code in _TOLD_SIGNALS:
-        return Reason.SIGNAL, f"signal {_TOLD_SIGNALS.get(code, -code)} ended Codex. {said}".strip()
+    if (number := signal_in(code)) is not None:
+        return Reason.SIGNAL, f"signal {number} ended Codex. {said}".strip()
     if (reason := reason_in(said)) is Reason.AUTH:
         return reason, said
     if not has_begun:
@@ -144,8 +140,8 @@ def _of_text(text: str) -> Reason | None:
 
 
 def _http_status(info: Any) -> int | None:
-    for value in as_dict(info).values():
-        status = as_dict(value).get("httpStatusCode")
+    for value in object_in(info).values():
+        status = object_in(value).get("httpStatusCode")
         if isinstance(status, int):
             return status
     return None

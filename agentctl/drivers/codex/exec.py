@@ -1,4 +1,4 @@
-"""Codex without its app-server: `codex exec --json`, for an order in which nobody has to be asked.
+"""Codex without its app-server: `codex exec --json`, for orders in which nobody has to be asked.
 
 Facts that the code rests on, seen with the version in `DRIVER`:
 
@@ -19,16 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentctl.drivers.codex.execdialogue import ExecDialogue
-from agentctl.drivers.codex.items import as_dict, as_text
 from agentctl.drivers.codex.opening import server
 from agentctl.drivers.codex.walls import PROFILE, link_in, profile
 from agentctl.drivers.dialogue import Driver, Fallback
 from agentctl.drivers.order import Order
+from agentctl.drivers.values import object_in, text_in
 from agentctl.errors import Refused
 
 #: What it has no means for: the order's field -> the definition's key.
 _CANNOT = {"keep": "keep", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd", "tools": "tools"}
-_NEWER = "a Codex whose app-server begins can"
+_NEWER = "use a Codex whose app-server starts"
 #: What acts outside the sandbox and is configured for the person, not for this agent.
 CONFINED = ("features.apps=false", "features.plugins=false")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -38,7 +38,7 @@ _SWITCHED_OFF: dict[str, Any] = {"enabled": False}
 
 
 def fallback(driver: Driver) -> Fallback:
-    """Return the way by `codex exec`, with what it has in common with the way by the app-server."""
+    """Return the fallback to `codex exec` for a driver that uses the app-server."""
     honours = frozenset({"model", "effort", "readOnly", "permissions", "resume", "mcpServers"})
     # It tells its tokens at the end alone: no limit can hold it in between.
     way = driver._replace(name="codex exec", argv=argv, dialogue=ExecDialogue, honours=honours, reports=frozenset())
@@ -60,8 +60,8 @@ def ready(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
     is_told = len(answers) == 1 and "ask" not in answers
     if not is_told and not (order.read_only and "deny" not in answers):
         raise Refused(
-            "`codex exec` is no way for this agent: it asks nobody, and the rules do not give one answer to everything",
-            hint=f"--permissions allow or deny; {_NEWER} ask",
+            "`codex exec` cannot run this agent: it asks nobody, and the rules do not give one answer to everything",
+            hint=f"use --permissions allow or deny, or {_NEWER}",
         )
     if not _is_confined(order):
         return _walled(order, ask) if order.walls else order
@@ -87,7 +87,7 @@ def argv(order: Order) -> list[str]:
 
 
 def _walled(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
-    """Return an order with what of the temporary folders the person has closed, once its walls have proved to stand.
+    """Return an order with the temporary folders that the person has closed, once its walls were tried.
 
     What else they have configured for the sandbox is not known here, and opens nothing.
     """
@@ -103,12 +103,12 @@ def _walled(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
 def _profile(order: Order) -> list[str]:
     if not order.walls:
         return []
-    value = toml(profile(order, as_dict(order.walls.get("settings"))))
+    value = toml(profile(order, object_in(order.walls.get("settings"))))
     return [f"permissions.{PROFILE}={value}", f"default_permissions={toml(PROFILE)}"]
 
 
 def _answers(rules: Sequence[Mapping[str, str]]) -> set[str]:
-    """Return what the rules can answer: all of them up to the one that decides the rest; without one it is asked.
+    """Return the answers that the rules can give: those up to the rule for everything; without one, also `ask`.
 
     >>> sorted(_answers([{"tool": "shell", "answer": "deny"}, {"tool": "*", "answer": "allow"}, {"answer": "ask"}]))
     ['allow', 'deny']
@@ -122,13 +122,13 @@ def _answers(rules: Sequence[Mapping[str, str]]) -> set[str]:
 
 
 def _is_confined(order: Order) -> bool:
-    """Tell whether nothing may be changed: by an agent that may only read, or may do nothing that it would ask for."""
+    """Tell whether the agent may change nothing: it is read-only, or all that it would ask for is denied."""
     return order.read_only or _answers(order.permissions) == {"deny"}
 
 
-def _configured_servers(told: bytes) -> list[str]:
+def _configured_servers(output: bytes) -> list[str]:
     try:
-        names = [as_text(as_dict(one).get("name")) for one in json.loads(told)]
+        names = [text_in(object_in(one).get("name")) for one in json.loads(output)]
     except (ValueError, TypeError, RecursionError):
         names = [""]
     if not all(map(_SERVER_NAME.fullmatch, names)):

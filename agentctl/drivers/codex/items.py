@@ -1,4 +1,4 @@
-"""What Codex tells of its work, as rows of the activity: one row for an item's start, one for its end."""
+"""Makes rows of activity of Codex's items: one row for an item's start, one for its end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
+from agentctl.domain.plaintext import beginning
+from agentctl.drivers.values import list_in, object_in, text_in
 
 #: The tool that runs commands, and the one that changes files, as the model knows them.
 SHELL, PATCH = "shell", "apply_patch"
@@ -34,56 +36,36 @@ _TOOLS = frozenset(
 )
 
 
-def as_dict(value: Any) -> dict[str, Any]:
-    """Return an object of the protocol; what is none counts as an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return an array of the protocol; what is none counts as an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def as_text(value: Any) -> str:
-    """Return a string of the protocol; what is none counts as an empty one."""
-    return value if isinstance(value, str) else ""
-
-
-def as_number(value: Any) -> int:
-    """Return a count of the protocol; what is none counts as 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
 def is_known(item: Mapping[str, Any]) -> bool:
-    """Tell whether rows are made of items of this type."""
-    kind = as_text(item.get("type"))
+    """Tell whether items of this type are known."""
+    kind = text_in(item.get("type"))
     is_text = kind in {"userMessage", "agentMessage", "reasoning", "plan", "subAgentActivity"}
     return is_text or is_tool(item) or kind in _NOTES
 
 
 def is_tool(item: Mapping[str, Any]) -> bool:
     """Tell whether an item is a call of a tool."""
-    kind = as_text(item.get("type"))
+    kind = text_in(item.get("type"))
     return kind in _TOOLS or kind in _PLAIN_TOOLS
 
 
 def row_of(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row | None:
-    """Return the row of an item that has begun or is done; None where its end alone has something to tell."""
+    """Return the row of an item that has begun or is done; None if only its end has one."""
     if is_tool(item):
         return _tool_row(item, is_done=is_done, parent=parent)
     if not is_done:
         return None
-    kind, item_id = as_text(item.get("type")), as_text(item.get("id"))
+    kind, item_id = text_in(item.get("type")), text_in(item.get("id"))
     match kind:
         case "userMessage":
             return Row(RowType.MESSAGE, item_id, parent=parent, name="user", text=_joined(item.get("content")))
         case "agentMessage":
-            return Row(RowType.MESSAGE, item_id, parent=parent, text=message_text(as_text(item.get("text"))))
+            return Row(RowType.MESSAGE, item_id, parent=parent, text=message_text(text_in(item.get("text"))))
         case "reasoning":
             text = _joined(item.get("summary")) or _joined(item.get("content"))
             return Row(RowType.THOUGHT, item_id, parent=parent, text=text) if text else None
         case "plan":
-            return Row(RowType.MESSAGE, item_id, parent=parent, name="plan", text=as_text(item.get("text")))
+            return Row(RowType.MESSAGE, item_id, parent=parent, name="plan", text=text_in(item.get("text")))
         case _ if kind in _NOTES:
             return Row(RowType.NOTE, item_id, parent=parent, text=_NOTES[kind])
         case _:
@@ -91,22 +73,22 @@ def row_of(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row
 
 
 def _tool_row(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row:
-    known = _STATUS.get(as_text(item.get("status")))
+    known = _STATUS.get(text_in(item.get("status")))
     return Row(
         RowType.TOOL,
-        as_text(item.get("id")),
+        text_in(item.get("id")),
         phase=Phase.END if is_done else Phase.START,
         parent=parent,
         status=(known if known != "running" else None) or "completed" if is_done else "running",
         name=tool_name(item),
-        text=bounded(_result(item)) or None if is_done else None,
+        text=beginning(_result(item), _LONGEST) or None if is_done else None,
         detail=arguments_of(item),
     )
 
 
 def tool_name(item: Mapping[str, Any]) -> str:
-    """Return a tool's name: what a policy's rules call it."""
-    kind = as_text(item.get("type"))
+    """Return a tool's name, as the rules of a policy use it."""
+    kind = text_in(item.get("type"))
     match kind:
         case "commandExecution":
             return SHELL
@@ -115,16 +97,16 @@ def tool_name(item: Mapping[str, Any]) -> str:
         case "mcpToolCall":
             return mcp_name(item.get("server"), item.get("tool"))
         case "functionCallOutput":
-            return as_text(item.get("name")) or kind
+            return text_in(item.get("name")) or kind
         case "collabAgentToolCall" | "dynamicToolCall":
-            return as_text(item.get("tool")) or kind
+            return text_in(item.get("tool")) or kind
         case _:
             return _PLAIN_TOOLS.get(kind, kind)
 
 
 def mcp_name(server: Any, tool: Any) -> str:
     """Return the name of an MCP server's tool."""
-    return f"mcp__{as_text(server)}__{as_text(tool)}"
+    return f"mcp__{text_in(server)}__{text_in(tool)}"
 
 
 def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,12 +126,12 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command_line(command: Any) -> str:
-    """Return a command as the model wrote it: Codex tells it with the shell around it.
+    """Return a command as the model wrote it: Codex wraps it in a call of the shell.
 
     >>> command_line("/bin/bash -lc 'touch a'"), command_line("/home/me/bash -lc 'touch a'")
     ('touch a', "/home/me/bash -lc 'touch a'")
     """
-    text = as_text(command)
+    text = text_in(command)
     try:
         words = shlex.split(text)
     except ValueError:
@@ -160,9 +142,9 @@ def command_line(command: Any) -> str:
 
 def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the files that a change touches, and how: add, delete or update."""
-    changes = [as_dict(change) for change in as_list(item.get("changes"))]
+    changes = [object_in(change) for change in list_in(item.get("changes"))]
     return [
-        {"path": as_text(change.get("path")), "kind": as_text(as_dict(change.get("kind")).get("type"))}
+        {"path": text_in(change.get("path")), "kind": text_in(object_in(change.get("kind")).get("type"))}
         for change in changes
     ]
 
@@ -171,33 +153,33 @@ def touched_by(item: Mapping[str, Any]) -> list[str]:
     """Return the files that a successful change of files left changed, a moved one under both names."""
     if item.get("type") != "fileChange" or item.get("status") != "completed":
         return []
-    changes = [as_dict(change) for change in as_list(item.get("changes"))]
-    paths = [name for one in changes for name in (one.get("path"), as_dict(one.get("kind")).get("move_path"))]
+    changes = [object_in(change) for change in list_in(item.get("changes"))]
+    paths = [name for one in changes for name in (one.get("path"), object_in(one.get("kind")).get("move_path"))]
     return [path for path in paths if isinstance(path, str) and path]
 
 
 def _result(item: Mapping[str, Any]) -> str:
     match item.get("type"):
         case "commandExecution":
-            return as_text(item.get("aggregatedOutput"))
+            return text_in(item.get("aggregatedOutput"))
         case "fileChange":
-            return "\n".join(as_text(as_dict(change).get("diff")) for change in as_list(item.get("changes")))
+            return "\n".join(text_in(object_in(change).get("diff")) for change in list_in(item.get("changes")))
         case "mcpToolCall":
-            error = as_text(as_dict(item.get("error")).get("message"))
-            return error or _joined(as_dict(item.get("result")).get("content"))
+            error = text_in(object_in(item.get("error")).get("message"))
+            return error or _joined(object_in(item.get("result")).get("content"))
         case "dynamicToolCall":
             return _joined(item.get("contentItems"))
         case "functionCallOutput":
-            return as_text(item.get("output")) or _joined(item.get("output"))
+            return text_in(item.get("output")) or _joined(item.get("output"))
         case "collabAgentToolCall":
-            states = as_dict(item.get("agentsStates")).values()
-            return "\n".join(as_text(as_dict(state).get("message")) for state in states)
+            states = object_in(item.get("agentsStates")).values()
+            return "\n".join(text_in(object_in(state).get("message")) for state in states)
         case _:
             return ""
 
 
 def row_id(name: str, earlier: int) -> str:
-    """Return the id of a row whose name every run gives anew: the activity has the rows of all of them.
+    """Return a row id that is unique over all runs: each run counts from 1 again.
 
     >>> row_id("note:1", 0), row_id("note:1", 2)
     ('note:1', 'note:1:2')
@@ -205,14 +187,9 @@ def row_id(name: str, earlier: int) -> str:
     return f"{name}:{earlier}" if earlier else name
 
 
-def bounded(text: str) -> str:
-    """Return a text as it stands in a row: cut where it is longer than anybody reads."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [cut: {len(text)} characters]"
-
-
 def _joined(parts: Any) -> str:
     """Return the text of a list of strings or of `{text}`."""
-    return "\n".join(filter(None, (as_text(part) or as_text(as_dict(part).get("text")) for part in as_list(parts))))
+    return "\n".join(filter(None, (text_in(part) or text_in(object_in(part).get("text")) for part in list_in(parts))))
 
 
 def _some(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:

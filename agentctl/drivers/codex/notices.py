@@ -1,11 +1,11 @@
-"""The notifications of Codex that say nothing of what the agent does, and those that are worth a line."""
+"""Notifications of Codex that are left out of the activity, and those that become a note."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.drivers.codex.items import as_dict, as_list, as_text
+from agentctl.drivers.values import list_in, object_in, text_in
 
 #: Beginnings of names: whole families that are known and left out of the activity.
 _QUIET_FAMILIES = (
@@ -62,32 +62,32 @@ _BOXES = {"completed": "[x]", "inProgress": "[>]"}
 
 
 def is_quiet(method: str) -> bool:
-    """Tell whether a notification is known and has nothing for the activity."""
+    """Tell whether a notification is known and left out of the activity."""
     return method in _QUIET or method.startswith(_QUIET_FAMILIES)
 
 
 def is_output(method: str) -> bool:
-    """Tell whether a notification brings something of a model's answer."""
+    """Tell whether a notification has a part of a model's answer."""
     return method.startswith(("item/agentMessage/", "item/reasoning/", "item/plan/"))
 
 
 def notice(method: str, params: Mapping[str, Any]) -> str | None:
-    """Return the line of a warning or the like; None where a notification is none."""
+    """Return the text of a warning or the like; None for any other notification."""
     match method:
         case (
             "warning" | "guardianWarning" | "modelProvider/authRecoveryStarted" | "modelProvider/authRecoveryCompleted"
         ):
-            return as_text(params.get("message"))
+            return text_in(params.get("message"))
         case "configWarning" | "deprecationNotice":
-            return f"{as_text(params.get('summary'))} {as_text(params.get('details'))}".strip()
+            return f"{text_in(params.get('summary'))} {text_in(params.get('details'))}".strip()
         case "model/rerouted":
-            return f"the model is now {as_text(params.get('toModel'))} (was {as_text(params.get('fromModel'))})"
+            return f"the model is now {text_in(params.get('toModel'))} (was {text_in(params.get('fromModel'))})"
         case "mcpServer/startupStatus/updated":
-            error = as_text(params.get("error"))
-            return f"MCP server {as_text(params.get('name'))}: {error}" if error else ""
+            error = text_in(params.get("error"))
+            return f"MCP server {text_in(params.get('name'))}: {error}" if error else ""
         case "turn/plan/updated":
-            steps = [as_dict(step) for step in as_list(params.get("plan"))]
-            boxes = [(_BOXES.get(as_text(step.get("status")), "[ ]"), as_text(step.get("step"))) for step in steps]
+            steps = [object_in(step) for step in list_in(params.get("plan"))]
+            boxes = [(_BOXES.get(text_in(step.get("status")), "[ ]"), text_in(step.get("step"))) for step in steps]
             return "\n".join(f"{box} {text}" for box, text in boxes)
         case _:
             return None

@@ -1,13 +1,13 @@
-"""How a thread of Codex is opened for an order: role, model, sandbox, who is asked for what."""
+"""The parameters with which a thread of Codex is opened: role, model, sandbox, and who is asked for what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentctl.drivers.codex.items import as_dict, as_list, as_text
 from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.order import Order
+from agentctl.drivers.values import list_in, object_in, text_in
 
 #: The profile of agents that may only read. The first denied path is nobody's: with a read denied, Codex keeps every
 #: command inside the sandbox, those too that the person's rules let out of it.
@@ -22,14 +22,14 @@ _SERVER_KEYS = frozenset(
 
 
 def greeting(order: Order) -> dict[str, Any]:
-    """Return the parameters of `initialize`; permission profiles are the one thing that is experimental."""
+    """Return the parameters of `initialize`; only permission profiles need the experimental API."""
     capabilities = {"experimentalApi": True} if profile_of(order) else {}
     client = {"name": "agentctl", "title": "agentctl", "version": "1"}
     return {"clientInfo": client, "capabilities": capabilities}
 
 
 def profile_of(order: Order) -> str | None:
-    """Return the name of the permission profile that its thread gets; None leaves it to Codex's `workspace-write`."""
+    """Return the name of the thread's permission profile; None for Codex's own `workspace-write`."""
     return _READING if order.read_only else PROFILE if order.walls else None
 
 
@@ -64,7 +64,7 @@ def inputs(texts: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _approval_policy(order: Order) -> str:
-    """Return when Codex asks: never, when a command is to leave the sandbox, or before all that is not harmless.
+    """Return when Codex asks: never, before a command leaves the sandbox, or before all that is not harmless.
 
     A rule that says no (or asks) can only be kept to if it is asked about. Of an agent that may only read no request is
     passed on: a yes could let a command out of the sandbox, and nothing in the request tells whether it would. So its
@@ -81,29 +81,29 @@ def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
     config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
     if order.read_only:
-        hidden = dict.fromkeys(map(as_text, as_list(order.walls.get("hidden"))), "deny")
+        hidden = dict.fromkeys(map(text_in, list_in(order.walls.get("hidden"))), "deny")
         config[f"permissions.{_READING}"] = {"filesystem": _FILESYSTEM | hidden}
         # They run outside the sandbox; which of their tools write, nobody knows.
-        others = set(as_dict(configured.get("mcp_servers"))) - set(order.mcp_servers)
+        others = set(object_in(configured.get("mcp_servers"))) - set(order.mcp_servers)
         config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
         config |= {"project_root_markers": []} if _is_on_top(order, configured) else {}
     elif order.walls:
-        config[f"permissions.{PROFILE}"] = profile(order, as_dict(configured.get("sandbox_workspace_write")))
+        config[f"permissions.{PROFILE}"] = profile(order, object_in(configured.get("sandbox_workspace_write")))
     return config
 
 
 def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
-    """Tell whether Codex needs not look for the folder in which the project begins: it is known to be the agent's own.
+    """Tell whether the project is known to begin in the agent's own folder, so that Codex need not look for it.
 
     With a denied read Codex does each look at a file in a process in the sandbox, and looks into all folders above at
     once. Without markers the project begins where the agent works, as it does where no marker is above.
     """
     if configured.get("project_root_markers") != [_GIT] or "git" not in order.walls:
         return False
-    return order.walls["git"] in (None, f"{as_text(order.walls.get('workspace')).rstrip('/')}/{_GIT}")
+    return order.walls["git"] in (None, f"{text_in(order.walls.get('workspace')).rstrip('/')}/{_GIT}")
 
 
 def server(value: Any, *, is_asked: bool) -> dict[str, Any]:
-    """Return an MCP server as Codex takes it; what nobody is asked about is approved."""
+    """Return an MCP server as Codex takes it; its tools are approved unless somebody is asked."""
     known = {key: item for key, item in value.items() if key in _SERVER_KEYS} if isinstance(value, Mapping) else {}
     return known | ({} if is_asked else {"default_tools_approval_mode": "approve"})

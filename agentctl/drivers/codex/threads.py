@@ -1,4 +1,4 @@
-"""Codex's threads: the agent itself and its sub-agents, what each of them does, and the tokens that each has used."""
+"""Codex's threads, one for the agent and one for each sub-agent: their rows, tokens and tool rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.drivers.codex.items import as_dict, as_list, as_number, as_text, row_id
+from agentctl.drivers.codex.items import is_tool, row_id
+from agentctl.drivers.values import count_in, list_in, object_in, text_in
 
 _LONGEST_NAME = 80
 #: How a sub-agent's turn, or what its parent is told of it, reads in the activity.
@@ -21,7 +22,7 @@ _ENDS = {
 
 
 class Thread:
-    """One thread."""
+    """One thread: whose it is, what it does, and the tokens that it has used."""
 
     def __init__(self, thread_id: str, parent: str | None) -> None:
         self.id = thread_id
@@ -37,17 +38,17 @@ class Thread:
         self._total: dict[str, int] = {}
 
     def count(self, turn: str, usage: Mapping[str, Any]) -> bool:
-        """Take the tokens that the thread has used so far; tell whether this run has used any since the last time.
+        """Take the tokens that the thread has used so far; tell whether this run has used any more.
 
         Codex's totals go on over a resume, and what a resumed thread had used before is told once more: under a turn
         that is not of this run.
         """
-        total = _tokens(as_dict(usage.get("total")))
+        total = _tokens(object_in(usage.get("total")))
         if turn not in self.turns:
             self._before, self._total = total, total
             return False
         if self._before is None:
-            last = _tokens(as_dict(usage.get("last")))
+            last = _tokens(object_in(usage.get("last")))
             self._before = {key: max(0, total[key] - last[key]) for key in total}
         is_new = total != self._total
         self._total = total
@@ -60,8 +61,8 @@ class Thread:
         return {key: max(0, value - self._before[key]) for key, value in self._total.items()}
 
 
-class Threads:
-    """All threads of one run, before which there were `earlier` ones in the same activity."""
+class AgentThreads:
+    """All threads of one run. The activity has rows of `earlier` runs too."""
 
     def __init__(self, earlier: int = 0) -> None:
         self._earlier = earlier
@@ -70,7 +71,7 @@ class Threads:
         self._known: dict[str, Thread] = {}
 
     def get(self, thread_id: str) -> Thread:
-        """Return a thread, made known by being asked for."""
+        """Return a thread; an unknown one is added."""
         return self._known.setdefault(thread_id, Thread(thread_id, None))
 
     def is_child(self, thread_id: str) -> bool:
@@ -78,7 +79,7 @@ class Threads:
         return bool(thread_id) and self.root is not None and thread_id != self.root
 
     def parent_of(self, thread_id: str) -> str | None:
-        """Return the parent of the rows of a thread; None is the agent itself."""
+        """Return the parent of a thread's rows; None for the agent itself."""
         return thread_id if self.is_child(thread_id) else None
 
     def are_children_working(self) -> bool:
@@ -100,63 +101,63 @@ class Threads:
         return Row(RowType.USAGE, row_id(f"usage:{thread_id}", self._earlier), parent=parent, detail=thread.spent())
 
     def turn_started(self, thread_id: str, turn: str) -> list[Row]:
-        """A turn has begun."""
+        """Take the beginning of a turn."""
         thread = self.get(thread_id)
         thread.turns.add(turn)
         thread.is_active = True
         return self._announced(thread) if self.is_child(thread_id) else []
 
     def turn_completed(self, thread_id: str, status: str) -> list[Row]:
-        """A turn has ended, and with it what the sub-agent had to do."""
+        """Take the end of a turn; a sub-agent ends with it."""
         thread = self.get(thread_id)
         if not self.is_child(thread_id):
             thread.is_active = False
             return []
         return [*self._announced(thread), self._ended(thread, status, thread.message)]
 
-    def told_by_parent(self, item: Mapping[str, Any], *, is_done: bool) -> list[Row]:
-        """Take what a tool call about sub-agents tells of them: who they are, and who has ended."""
+    def parent_call(self, item: Mapping[str, Any], *, is_done: bool) -> list[Row]:
+        """Take a tool call about sub-agents: it names them, and those that have ended."""
         rows: list[Row] = []
-        states = as_dict(item.get("agentsStates"))
+        states = object_in(item.get("agentsStates"))
         is_spawn = item.get("tool") == "spawnAgent"
-        for thread_id in filter(None, map(as_text, as_list(item.get("receiverThreadIds")))):
+        for thread_id in filter(None, map(text_in, list_in(item.get("receiverThreadIds")))):
             if not self.is_child(thread_id):
                 continue
-            thread, state = self.get(thread_id), as_dict(states.get(thread_id))
+            thread, state = self.get(thread_id), object_in(states.get(thread_id))
             if is_spawn:
-                thread.parent = self.parent_of(as_text(item.get("senderThreadId")))
+                thread.parent = self.parent_of(text_in(item.get("senderThreadId")))
                 # Until its first turn begins nothing else says that there is somebody to wait for.
                 thread.is_active = thread.is_active or not (thread.turns or thread.has_ended)
-                rows += self._announced(thread, as_text(item.get("prompt")))
-            if is_done and as_text(state.get("status")) in _ENDS and not thread.has_ended:
+                rows += self._announced(thread, text_in(item.get("prompt")))
+            if is_done and text_in(state.get("status")) in _ENDS and not thread.has_ended:
                 rows += self._announced(thread)
-                rows.append(self._ended(thread, as_text(state.get("status")), as_text(state.get("message")) or None))
+                rows.append(self._ended(thread, text_in(state.get("status")), text_in(state.get("message")) or None))
         return rows
 
-    def told_of(self, item: Mapping[str, Any], sender: str) -> list[Row]:
+    def sub_agent_activity(self, item: Mapping[str, Any], sender: str) -> list[Row]:
         """Take a row of Codex's own about a sub-agent (`subAgentActivity`)."""
-        thread_id, kind = as_text(item.get("agentThreadId")), as_text(item.get("kind"))
+        thread_id, kind = text_in(item.get("agentThreadId")), text_in(item.get("kind"))
         if not self.is_child(thread_id):
             return []
         thread = self.get(thread_id)
         thread.parent = self.parent_of(sender)
-        rows = self._announced(thread, as_text(item.get("agentPath")))
+        rows = self._announced(thread, text_in(item.get("agentPath")))
         if kind in _ENDS and not thread.has_ended:
             rows.append(self._ended(thread, kind, thread.message))
         return rows
 
     def started(self, value: Mapping[str, Any]) -> list[Row]:
-        """Take what Codex tells of a new thread: who started it, and which kind of agent it is."""
-        thread_id = as_text(value.get("id"))
+        """Take a new thread: who started it, and which type of agent it is."""
+        thread_id = text_in(value.get("id"))
         if not self.is_child(thread_id):
             return []
         thread = self.get(thread_id)
-        thread.parent = self.parent_of(as_text(value.get("parentThreadId")))
-        thread.agent_type = as_text(value.get("agentRole")) or None
-        return self._announced(thread, as_text(value.get("agentNickname")))
+        thread.parent = self.parent_of(text_in(value.get("parentThreadId")))
+        thread.agent_type = text_in(value.get("agentRole")) or None
+        return self._announced(thread, text_in(value.get("agentNickname")))
 
     def closed(self, thread_id: str) -> list[Row]:
-        """A thread is gone."""
+        """Take the end of a thread."""
         thread = self.get(thread_id)
         was_active, thread.is_active = thread.is_active, False
         return [self._ended(thread, "shutdown", thread.message)] if was_active and self.is_child(thread_id) else []
@@ -183,6 +184,44 @@ def _first_line(text: str) -> str:
 
 def _tokens(counts: Mapping[str, Any]) -> dict[str, int]:
     """Return token counts; Codex's input includes what came from the cache."""
-    cached = as_number(counts.get("cachedInputTokens"))
-    whole, output = as_number(counts.get("inputTokens")), as_number(counts.get("outputTokens"))
+    cached = count_in(counts.get("cachedInputTokens"))
+    whole, output = count_in(counts.get("inputTokens")), count_in(counts.get("outputTokens"))
     return {"input": max(0, whole - cached), "output": output, "cached": cached}
+
+
+#: Items that come between two responses without the model having called anything.
+_NO_ANSWER = frozenset({"userMessage", "contextCompaction", "hookPrompt"})
+
+
+class Rounds:
+    """Counts the tool rounds of one thread: model responses that called a tool.
+
+    Codex numbers none. Each response ends with new token counts, after the items of its tools; but a call that sandbox
+    or policy refuses has no item, and shows only by the model going on within the turn.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._has_called = False
+        self._is_open = False
+
+    def item(self, item: Mapping[str, Any]) -> None:
+        """Take an item that has begun."""
+        if self._is_open and item.get("type") not in _NO_ANSWER:
+            self.used += 1
+        self._is_open = False
+        self._has_called = self._has_called or is_tool(item)
+
+    def called(self) -> None:
+        """Take a call that is not an item: a question to the user."""
+        self._has_called = True
+
+    def response_ended(self) -> None:
+        """Take the end of a response; one that is still open was not the turn's last."""
+        self.used += int(self._has_called) + int(self._is_open)
+        self._is_open = not self._has_called
+        self._has_called = False
+
+    def turn_ended(self) -> None:
+        """Take the end of a turn; its last response is not a round."""
+        self._has_called = self._is_open = False

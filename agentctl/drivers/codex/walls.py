@@ -1,4 +1,4 @@
-"""The permission profile of an agent that may write: Codex's own `workspace-write`, with walls around what is ours.
+"""The permission profile of an agent that may write: Codex's `workspace-write`, with agentctl's files read-only.
 
 Facts that the code rests on, seen with the version in `DRIVER`:
 
@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.placing import lies_in
-from agentctl.drivers.codex.items import as_dict, as_list, as_text
 from agentctl.drivers.order import Order
+from agentctl.drivers.values import list_in, object_in, text_in
 
 PROFILE = "agentctl"
 READ, WRITE = "read", "write"
@@ -33,25 +33,27 @@ _TEMPORARY = {"exclude_slash_tmp": (":slash_tmp", "/tmp"), "exclude_tmpdir_env_v
 
 def profile(order: Order, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profile; `settings` is `sandbox_workspace_write` of the person's config."""
-    workspace, closed = as_text(order.walls.get("workspace")), list(map(as_text, as_list(order.walls.get("closed"))))
-    roots = [path for path in map(as_text, as_list(settings.get("writable_roots"))) if path]
+    workspace, closed = text_in(order.walls.get("workspace")), list(map(text_in, list_in(order.walls.get("closed"))))
+    roots = [path for path in map(text_in, list_in(settings.get("writable_roots"))) if path]
     excluded = {key for key in _TEMPORARY if settings.get(key)}
-    folders = as_dict(order.walls.get("temporary"))
-    temporary = [as_text(folders.get(name)) for key, (_, name) in _TEMPORARY.items() if key not in excluded]
+    folders = object_in(order.walls.get("temporary"))
+    temporary = [text_in(folders.get(name)) for key, (_, name) in _TEMPORARY.items() if key not in excluded]
     modes = dict.fromkeys(roots, WRITE)
     for path in closed:
         modes |= dict.fromkeys(_between(path, [workspace, *roots, *filter(None, temporary)], closed), WRITE)
     modes |= dict.fromkeys(closed, READ)
-    modes |= dict.fromkeys(filter(None, [as_text(order.walls.get("outbox"))]), WRITE)
+    modes |= dict.fromkeys(filter(None, [text_in(order.walls.get("outbox"))]), WRITE)
     files = {_TEMPORARY[key][0]: READ for key in sorted(excluded)} | _entries(modes, workspace, [*roots, *temporary])
     network = {"network": {"enabled": True}} if settings.get("network_access") else {}
     return {"extends": ":workspace", "filesystem": files, **network}
 
 
 def link_in(order: Order) -> str | None:
-    """Return what is wrong with a workspace that is to be written and cannot be walled; None where it can."""
-    links = [] if order.read_only else as_list(order.walls.get("links"))
-    return f"{links[0]} is a link, and Codex's sandbox cannot protect one that it may replace" if links else None
+    """Return why the walls cannot protect a workspace that may be written; None if they can."""
+    links = [] if order.read_only else list_in(order.walls.get("links"))
+    return (
+        f"{links[0]} is a link, and Codex's sandbox cannot protect a link that the agent may replace" if links else None
+    )
 
 
 def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[str]:
@@ -70,7 +72,7 @@ def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[st
 
 
 def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of a profile; one that Codex would refuse for a character is left out where it can be."""
+    """Return the entries of a profile; a path that Codex would refuse is left out if it is not needed."""
     inside = {path: mode for path, mode in modes.items() if lies_in(path, workspace)}
     files: dict[str, Any] = {
         path: mode

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.activity.rows import read_line
-from agentctl.domain.activity.transcript import Entry, Transcript
+from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
 from agentctl.errors import Refused
 from agentctl.operations.show.logs import is_live, start_of_tail
 from agentctl.operations.where.locating import find_worker
@@ -36,7 +36,7 @@ def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[d
             yield {"line": number, **json.loads(line)}
 
 
-def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int | None) -> Iterator[Entry]:
+def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int | None) -> Iterator[TranscriptEntry]:
     """Yield what a worker did, a paragraph each; with `follow` until it has ended and all was given.
 
     Args:

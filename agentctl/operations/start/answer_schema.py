@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.answerschema import check_schema
+from agentctl.domain.jsonschema import check_schema
 from agentctl.errors import UsageError
 
 _LONGEST = 100_000

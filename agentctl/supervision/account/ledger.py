@@ -11,7 +11,7 @@ from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
-from agentctl.domain.budget import Account, Spent, spent_from, total
+from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.treefacts import TreeFacts
 from agentctl.domain.worktime import time_at_work
 from agentctl.lean import Any
@@ -82,12 +82,12 @@ class Ledger:
         task, workers = self.root_task.sibling(task_id), self.facts.views[task_id].workers.values()
         return [task.worker(worker.instance) for worker in workers if worker.started_at is not None]
 
-    def account(self) -> Account:
+    def account(self) -> TreeUsage:
         """Return what the tree has used up by now, without its time: few ask for that, and it takes more files."""
         agents = self.agents()
         reserved = sum(self._reserved(worker) for worker in agents if not worker.has_ended)
         spent = total(map(self.spent_by, agents))
-        return Account(spent, reserved, self.facts.workers)
+        return TreeUsage(spent, reserved, self.facts.workers)
 
     def _reserved(self, worker: WorkerDir) -> float:
         own = own_budget(worker)

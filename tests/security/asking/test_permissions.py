@@ -16,15 +16,15 @@ import pytest
 import agentctl
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.drivers.dialogue import Ask
-from agentctl.driving.questions import CHANGED, FORGED, OpenQuestions
+from agentctl.driving.questions import CHANGED, FORGED, ProgramQuestions
 from agentctl.errors import Damaged, Refused
 from agentctl.mcp import forms
 from agentctl.operations.install.agent_files import guidance
 from agentctl.operations.talk.answerers import Answerer, check_answerer
 from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import vouch_for_answer
-from agentctl.tools.place import Place
 from agentctl.tools.results import question_of
+from agentctl.tools.scope import Scope
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
 from tests.integration.test_identity import can_unshare, from_inside
 from tests.life import set_config
@@ -122,7 +122,7 @@ def by_tool(answer: str, instance: str = "child") -> list[str]:
 PYTHON = "import agentctl; agentctl.respond('allow', instance='child')"
 FORM = """
 from agentctl.mcp import forms
-from agentctl.tools.place import Source
+from agentctl.tools.scope import Source
 place = Source().place()
 agent = place.find("child")
 forms.answer(place, agent, forms.question_of(agent), {"answer": "allow"})
@@ -426,11 +426,11 @@ def test_an_answer_beside_agentctl_is_set_aside_and_told(task: Task, forged: dic
 
 
 @pytest.fixture
-def asking(task: Task, tmp_path: Path) -> Iterator[tuple[WorkerDir, OpenQuestions]]:
+def asking(task: Task, tmp_path: Path) -> Iterator[tuple[WorkerDir, ProgramQuestions]]:
     """A worker, and in the place of its driver this test: nobody looks at what it does between two steps."""
     spawn_batch([held(tmp_path / "gate", "a")])
     folder = Root(str(task.path.parent.parent)).task(task.path.name).worker("a")
-    made = OpenQuestions(folder, str(tmp_path / "home" / ".config" / "agentctl" / "own"))
+    made = ProgramQuestions(folder, str(tmp_path / "home" / ".config" / "agentctl" / "own"))
     made.put(Ask("key", "Allow Bash?", OPTIONS, tool="Bash", arguments={"command": "rm x"}, means=MEANS))
     yield folder, made
     made.close_all("the test is over")
@@ -461,7 +461,7 @@ def rewritten(folder: WorkerDir, **changes: Any) -> None:
 )
 @pytest.mark.slow
 def test_an_answer_to_something_else_is_none(
-    asking: tuple[WorkerDir, OpenQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]
+    asking: tuple[WorkerDir, ProgramQuestions], changes: dict[str, Any], answer: str, env: dict[str, str]
 ) -> None:
     """Whatever a worker makes of its question on disk: an answer is one to what its driver has asked."""
     folder, questions = asking
@@ -477,21 +477,21 @@ def test_an_answer_to_something_else_is_none(
     assert questions.take_tampered() == []
 
 
-def test_a_form_answers_what_it_has_shown(asking: tuple[WorkerDir, OpenQuestions], task: Task) -> None:
+def test_a_form_answers_what_it_has_shown(asking: tuple[WorkerDir, ProgramQuestions], task: Task) -> None:
     folder, _ = asking
     rewritten(folder, arguments={"command": "ls"})
     shown = question_of(folder)
     assert shown is not None
     names = [forms.key_of(folder, shown)]
     rewritten(folder, arguments={"command": "rm x"})
-    assert not forms.answer(Place(folder.task), folder, shown, {"answer": "allow"})
+    assert not forms.answer(Scope(folder.task), folder, shown, {"answer": "allow"})
     assert answered(task, "a") == []
-    assert forms.answer(Place(folder.task), folder, question_of(folder) or {}, {"answer": "allow"})
+    assert forms.answer(Scope(folder.task), folder, question_of(folder) or {}, {"answer": "allow"})
     assert answered(task, "a") == [("allow", "user")]
     assert forms.key_of(folder, {**shown, "arguments": {"command": "rm x"}}) not in names
 
 
-def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDir, OpenQuestions]) -> None:
+def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDir, ProgramQuestions]) -> None:
     folder, questions = asking
     asked = folder.question("q1").read_bytes()
     os.unlink(folder.question("q1"))
@@ -501,7 +501,9 @@ def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDi
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "FIFO", "text"])
-def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[WorkerDir, OpenQuestions], kind: str) -> None:
+def test_what_is_no_answer_does_not_stand_in_the_way_of_one(
+    asking: tuple[WorkerDir, ProgramQuestions], kind: str
+) -> None:
     folder, questions = asking
     file = folder.answer("q1")
     match kind:
@@ -522,7 +524,7 @@ def test_what_is_no_answer_does_not_stand_in_the_way_of_one(asking: tuple[Worker
     assert [found for _, found, _ in questions.answered()] == ["allow"]
 
 
-def test_an_answer_is_taken_once(asking: tuple[WorkerDir, OpenQuestions], tmp_path: Path) -> None:
+def test_an_answer_is_taken_once(asking: tuple[WorkerDir, ProgramQuestions], tmp_path: Path) -> None:
     """What was allowed once is kept, and put in the place of the answer to the same request again."""
     folder, questions = asking
     notes = tmp_path / "home" / ".config" / "agentctl" / "own"
@@ -539,7 +541,7 @@ def test_an_answer_is_taken_once(asking: tuple[WorkerDir, OpenQuestions], tmp_pa
     assert list(questions.answered()) == []
 
 
-def test_nobody_says_where_answers_are_noted(asking: tuple[WorkerDir, OpenQuestions], tmp_path: Path) -> None:
+def test_nobody_says_where_answers_are_noted(asking: tuple[WorkerDir, ProgramQuestions], tmp_path: Path) -> None:
     """A worker writes another folder into its own order, and a note in it."""
     folder, questions = asking
     told(folder, order={"marks": str(tmp_path / "mine")})

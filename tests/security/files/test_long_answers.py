@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentctl.drivers.dialogue import Outcome
+from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
 from agentctl.driving.answers import FinalAnswer
 
@@ -14,9 +14,9 @@ FENCED = ["```json\n{}\n```", "```\n{}\n```", "  ```json \n\n {}\n\n  ``` \n", "
 ODD = ["```\n" + "\n" * 200_000 + "x", "```" + " \n" * 100_000 + "x", "```\n" + "\n```" * 50_000 + "x"]
 
 
-def judged(text: str) -> Outcome:
+def judged(text: str) -> AgentOutcome:
     order = Order("claude", "claude", "general", "x", output_schema={"type": "object"})
-    return FinalAnswer(order).judged(Outcome(final_message=text))
+    return FinalAnswer(order).judged(AgentOutcome(final_message=text))
 
 
 @pytest.mark.parametrize("text", FENCED)

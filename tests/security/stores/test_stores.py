@@ -45,7 +45,7 @@ def test_a_second_server_on_a_port_is_refused_and_takes_no_token_away(root: Path
     before = token.read_bytes()
     second = run("mcp", "--http", str(port), check=False)
     assert (second.code, second.out) == (1, "")
-    assert f"port {port} of 127.0.0.1 cannot be had: Address already in use" in second.err
+    assert f"cannot listen on port {port} of 127.0.0.1: Address already in use" in second.err
     assert "hint: " in second.err
     assert token.read_bytes() == before
     wait_until(lambda: answers(token), what="the server to serve")

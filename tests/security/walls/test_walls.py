@@ -14,7 +14,7 @@ from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.opening import greeting, thread_params
 from agentctl.drivers.codex.walls import profile
-from agentctl.drivers.dialogue import Stop
+from agentctl.drivers.dialogue import StopProgram
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
@@ -277,7 +277,7 @@ def test_the_other_way_has_the_same_walls_once_it_has_shown_that_it_keeps_them()
 
 def test_no_thread_is_opened_where_a_link_stands_in_the_way_of_a_wall() -> None:
     first, *more = CodexDialogue(order(walls={"links": [f"{HOME}/project/.agentctl"]})).begin()
-    assert isinstance(first, Stop), "the program is told to begin"
+    assert isinstance(first, StopProgram), "the program is told to begin"
     assert "is a link, and Codex's sandbox cannot protect" in str(first.outcome.message)
     assert more == []
 

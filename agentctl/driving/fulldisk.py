@@ -1,4 +1,4 @@
-"""What must not be lost waits until the disk takes it: nothing goes on before."""
+"""Writes that must not be lost: on a full disk they wait until there is room."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def when_there_is_room(write: Callable[[], T]) -> T:
-    """Write, as soon as the disk takes it."""
+    """Return what `write` returns, once the disk has taken it."""
     while True:
         try:
             return write()

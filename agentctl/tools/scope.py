@@ -1,8 +1,9 @@
-"""Whose tools these are: the task, the worker that calls them, and how things stand there."""
+"""The scope of a session's tools: the task in which they work, and the worker that calls them."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +28,10 @@ from agentctl.operations.where.subtasks_below import subtree
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.tools.definition import Target
-from agentctl.tools.started import Started
 
 
 class Situation(NamedTuple):
-    """How things stand: what the descriptions of the tools tell."""
+    """The facts that the descriptions of the tools depend on."""
 
     task_id: str
     #: Workers of the tree that may be at work at once.
@@ -45,19 +45,37 @@ class Situation(NamedTuple):
     call_s: float | None = None
 
 
+class StartedWorkers:
+    """The workers that one session has started."""
+
+    def __init__(self) -> None:
+        self._mine: dict[str, Target] = {}
+        self._lock = threading.Lock()
+
+    def note(self, targets: Iterable[Target]) -> None:
+        """Add workers; the new run of a continued agent replaces the one before."""
+        with self._lock:
+            self._mine |= {target.id: target for target in targets}
+
+    def known(self) -> list[Target]:
+        """Return them, in the order of their starts."""
+        with self._lock:
+            return list(self._mine.values())
+
+
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A task, and the worker of it whose tools these are; None is a person's own session."""
+class Scope:
+    """A task, and its worker that calls the tools; without a worker it is a person's own session."""
 
     task: TaskDir
     me: Caller | None = None
     #: The only agents that are offered; None leaves the choice to `offered_agents`.
     agents: tuple[str, ...] | None = None
     #: Whom a person's session has started.
-    started: Started | None = None
+    started: StartedWorkers | None = None
 
     def situation(self) -> Situation:
-        """Look at how things stand."""
+        """Return the facts for the descriptions of the tools."""
         return Situation(
             task_id=self.task.id,
             cap=usable_config(root_task_of(self.task)).limits.max_concurrent_agents,
@@ -74,7 +92,7 @@ class Place:
         return max(0, depth_limit(self.task, self.me) - first + 1)
 
     def offered_agents(self) -> list[Agent]:
-        """Return the agents of the project and the shipped ones; a person's other ones can be named all the same.
+        """Return the agents of the project and the shipped ones; the person's other ones can still be named.
 
         A home folder may hold dozens that are meant for other work: a tool of each would drown a model.
         """
@@ -92,9 +110,9 @@ class Place:
 
     @property
     def folder(self) -> str:
-        """The working folder of who calls: children work in it."""
-        told = read_quietly(self.me.worker.spec).get("cwd") if self.me is not None else None
-        return str(told or os.getcwd())
+        """The working folder of the caller, which its children get too."""
+        folder = read_quietly(self.me.worker.spec).get("cwd") if self.me is not None else None
+        return str(folder or os.getcwd())
 
     def find(self, name: str) -> WorkerDir:
         """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task.
@@ -107,7 +125,7 @@ class Place:
         return _Finder(self).find(name)
 
     def targets(self, names: Iterable[str]) -> tuple[list[Target], list[str]]:
-        """Return those that a caller means as what is waited for, and the names of which nothing is known."""
+        """Return the workers of these names as targets, and the names that are unknown."""
         finder, targets, unknown = _Finder(self), [], []
         for name in names:
             try:
@@ -127,7 +145,7 @@ class Place:
         return self.task.sibling(key.task_id).worker(key.instance)
 
     def below(self) -> list[WorkerDir]:
-        """Return the workers that the caller has started, and those below them; a person's are all of the task.
+        """Return the workers that the caller has started, and those below them; for a person all of the task.
 
         Those in another root have no name here.
         """
@@ -136,7 +154,7 @@ class Place:
         return [one.worker(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
 
     def children(self) -> list[Target]:
-        """Return the workers that the caller waits for without naming them: those that it has started itself.
+        """Return the workers that the caller has started itself: it waits for them if it names none.
 
         What a person starts by hand is none of their session's. A session that has started nothing, after a restart of
         its client, say, gets those that sessions before it have started.
@@ -147,7 +165,7 @@ class Place:
         return (self.started.known() if self.started is not None else []) or self._of_sessions()
 
     def _of_sessions(self) -> list[Target]:
-        """Return whom tools of any session have started in the task and its sub-tasks, of each agent its newest run."""
+        """Return the newest run of each agent that tools of any session have started in the task and its sub-tasks."""
         found: dict[tuple[str, str], Target] = {}
         for task in subtree(self.task):
             first = None
@@ -163,7 +181,7 @@ class Place:
         return list(found.values())
 
     def note(self, *targets: Target) -> None:
-        """Note whom this session has started."""
+        """Note the workers that this session has started."""
         if self.me is None and self.started is not None:
             self.started.note(targets)
 
@@ -171,24 +189,24 @@ class Place:
 class _Finder:
     """Finds workers by their names; reads each log once, however many are looked for."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
         self._chains: dict[str, Chains] = {}
 
     @cached_property
     def _subtasks(self) -> dict[str, TaskDir]:
-        return {subtask.id: subtask for subtask in subtree(self._place.task)[1:]}
+        return {subtask.id: subtask for subtask in subtree(self._scope.task)[1:]}
 
     @cached_property
     def _below(self) -> set[str]:
-        return {one.path for one in self._place.below()}
+        return {one.path for one in self._scope.below()}
 
     def find(self, name: str) -> WorkerDir:
         task_id, _, instance = name.partition("/")
         subtask = self._subtasks.get(task_id)
         first = instance or (_first_in(subtask) if subtask is not None else "")
-        worker = self._newest(subtask, first) if subtask is not None and first else self._newest(self._place.task, name)
-        me = self._place.me
+        worker = self._newest(subtask, first) if subtask is not None and first else self._newest(self._scope.task, name)
+        me = self._scope.me
         if me is not None and worker.path not in self._below:
             raise NotFound(f"no worker {name!r} below {me.instance}", hint=Next("look around"))
         return worker
@@ -200,7 +218,7 @@ class _Finder:
 
 
 def _first_in(task: TaskDir) -> str:
-    """Return the first worker of a sub-task, the one that it is bound to; nothing where it has none."""
+    """Return the first worker of a sub-task, which the sub-task belongs to; empty if it has none."""
     return next(iter(read_task(task)[0].workers), "")
 
 
@@ -210,15 +228,15 @@ def _parent_of(worker: WorkerDir) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a session finds its place: looked up when it is needed, since it may come to be."""
+class ScopeSource:
+    """The task and agents that a session was given; its scope is looked up when it is needed."""
 
     task: str | None = None
     root: str | None = None
     agents: tuple[str, ...] | None = None
 
-    def place(self, *, create: bool = False) -> Place:
-        """Return the place: that of the worker in which this runs, else of the named task, else of the current one.
+    def scope(self, *, create: bool = False) -> Scope:
+        """Return the scope: of the worker in which this runs, else of the named task, else of the current one.
 
         Args:
             create: Make a task where none is chosen, as a spawn does.
@@ -228,13 +246,13 @@ class Source:
         """
         me = true_caller()
         if me is not None and self.task is None:
-            return Place(me.task, me, self.agents)
+            return Scope(me.task, me, self.agents)
         find = task_for_spawn if create else find_task
         found = find(self.task, root=self.root, force=False)
-        return Place(found, me if me is not None and me.task.path == found.path else None, self.agents)
+        return Scope(found, me if me is not None and me.task.path == found.path else None, self.agents)
 
-    def at(self, task_id: str) -> Place:
-        """Return the place of a task of the root, whatever is chosen there.
+    def at(self, task_id: str) -> Scope:
+        """Return the scope of a task of the root, whichever task is current.
 
         Raises:
             NotFound: There is no such task, or it is not this person's own.
@@ -244,17 +262,17 @@ class Source:
         task = root.task(check_name(task_id, "the task"))
         if not task.exists or not is_own(task):
             raise NotFound(f"no task {task_id!r} of yours in {root.path}")
-        return Place(task, me if me is not None and me.task.path == task.path else None, self.agents)
+        return Scope(task, me if me is not None and me.task.path == task.path else None, self.agents)
 
     @property
     def is_named(self) -> bool:
-        """Tell whether somebody has said which task it is."""
+        """Tell whether the task was named."""
         return self.task is not None or bool(os.environ.get(TASK_VARIABLE))
 
     def situation(self) -> Situation:
-        """Look at how things stand, also where there is no task yet."""
+        """Return the facts for the descriptions of the tools, even if there is no task yet."""
         try:
-            return self.place().situation()
+            return self.scope().situation()
         except NotFound:
             if self.task is not None:
                 raise

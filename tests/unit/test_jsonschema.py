@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.answerschema import KEYWORDS, check_schema, problem_of
+from agentctl.domain.jsonschema import KEYWORDS, check_schema, problem_of
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Outcome
+from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
 from agentctl.driving.answers import REPAIRS, FinalAnswer
 from agentctl.errors import UsageError
@@ -76,6 +76,11 @@ def test_the_problem_names_the_place() -> None:
     assert len(KEYWORDS) == 22
 
 
+@pytest.mark.parametrize("value", [float("nan"), 10**400])
+def test_a_number_that_no_bound_can_be_taken_from_fits_none(value: float) -> None:
+    assert problem_of(value, {"minimum": 0.5, "maximum": 1e300}) is not None
+
+
 # -- what an agent is told ---------------------------------------------------------------------------------------------
 
 
@@ -86,21 +91,23 @@ def answer_of(schema: dict[str, Any] | None) -> FinalAnswer:
 
 def test_an_answer_is_mended_only_so_often_and_then_fails() -> None:
     answer = answer_of({"type": "integer"})
-    told = [answer.repair(Outcome(final_message="one")) for _ in range(REPAIRS + 1)]
+    told = [answer.repair(AgentOutcome(final_message="one")) for _ in range(REPAIRS + 1)]
     assert all(told[:REPAIRS])
     assert told[REPAIRS] is None
-    judged = answer.judged(Outcome(final_message="one"))
+    judged = answer.judged(AgentOutcome(final_message="one"))
     assert (judged.reason, judged.final_message) == (Reason.SCHEMA, "one")
 
 
 def test_a_failure_of_another_kind_and_a_free_answer_stay_what_they_are() -> None:
-    failed = Outcome(reason=Reason.AUTH, message="no key")
+    failed = AgentOutcome(reason=Reason.AUTH, message="no key")
     assert answer_of({"type": "integer"}).repair(failed) is None
     assert answer_of({"type": "integer"}).judged(failed).reason is Reason.AUTH
-    assert answer_of(None).judged(Outcome(final_message="free")).final_message == "free"
+    assert answer_of(None).judged(AgentOutcome(final_message="free")).final_message == "free"
 
 
 @given(VALUES)
 def test_a_fence_around_the_value_is_taken_off(value: Any) -> None:
     for text in (json.dumps(value), f"```json\n{json.dumps(value)}\n```", f"```\n{json.dumps(value)}\n```\n"):
-        assert json.loads(answer_of({"title": "t"}).judged(Outcome(final_message=text)).final_message or "") == value
+        assert (
+            json.loads(answer_of({"title": "t"}).judged(AgentOutcome(final_message=text)).final_message or "") == value
+        )

@@ -1,0 +1,66 @@
+"""Reads values that agent programs print: a value of the wrong type counts as empty."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.plaintext import beginning
+from agentctl.domain.states import Reason
+
+#: Longer texts are cut in the activity; the raw output has the whole.
+LONGEST = 4000
+#: What the HTTP status of a provider's answer means for the worker.
+STATUS_REASONS = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
+#: How a shell, and a program that catches a signal, tell of it: 128 and its number.
+_SIGNAL_CODES = {128 + number: int(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+
+
+def text_in(value: Any) -> str:
+    """Return a string; anything else counts as an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """Return an object; anything else counts as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_in(value: Any) -> list[Any]:
+    """Return a list; anything else counts as an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def count_in(value: Any) -> int:
+    """Return a positive whole number; anything else counts as 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def bounded(text: str) -> str:
+    """Return a text as the activity has it: only the beginning of a long one."""
+    return beginning(text, LONGEST)
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a line holds; None where it holds anything else."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def line_of(value: Mapping[str, Any]) -> bytes:
+    """Return an object as a line of JSON."""
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def signal_in(code: int) -> int | None:
+    """Return the signal that an exit code stands for; None if it stands for none.
+
+    >>> signal_in(-9), signal_in(143), signal_in(1)
+    (9, 15, None)
+    """
+    return -code if code < 0 else _SIGNAL_CODES.get(code)
