@@ -54,7 +54,7 @@ def _fill(task: TaskDir, numbers: range) -> None:
     eventlog.append(
         task.events, [_renamed(event, pattern.instance, name(number)) for number in numbers for event in later]
     )
-    row = roster.Row("command", Status.COMPLETED)
+    row = roster.RosterRow("command", Status.COMPLETED)
     if not roster.update(task, {name(number): row for number in numbers}):
         raise BenchError(f"the roster of {task.task_file} could not be filled")
 

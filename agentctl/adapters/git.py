@@ -51,7 +51,7 @@ class GitError(AgentctlError):
         return _LOCKED.search(self.message) is not None
 
 
-class TooLong(GitError):
+class GitTimeout(GitError):
     """It did not end within its time."""
 
 
@@ -112,7 +112,7 @@ class Git(NamedTuple):
         try:
             return process.wait(max(0.0, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise TooLong(f"git {args[0]} did not end in time in {self.folder}") from None
+            raise GitTimeout(f"git {args[0]} did not end in time in {self.folder}") from None
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)  # With filters, aliases and whoever fetches for it.

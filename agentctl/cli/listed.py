@@ -23,7 +23,7 @@ from agentctl.operations.where.locating import find_task
 from agentctl.operations.where.observed import observed_rows
 
 if TYPE_CHECKING:
-    from agentctl.operations.show.askers import Asked
+    from agentctl.operations.show.askers import PendingQuestion
 
 
 def show(
@@ -36,7 +36,7 @@ def show(
 ) -> None:
     """Print what the options of `list` say."""
     place = note_foreign(find_task(task, root=root, force=force))
-    asked: list[Asked] = []
+    asked: list[PendingQuestion] = []
     if recursive:
         below, warnings = list_below(place)
         rows = chain(below, observed_rows(place))

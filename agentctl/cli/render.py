@@ -19,7 +19,7 @@ from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every co
 from agentctl.domain.windows import label_of
 
 if TYPE_CHECKING:
-    from agentctl.operations.show.askers import Asked
+    from agentctl.operations.show.askers import PendingQuestion
 
 #: Where a column has nothing to say.
 NOTHING = "-"
@@ -61,13 +61,13 @@ def note_foreign(task: TaskDir) -> TaskDir:
     return task
 
 
-def note_questions(asked: Sequence[Asked]) -> None:
+def note_questions(asked: Sequence[PendingQuestion]) -> None:
     """Say which questions are open below what was shown."""
     if asked:
         note(questions_open(asked))
 
 
-def questions_open(asked: Sequence[Asked]) -> str:
+def questions_open(asked: Sequence[PendingQuestion]) -> str:
     """Return how many questions are open, who asks, and what shows them."""
     told = "1 question is" if len(asked) == 1 else f"{len(asked)} questions are"
     who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
@@ -78,9 +78,9 @@ class QuestionsTold:
     """Says beside a wait which questions are open, each once."""
 
     def __init__(self) -> None:
-        self._told: set[Asked] = set()
+        self._told: set[PendingQuestion] = set()
 
-    def __call__(self, asked: Sequence[Asked]) -> None:
+    def __call__(self, asked: Sequence[PendingQuestion]) -> None:
         if not self._told.issuperset(asked):
             note(questions_open(asked))
         self._told.update(asked)

@@ -15,7 +15,7 @@ from rich.text import Text
 from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_open, standing
 
 if TYPE_CHECKING:
-    from agentctl.operations.show.askers import Asked
+    from agentctl.operations.show.askers import PendingQuestion
 
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
@@ -72,7 +72,7 @@ class LiveWorkers:
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._asked: Sequence[Asked] = ()
+        self._asked: Sequence[PendingQuestion] = ()
 
     def __enter__(self) -> LiveWorkers:
         self._live.start()
@@ -83,7 +83,7 @@ class LiveWorkers:
     ) -> None:
         self._live.stop()
 
-    def note_asked(self, asked: Sequence[Asked]) -> None:
+    def note_asked(self, asked: Sequence[PendingQuestion]) -> None:
         """Take which questions are open below the workers, for the next `show`."""
         self._asked = asked
 

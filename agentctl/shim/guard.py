@@ -22,7 +22,7 @@ from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.notes import Notes
-from agentctl.shim.parking import Parking, Place, TooLong
+from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
 from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups
@@ -124,7 +124,7 @@ class Guard:
             self._refuse(str(error))
             return False
         account = account_in(self.spec.order, self.worker)
-        place = Place(self.root_task, self.folder, self.ticket, self.blob)
+        place = ParkedTicket(self.root_task, self.folder, self.ticket, self.blob)
         self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
         self.attempt = self.parking.take_up(self.clock)
         try:
@@ -151,7 +151,7 @@ class Guard:
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
                     break
-            except TooLong as why:
+            except WaitTooLong as why:
                 ending = ending._replace(message=str(why))
                 break
             except (AgentctlError, OSError):

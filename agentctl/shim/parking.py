@@ -32,11 +32,11 @@ MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
 _LOCK_LIMIT_S = 3600
 
 
-class TooLong(Exception):
+class WaitTooLong(Exception):
     """A worker would have to wait for longer than it may."""
 
 
-class Place(NamedTuple):
+class ParkedTicket(NamedTuple):
     """Where a worker waits in the queue, and what has to be kept for it meanwhile."""
 
     root_task: TaskDir
@@ -53,7 +53,7 @@ class Parking:
         most_s: For how long the worker may be parked; None is what its tree says.
     """
 
-    def __init__(self, worker: WorkerDir, place: Place, account: Account | None, most_s: float | None) -> None:
+    def __init__(self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None) -> None:
         self.worker, self.place, self.account = worker, place, account
         limits = known_limits(place.root_task)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
@@ -86,7 +86,7 @@ class Parking:
         """Return for how long the worker is to be parked after an attempt; None where the ending stands.
 
         Raises:
-            TooLong: That would be longer than it may.
+            WaitTooLong: That would be longer than it may.
         """
         if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
             return None
@@ -101,7 +101,7 @@ class Parking:
         if hold is None:
             return None
         if hold.left_s > self.most_s:
-            raise TooLong(f"{hold.told}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
+            raise WaitTooLong(f"{hold.told}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
         if hold.window is None:
             self.back_offs += 1
             return hold if self.back_offs <= MOST_BACK_OFFS else None

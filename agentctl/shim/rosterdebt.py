@@ -61,9 +61,9 @@ class RosterDebt:
 
     def pay_all(self) -> None:
         """Write the rows; what cannot be written is told by the log all the same."""
-        from agentctl.adapters.taskyaml.roster import Row, update  # Only now: nobody waits for it.
+        from agentctl.adapters.taskyaml.roster import RosterRow, update  # Only now: nobody waits for it.
 
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):
-                update(task, {instance: Row(*told) for instance, told in changed.items()})
+                update(task, {instance: RosterRow(*told) for instance, told in changed.items()})

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from agentctl.adapters import processes
 from agentctl.adapters.processes import Identity
-from agentctl.supervision.life.process_tree import Member, Tree
+from agentctl.supervision.life.process_tree import Member, ProcessTree
 
 #: What sleeping processes need of one processor, with those that look after something now and then.
 _MOST_CPU = 0.05
@@ -37,7 +37,7 @@ def is_agent(order: dict[str, object] | None) -> bool:
 class Waiting:
     """What a worker's tree did since the last look; made when it begins to be blocked."""
 
-    def __init__(self, tree: Tree, of_agent: bool, now: float) -> None:
+    def __init__(self, tree: ProcessTree, of_agent: bool, now: float) -> None:
         self._tree, self._of_agent = tree, of_agent
         self._looked, self._cpu = now, _cpu_of(tree.living()) if processes.LINUX else 0.0
         self._began = now

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
-from agentctl.adapters.taskyaml.roster import MARKER, Row
+from agentctl.adapters.taskyaml.roster import MARKER, RosterRow
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from agentctl.operations.show.listing import read_task
@@ -44,8 +44,8 @@ def rows_in(lines: bytes) -> list[dict[str, str]]:
     return rows
 
 
-def row_of(status: Status, agent: str = "command") -> Row:
-    return Row(agent, status, Reason.EXIT_CODE if status is Status.FAILED else None)
+def row_of(status: Status, agent: str = "command") -> RosterRow:
+    return RosterRow(agent, status, Reason.EXIT_CODE if status is Status.FAILED else None)
 
 
 # -- a line ------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_a_name_that_yaml_would_take_for_something_else_is_text(name: str) -> No
 
 
 def test_a_reason_that_could_not_stand_there_is_left_out() -> None:
-    (row,) = rows_in(Row("command", Status.FAILED, "x}\n  - {instance: evil").line("a1"))
+    (row,) = rows_in(RosterRow("command", Status.FAILED, "x}\n  - {instance: evil").line("a1"))
     assert row == {"instance": "a1", "agent": "command", "state": "failed"}
 
 

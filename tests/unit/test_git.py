@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.git import (
     GitError,
-    TooLong,
+    GitTimeout,
     git_in,
     git_of,
     git_of_worktree,
@@ -59,7 +59,7 @@ def test_a_missing_git_and_a_missing_folder_are_told_apart(repository: Path) -> 
 
 def test_one_that_does_not_end_is_ended_with_all_that_it_started(repository: Path) -> None:
     git(repository, "config", "alias.sleeps", "!exec sleep 97")
-    with pytest.raises(TooLong, match="git sleeps did not end in time"):
+    with pytest.raises(GitTimeout, match="git sleeps did not end in time"):
         git_in(str(repository), limit_s=0.3).run("sleeps")
 
 

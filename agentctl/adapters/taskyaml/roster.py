@@ -28,7 +28,7 @@ _HEAD_LIMIT = 1 << 20
 _MOST_BYTES = 64 << 20
 
 
-class Row(NamedTuple):
+class RosterRow(NamedTuple):
     """A worker's line."""
 
     agent: str
@@ -95,7 +95,7 @@ def initial(head: bytes) -> bytes:
     return head + MARKER + b"state: created\nroster: []\n"
 
 
-def update(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ()) -> bool:
+def update(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = ()) -> bool:
     """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone: a person is at it.
 
     The head must be the one that was parsed last: a changed one may be in the middle of being saved. What could not be
@@ -108,7 +108,7 @@ def update(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = ())
         return False
 
 
-def enlist(task: TaskDir, rows: Mapping[str, Row]) -> None:
+def enlist(task: TaskDir, rows: Mapping[str, RosterRow]) -> None:
     """Put newly accepted workers into the roster as `update` does; a line that stands there already tells more.
 
     Their shims write what came later: a spawn that waited for the lock, or was stopped, would put an earlier state over
@@ -119,7 +119,7 @@ def enlist(task: TaskDir, rows: Mapping[str, Row]) -> None:
             mark_stale(task)
 
 
-def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, Row], Iterable[str]]]) -> None:
+def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, RosterRow], Iterable[str]]]) -> None:
     """Make a roster that is known to be behind equal to the log.
 
     Args:
@@ -146,7 +146,7 @@ def mark_stale(task: TaskDir) -> None:
         os.close(open_plain(task.stale_roster, os.O_WRONLY | os.O_CREAT))
 
 
-def _write(task: TaskDir, rows: Mapping[str, Row], subtasks: Iterable[str] = (), *, keep: bool = False) -> bool:
+def _write(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = (), *, keep: bool = False) -> bool:
     before = os.stat(task.task_file)
     data = task.task_file.read_bytes(_MOST_BYTES)
     head, tail = _split(data)
@@ -170,7 +170,7 @@ def _parsed_head(task: TaskDir) -> bytes | None:
         return None
 
 
-def _replace(tail: bytes, rows: Mapping[str, Row], subtasks: Iterable[str] = (), *, keep: bool = False) -> bytes:
+def _replace(tail: bytes, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = (), *, keep: bool = False) -> bytes:
     """Return our half with these lines; `keep` leaves those as they are that stand there."""
     start = tail.find(b"\n  - ") + 1
     kept = bytearray(tail[start:]) if start else bytearray()

@@ -20,7 +20,7 @@ from agentctl.supervision.worker.questions import open_questions, read_question
 _DEEPEST = 64
 
 
-class Asked(NamedTuple):
+class PendingQuestion(NamedTuple):
     """An open question, by where it stands."""
 
     task_id: str
@@ -30,12 +30,12 @@ class Asked(NamedTuple):
 
 #: The questions that are open below each worker. Below "" stand all of them but those of workers that the person has
 #: started in the task itself: these are `blocked` in plain sight.
-Below = Mapping[str, Set[Asked]]
+Below = Mapping[str, Set[PendingQuestion]]
 
 
 def asked_below(task: TaskDir, view: TaskView) -> Below:
     """Return the questions that are open below the workers of a task, in its sub-tasks too."""
-    found: defaultdict[str, set[Asked]] = defaultdict(set)
+    found: defaultdict[str, set[PendingQuestion]] = defaultdict(set)
     for worker in view.workers.values():
         if worker.status is Status.BLOCKED and worker.parent:
             _add(found, view, worker.parent, _open(task, worker.instance))
@@ -45,7 +45,9 @@ def asked_below(task: TaskDir, view: TaskView) -> Below:
     return found
 
 
-def _add(found: defaultdict[str, set[Asked]], view: TaskView, name: str | None, asked: Iterable[Asked]) -> None:
+def _add(
+    found: defaultdict[str, set[PendingQuestion]], view: TaskView, name: str | None, asked: Iterable[PendingQuestion]
+) -> None:
     """Put questions down for a worker and those that it descends from."""
     told = set(asked)
     if not told:
@@ -59,7 +61,7 @@ def _add(found: defaultdict[str, set[Asked]], view: TaskView, name: str | None, 
         name = above.parent if above is not None else None
 
 
-def _in_all_of(task: TaskDir, depth: int) -> Iterator[Asked]:
+def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
     """Yield the questions that are open in a task and all below it."""
     view = TaskView()
     view.apply(eventlog.LogReader(task.events).rows())
@@ -70,13 +72,13 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[Asked]:
         yield from _in_all_of(below, depth - 1)
 
 
-def _open(task: TaskDir, instance: str) -> Iterator[Asked]:
+def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
     """Yield the open questions of a worker; what a kept agent waits with for its next message is none."""
     worker = task.worker(instance)
     for name in open_questions(worker) if is_own(task) else ():
         body = read_question(worker, name)
         if body is not None and not body.get("idle"):
-            yield Asked(task.id, instance, name)
+            yield PendingQuestion(task.id, instance, name)
 
 
 class Askers:
@@ -95,14 +97,14 @@ class Askers:
             self._next_look = monotonic() + SAFETY_S
         return self._found
 
-    def asked(self, task: TaskDir, view: TaskView, instances: Collection[str] | None) -> list[Asked]:
+    def asked(self, task: TaskDir, view: TaskView, instances: Collection[str] | None) -> list[PendingQuestion]:
         """Return the questions that are open below some workers, for None below all of them, and their own."""
         blocked = [one.instance for one in view.workers.values() if one.status is Status.BLOCKED]
         own = [asked for name in blocked if instances is None or name in instances for asked in _open(task, name)]
         return sorted({*own, *below_any(self.below(task, view), instances)})
 
 
-def below_any(below: Below, instances: Iterable[str] | None) -> list[Asked]:
+def below_any(below: Below, instances: Iterable[str] | None) -> list[PendingQuestion]:
     """Return the questions that are open below some workers, below all of a task for None; in a fixed order."""
     found = below.get("", ()) if instances is None else {one for name in instances for one in below.get(name, ())}
     return sorted(found)

@@ -10,12 +10,12 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.roster import Row
+from agentctl.adapters.taskyaml.roster import RosterRow
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.askers import Asked, asked_below, below_any
+from agentctl.operations.show.askers import PendingQuestion, asked_below, below_any
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
@@ -62,10 +62,10 @@ def mend_roster(task: TaskDir) -> None:
         roster.mend(task, lambda: _roster_by_log(task))
 
 
-def _roster_by_log(task: TaskDir) -> tuple[dict[str, Row], Iterable[str]]:
+def _roster_by_log(task: TaskDir) -> tuple[dict[str, RosterRow], Iterable[str]]:
     view = TaskView()
     view.apply(eventlog.LogReader(task.events).rows())
-    rows = {worker.instance: Row(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
+    rows = {worker.instance: RosterRow(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
     return rows, view.subtasks
 
 
@@ -117,7 +117,7 @@ class Listing(NamedTuple):
     rows: Iterator[dict[str, Any]]
     warnings: list[str]
     #: The questions that are open below them (`askers.asked_below`).
-    asked_below: list[Asked]
+    asked_below: list[PendingQuestion]
 
 
 def each_worker(task: TaskDir) -> Listing:

@@ -13,7 +13,7 @@ from agentctl.domain.activity.view import Node, view_of
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.askers import Asked
+from agentctl.operations.show.askers import PendingQuestion
 from agentctl.operations.show.listing import each_worker
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row, observed_rows
@@ -73,7 +73,7 @@ class Tree:
         self._activities: dict[str, _Activity] = {}
         self.warnings: list[str] = []
         #: The questions that are open below the workers.
-        self.asked_below: list[Asked] = []
+        self.asked_below: list[PendingQuestion] = []
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each behind the one that started it."""

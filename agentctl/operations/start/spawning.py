@@ -13,7 +13,7 @@ from agentctl.adapters.files import make_durable, sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
-from agentctl.adapters.taskyaml.roster import Row, enlist, mark_stale
+from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
@@ -318,10 +318,10 @@ def _waits(item: Prepared) -> Spawned:
     return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
 
 
-def _row_of(item: Prepared, spawned: Spawned) -> Row:
+def _row_of(item: Prepared, spawned: Spawned) -> RosterRow:
     """Return what the roster says of a worker that may have ended meanwhile."""
     decision = decision_of(item.worker)
-    return Row(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
+    return RosterRow(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
 
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:

@@ -21,7 +21,7 @@ from agentctl.domain.projection import Deliverable
 from agentctl.lean import NamedTuple
 
 
-class Claim(NamedTuple):
+class ClaimedEnd(NamedTuple):
     """An end that this waiter alone may give out."""
 
     deliverable: Deliverable
@@ -42,7 +42,7 @@ class Cursor:
         self._lock = root_task.cursors / f"{consumer}.lock"
         self._claims = root_task.cursors / consumer
 
-    def claim(self, wanted: Iterable[Deliverable]) -> Claim | None:
+    def claim(self, wanted: Iterable[Deliverable]) -> ClaimedEnd | None:
         """Claim the earliest of `wanted` that nobody has been given; None where there is none."""
         wanted = list(wanted)
         if not wanted:
@@ -61,10 +61,10 @@ class Cursor:
                     self._forget(state["claims"][key])
                 state["claims"][key] = token
                 self._write(state, durable=False)
-                return Claim(deliverable, redelivered, token, lock)
+                return ClaimedEnd(deliverable, redelivered, token, lock)
         return None
 
-    def mark(self, claim: Claim, deliverables: Sequence[Deliverable]) -> None:
+    def mark(self, claim: ClaimedEnd, deliverables: Sequence[Deliverable]) -> None:
         """Note, durably, that a claimed end was given out.
 
         Args:
@@ -81,7 +81,7 @@ class Cursor:
         self._forget(claim.token)
         os.close(claim.lock)
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: ClaimedEnd) -> None:
         """Give a claim back undelivered: it reads as that of a waiter that died."""
         os.close(claim.lock)
 

@@ -13,9 +13,9 @@ from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
-from agentctl.operations.show.askers import Asked, Askers, below_any
+from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
-from agentctl.operations.wait.cursor import Claim, Cursor
+from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
 from agentctl.operations.wait.interruption import Stop
 from agentctl.operations.wait.live_view import LiveTask, LiveTree
 from agentctl.operations.wait.loan import lending, take_back
@@ -31,7 +31,7 @@ _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
 #: Is told, now and then, which questions are open that end no wait.
-OnAsked = Callable[[list[Asked]], None]
+OnAsked = Callable[[list[PendingQuestion]], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,7 +142,7 @@ def _own_consumer(recursive: bool) -> str:
 
 
 def _give(
-    cursor: Cursor, claim: Claim, view: TaskView, deliver: Callable[[WaitedEnd], None], task_id: str | None
+    cursor: Cursor, claim: ClaimedEnd, view: TaskView, deliver: Callable[[WaitedEnd], None], task_id: str | None
 ) -> None:
     failpoints.reached("wait.after-claim")
     worker = view.workers[claim.deliverable.instance]

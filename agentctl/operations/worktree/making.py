@@ -42,7 +42,7 @@ _REPOSITORY_VARIABLES = (
 )  # fmt: skip
 
 
-class Origin(NamedTuple):
+class WorktreeOrigin(NamedTuple):
     """Where a worktree is made from: a folder of a repository, and the commit that is checked out there."""
 
     #: The top of the working tree.
@@ -56,7 +56,7 @@ class Origin(NamedTuple):
     base: str
 
 
-def find_origin(cwd: str) -> Origin:
+def find_origin(cwd: str) -> WorktreeOrigin:
     """Return where a worktree for a worker in `cwd` is made from.
 
     Raises:
@@ -79,10 +79,10 @@ def find_origin(cwd: str) -> Origin:
         ) from error
     top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
     git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
-    return Origin(top, subfolder.rstrip("/"), os.path.realpath(common), os.path.realpath(git_dir), base)
+    return WorktreeOrigin(top, subfolder.rstrip("/"), os.path.realpath(common), os.path.realpath(git_dir), base)
 
 
-def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]], origin: Origin) -> None:
+def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]], origin: WorktreeOrigin) -> None:
     """Raise `Refused` for a repository that an agent which is to have a worktree of it could have made or changed.
 
     What its settings name as filters is run by git, outside of every sandbox. A sandbox keeps only the `.git` of the
@@ -112,7 +112,7 @@ def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]]
             )
 
 
-def make_worktree(worker: WorkerDir, origin: Origin) -> dict[str, Any]:
+def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
     """Make a worktree and a branch for a worker; returns what `worktree.json` has of it.
 
     It is told on disk before it is made, so that whoever finds it half made knows what to take back.
@@ -168,7 +168,7 @@ def _keep_out_of_git(root: Root) -> None:
         create_whole(root.gitignore, _IGNORED)
 
 
-def _refuse_taken_prefix(git: Git, origin: Origin) -> None:
+def _refuse_taken_prefix(git: Git, origin: WorktreeOrigin) -> None:
     """A branch `agentctl` leaves no room for branches below that name."""
     if _is_branch(git, "agentctl"):
         raise Refused(
@@ -215,7 +215,7 @@ def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
     return True
 
 
-def _folder_in(path: str, origin: Origin) -> str:
+def _folder_in(path: str, origin: WorktreeOrigin) -> str:
     """Return the folder of a worktree where its worker is to run; without links, as an agent is held to it."""
     folder = os.path.realpath(os.path.join(path, origin.subfolder))
     if not os.path.isdir(folder) or not is_within(folder, path):

@@ -34,7 +34,7 @@ class Member(NamedTuple):
     cpu: int
 
 
-class Tree:
+class ProcessTree:
     """The living processes of one worker, found anew at each look."""
 
     def __init__(self, worker: WorkerDir, cookie: bytes | None) -> None:
@@ -124,7 +124,7 @@ def _send(member: Member, *numbers: int) -> None:
             processes.send(me, number)
 
 
-class SupervisedTree(Tree):
+class SupervisedTree(ProcessTree):
     """The tree of the worker below this process, a child subreaper: all its descendants but the foreign ones."""
 
     def _look(self) -> Iterable[int]:
@@ -147,7 +147,7 @@ class SupervisedTree(Tree):
         return False
 
 
-class UnsupervisedTree(Tree):
+class UnsupervisedTree(ProcessTree):
     """The tree of a worker whose shim is gone: what is proven to be its, and all below that."""
 
     def __init__(self, claim: Claim) -> None:

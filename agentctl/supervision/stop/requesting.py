@@ -16,7 +16,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.adapters.taskyaml.roster import Row, update
+from agentctl.adapters.taskyaml.roster import RosterRow, update
 from agentctl.domain import events as ev
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
@@ -152,5 +152,5 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
             forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root_task))
     publish(worker)
     with contextlib.suppress(AgentctlError):
-        update(worker.task, {worker.instance: Row(read_spec(worker.spec).agent, Status.CANCELLED)})
+        update(worker.task, {worker.instance: RosterRow(read_spec(worker.spec).agent, Status.CANCELLED)})
     return _Withdrawal.DONE

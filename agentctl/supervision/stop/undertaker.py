@@ -22,7 +22,7 @@ from agentctl.domain.escalation import Escalation, Stage, advance, begin
 from agentctl.domain.states import Status
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
-from agentctl.supervision.life.process_tree import Tree, UnsupervisedTree
+from agentctl.supervision.life.process_tree import ProcessTree, UnsupervisedTree
 from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import environment
@@ -96,7 +96,7 @@ def _await_children(worker: WorkerDir) -> None:
         time.sleep(_CHILDREN_LOOK_S)
 
 
-def _stop(worker: WorkerDir, tree: Tree) -> None:
+def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
     asked = asked_grace(worker)
     grace_s = grace_of(worker.spec) if asked is None else asked
     step = begin(monotonic(), grace_s)
@@ -115,7 +115,7 @@ def _stop(worker: WorkerDir, tree: Tree) -> None:
         step = later
 
 
-def _act(worker: WorkerDir, stage: Stage, tree: Tree) -> None:
+def _act(worker: WorkerDir, stage: Stage, tree: ProcessTree) -> None:
     match stage:
         case Stage.INTERRUPT:
             tree.signal(signal.SIGINT, signal.SIGCONT)

@@ -21,7 +21,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
-from agentctl.supervision.worktree.recorded import Tree, tree_from
+from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 
 #: The patch is cut there, and no larger file is taken into it.
 MOST_BYTES = 64 << 20
@@ -55,7 +55,9 @@ def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, s
     return {**record, "changes": changes}
 
 
-def _look(tree: Tree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]) -> dict[str, Any]:
+def _look(
+    tree: RecordedWorktree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]
+) -> dict[str, Any]:
     git = tree.git(limit_s, environ)
     scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=worker.path)
     try:
@@ -75,7 +77,7 @@ def _count(git: Git, commits: str) -> int:
     return int(git.text("rev-list", "--count", commits))
 
 
-def _with_index_aside(git: Git, tree: Tree, scratch: str) -> Git:
+def _with_index_aside(git: Git, tree: RecordedWorktree, scratch: str) -> Git:
     """Return git with a copy of the worktree's index, and with a folder of its own for new objects."""
     index, objects = os.path.join(scratch, "index"), os.path.join(scratch, "objects")
     os.mkdir(objects)
@@ -96,7 +98,7 @@ def _with_index_aside(git: Git, tree: Tree, scratch: str) -> Git:
     return aside
 
 
-def _take_in(git: Git, tree: Tree) -> list[dict[str, str]]:
+def _take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:
     """Take what lies in the worktree into the index; return what cannot be taken, and why.
 
     `git add` would do, but it runs `git status` within submodules, whose settings are an agent's to change.

@@ -21,7 +21,7 @@ _BRANCH = re.compile(r"agentctl/[\w-]+/[\w-]+", re.ASCII)
 _LONGEST_PATH = 8192
 
 
-class Tree(NamedTuple):
+class RecordedWorktree(NamedTuple):
     """A worktree as `worktree.json` tells of it."""
 
     path: str
@@ -61,7 +61,7 @@ class Tree(NamedTuple):
             raise GitError(f"{self.git_dir} is not where {self.common} keeps the worktree {self.path}")
 
 
-def tree_from(record: Mapping[str, Any]) -> Tree | None:
+def tree_from(record: Mapping[str, Any]) -> RecordedWorktree | None:
     """Return the worktree that a record tells of; None where its making was not finished.
 
     Raises:
@@ -70,7 +70,7 @@ def tree_from(record: Mapping[str, Any]) -> Tree | None:
     if "gitDir" not in record:
         return None
     _check_words(record, "gitDir")
-    return Tree(*(record[key] for key in ("path", "gitDir", "commonDir", "base", "branch", "repository")))
+    return RecordedWorktree(*(record[key] for key in ("path", "gitDir", "commonDir", "base", "branch", "repository")))
 
 
 def git_from(record: Mapping[str, Any], limit_s: float) -> Git:

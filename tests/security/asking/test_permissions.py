@@ -122,13 +122,13 @@ def by_tool(answer: str, instance: str = "child") -> list[str]:
 PYTHON = "import agentctl; agentctl.respond('allow', instance='child')"
 FORM = """
 from agentctl.mcp import forms
-from agentctl.tools.scope import Source
-place = Source().place()
-agent = place.find("child")
-forms.answer(place, agent, forms.question_of(agent), {"answer": "allow"})
+from agentctl.tools.scope import ScopeSource
+scope = ScopeSource().scope()
+agent = scope.find("child")
+forms.answer(scope, agent, forms.question_of(agent), {"answer": "allow"})
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.answerers import who_answers
-respond(place.task.root, task=agent.task, instance="child", question_id="q1", answer="allow",
+respond(scope.task.root, task=agent.task, instance="child", question_id="q1", answer="allow",
         answerer=who_answers(by_form=True))
 """
 
