@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.domain.names import camel
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 
@@ -66,7 +67,7 @@ class Order(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file, without what has its default."""
-        told = {_camel(name): value for name, value in self._asdict().items()}
+        told = {camel(name): value for name, value in self._asdict().items()}
         return {key: value for key, value in told.items() if value not in (None, "", [], {}, False)}
 
 
@@ -97,23 +98,18 @@ def order_from(value: Mapping[str, Any]) -> Order:
 
 
 def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    found = {name: value[_camel(name)] for name in names if _camel(name) in value}
+    found = {name: value[camel(name)] for name in names if camel(name) in value}
     for name, told in found.items():
         if told is not None and not isinstance(told, _KINDS.get(name, str)):
-            raise Damaged(f"the order of an agent has another {_camel(name)} than an order", hint="agentctl doctor")
+            raise Damaged(f"the order of an agent has another {camel(name)} than an order", hint="agentctl doctor")
     return found
 
 
 def changes_of(attempt: Order) -> dict[str, Any]:
     """Return what of an attempt's order is not as the spec has it, under the names of the file."""
-    return {_camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
+    return {camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
 
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
     """Return the order of an attempt: that of the spec with its changes."""
     return order._replace(**_fields_in(changes, _OF_ATTEMPT))
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
