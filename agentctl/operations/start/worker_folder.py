@@ -52,7 +52,7 @@ class Prepared:
         #: Where it was to run, before it got a worktree of its own.
         self.folder = made.origin
         #: The token of its environment in memory.
-        self.environment = NO_ENVIRONMENT
+        self.environment_token = NO_ENVIRONMENT
 
 
 def prepare(
