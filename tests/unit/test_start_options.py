@@ -17,7 +17,7 @@ from agentctl.api.task import Task
 from agentctl.cli import spawn as spawning
 from agentctl.cli import subtask as subtasking
 from agentctl.cli.plainlines import read_plain
-from agentctl.cli.starting import start
+from agentctl.cli.starting import KINDS
 from agentctl.domain.names import camel
 from agentctl.drivers import order as orders
 from agentctl.errors import UsageError
@@ -109,9 +109,8 @@ def typed_options() -> dict[str, str]:
 
 def read_plainly() -> dict[str, str]:
     """What a plain line of `spawn` may say; a number or a list is the parser's."""
-    kinds = start.__annotations__
-    texts = {option.name: TEXT for option in OPTIONS if read_plain([_flag(option), "x"], kinds) is not None}
-    return texts | {option.name: FLAG for option in OPTIONS if read_plain([_flag(option)], kinds) is not None}
+    texts = {option.name: TEXT for option in OPTIONS if read_plain([_flag(option), "x"], KINDS) is not None}
+    return texts | {option.name: FLAG for option in OPTIONS if read_plain([_flag(option)], KINDS) is not None}
 
 
 def _flag(option: Option) -> str:
