@@ -1,7 +1,8 @@
 """Plain command lines are read without the parser's library, whose import takes half of a short command's time.
 
 A plain line is one that can be meant in one way only: options by their whole names, each once, each with a text or
-none; then nothing, `-- CMD ARGS...`, or a prompt. What the options are is told by the function that does the work.
+none; then nothing, `-- CMD ARGS...`, or a prompt. What the options are is told by the function that does the work,
+and by `KINDS` of its module where it takes more than its parameters say.
 Whatever else is in a line, an error too, is the parser's.
 """
 
@@ -25,8 +26,9 @@ def plain_line(argv: Sequence[str]) -> Callable[[], int | None] | None:
     if not argv or argv[0] not in _VERBS:
         return None
     module, name = _VERBS[argv[0]]
-    work: FunctionType = getattr(import_module(f"agentctl.cli.{module}"), name)
-    given = read_plain(argv[1:], work.__annotations__)
+    loaded = import_module(f"agentctl.cli.{module}")
+    work: FunctionType = getattr(loaded, name)
+    given = read_plain(argv[1:], getattr(loaded, "KINDS", work.__annotations__))
     return None if given is None else lambda: work(**given)
 
 

@@ -11,6 +11,7 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.render import QuestionsTold, how_it_ended, note, out_json, out_now, plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.start.options import FLAG, OF_AGENTS, OPTIONS, TEXT
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.where.locating import find_task
@@ -26,32 +27,8 @@ def start(
     *,
     command: list[str] | None = None,
     prompt: str | None = None,
-    agent: str | None = None,
-    driver: str | None = None,
-    model: str | None = None,
-    effort: str | None = None,
-    max_turns: int | None = None,
-    max_budget_usd: float | None = None,
-    permissions: str | None = None,
-    keep: bool = False,
-    output_schema: str | None = None,
     shell: str | None = None,
-    name: str | None = None,
-    cwd: str | None = None,
-    env: list[str] | None = None,
-    timeout_seconds: float | None = None,
-    grace_seconds: float | None = None,
     queue: bool = False,
-    priority: int = 0,
-    after: list[str] | None = None,
-    after_any: bool = False,
-    retries: int = 0,
-    retry_delay_seconds: float = 1.0,
-    max_park_seconds: float | None = None,
-    key: str | None = None,
-    reuse: bool = False,
-    keep_children: bool = False,
-    worktree: bool = False,
     wait: bool = False,
     batch: str | None = None,
     roster: bool = False,
@@ -60,52 +37,55 @@ def start(
     root: str | None = None,
     force: bool = False,
     json: bool = False,
+    **options: Any,
 ) -> int:
-    """Start what the options of `spawn` say, tell of it, and return the exit code."""
+    """Start what the options of `spawn` say, tell of it, and return the exit code.
+
+    Args:
+        options: Those of `OPTIONS`; what is None or False is not given.
+    """
     modes = (command, shell, batch, roster, resume, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
         raise UsageError("give one of PROMPT, -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
-    wishes = {"agent": agent, "driver": driver, "model": model, "effort": effort, "max_turns": max_turns,
-              "max_budget_usd": max_budget_usd, "permissions": permissions, "keep": keep,
-              "output_schema": output_schema}  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    wishes = {option.name: given.pop(option.name) for option in OF_AGENTS if option.name in given}
     request = SpawnRequest(
         argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
         work=_work(prompt, wishes),
-        name=name, cwd=cwd, env=_environment(env or []), timeout_seconds=timeout_seconds,
-        grace_seconds=grace_seconds, priority=priority, after=after or (), after_any=after_any,
-        retries=retries, retry_delay_seconds=retry_delay_seconds, max_park_seconds=max_park_seconds,
-        key=key, reuse=reuse, keep_children=keep_children,
-        worktree=worktree,
-    )  # fmt: skip
+        **{**given, "env": _environment(given.get("env", ()))},
+    )
     many = command is None and shell is None and prompt is None
     if many and request != SpawnRequest():
         raise UsageError(
             "an option of one worker is given, but not its command",
             hint="-- CMD goes behind it; the lines of a batch have options of their own",
         )
-    if after_any and not after:
+    if request.after_any and not request.after:
         raise UsageError("--after-any goes with --after")
     if resume or roster:
         place = find_task(task, root=root, force=force)
         return _resume(place, json) if resume else _start_roster(place, wait=wait, json=json)
     requests = _read(batch) if batch is not None else [request]
     place = task_for_spawn(task, root=root, force=force, tell=note)
-    spawned = spawn_workers(place, requests, queue=queue or bool(after) or many)
+    spawned = spawn_workers(place, requests, queue=queue or bool(request.after) or many)
     return _answer(place, spawned, wait=wait, json=json, many=many)
 
 
+#: What a plain line may give, as the parameters are annotated.
+KINDS = start.__annotations__ | {
+    option.name: "bool" if option.kind == FLAG else "str | None" for option in OPTIONS if option.kind in (FLAG, TEXT)
+}
 _PROMPT_FIRST = 'a prompt stands before --, as in agentctl spawn --agent explore "Where are the tests?"'
 
 
 def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
-    given = {name: value for name, value in wishes.items() if value is not None and value is not False}
     if prompt is None:
-        if given:
-            option = min(given).replace("_", "-")
+        if wishes:
+            option = min(wishes).replace("_", "-")
             raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
         return None
     text = sys.stdin.read() if prompt == "-" else prompt
-    return AgentWork(prompt=text, **given)
+    return AgentWork(prompt=text, **wishes)
 
 
 def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
@@ -162,7 +142,7 @@ def _lines_of(file: TextIO, name: str) -> Iterable[str]:
     return io.StringIO(text)
 
 
-def _environment(pairs: list[str]) -> dict[str, str]:
+def _environment(pairs: Iterable[str]) -> dict[str, str]:
     environment = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.names import NAME_RULE, is_name
+from agentctl.domain.names import NAME_RULE, camel, is_name
 from agentctl.domain.permissions import BadValue, Rules, parse_policy
 from agentctl.lean import NamedTuple
 
@@ -67,8 +67,8 @@ def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str
         BadValue: A key that does not exist, or a value that it cannot have.
     """
     for key in value:
-        if key not in _CHECKS and key not in _CLAUDE and key not in _CLAUDE_IGNORED:
-            known = ", ".join(_CHECKS)
+        if key not in _KEYS and key not in _CLAUDE and key not in _CLAUDE_IGNORED:
+            known = ", ".join(_KEYS)
             raise BadValue(
                 (key,), f"unknown key {key!r}", hint=f"known: {known}; and those of Claude Code's sub-agents"
             )
@@ -100,9 +100,9 @@ def _spec(
 ) -> AgentSpec:
     fields: dict[str, Any] = {"name": _name(name)}
     for key, item in value.items():
-        if key in _CHECKS:
-            to, check = _CHECKS[key]
-            fields[to] = _under(key, check, item)
+        if key in _KEYS:
+            field = _KEYS[key]
+            fields[field] = _under(key, _CHECKS[field], item)
     spec = AgentSpec(
         **fields,
         instructions=instructions.strip(),
@@ -279,25 +279,22 @@ def _argv(value: Any) -> list[str]:
     return list(value)
 
 
-#: key of the file -> field, check
-_CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "name": ("name", _name),
-    "description": ("description", _text),
-    "driver": ("driver", _driver),
-    "model": ("model", _model),
-    "effort": ("effort", _effort),
-    "tools": ("tools", _tools),
-    "readOnly": ("read_only", _flag),
-    "maxTurns": ("max_turns", _number(1, 10_000, whole=True)),
-    "timeoutSeconds": ("timeout_seconds", _number(0.001, 365 * 86_400)),
-    "maxBudgetUsd": ("max_budget_usd", _number(0.0001, 1_000_000)),
-    "permissions": ("permissions", parse_policy),
-    "isolation": ("isolation", _isolation),
-    "argv": ("argv", _argv),
-    "promptOnStdin": ("prompt_on_stdin", _flag),
+#: What each field may be; those are the keys of a definition, in camel case.
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "name": _name,
+    "description": _text,
+    "driver": _driver,
+    "model": _model,
+    "effort": _effort,
+    "tools": _tools,
+    "read_only": _flag,
+    "max_turns": _number(1, 10_000, whole=True),
+    "timeout_seconds": _number(0.001, 365 * 86_400),
+    "max_budget_usd": _number(0.0001, 1_000_000),
+    "permissions": parse_policy,
+    "isolation": _isolation,
+    "argv": _argv,
+    "prompt_on_stdin": _flag,
 }
-_NAMES = {to: key for key, (to, _) in _CHECKS.items()} | {
-    "instructions": "instructions",
-    "ignored": "ignored",
-    "source": "source",
-}
+_KEYS = {camel(field): field for field in _CHECKS}
+_NAMES = {field: camel(field) for field in (*_CHECKS, "instructions", "ignored", "source")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentctl.domain.names import camel
 from agentctl.lean import Any, NamedTuple
 
 GIB = 1 << 30
@@ -65,23 +66,7 @@ class Limits(NamedTuple):
         return self._replace(**found)
 
 
-KEYS = {
-    "max_concurrent_agents": "maxConcurrentAgents",
-    "timeout_seconds": "timeoutSeconds",
-    "grace_seconds": "graceSeconds",
-    "max_depth": "maxDepth",
-    "max_output_bytes": "maxOutputBytes",
-    "retry_ceiling_seconds": "retryCeilingSeconds",
-    "stall_seconds": "stallSeconds",
-    "max_tokens": "maxTokens",
-    "max_cost_usd": "maxCostUsd",
-    "max_workers": "maxWorkers",
-    "max_wall_seconds": "maxWallSeconds",
-    "breaker_failures": "breakerFailures",
-    "breaker_cooldown_seconds": "breakerCooldownSeconds",
-    "cooldown_seconds": "cooldownSeconds",
-    "max_park_seconds": "maxParkSeconds",
-}
+KEYS = {name: camel(name) for name in Limits._fields}
 FIELDS = {key: name for name, key in KEYS.items()}
 #: Of a tree of tasks: a worker, and what it starts, is held to them as they were when it was started.
 _OF_TREE = ("max_depth", "max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from itertools import takewhile
 
 from agentctl.domain.agentspec import COMMAND, AgentSpec
+from agentctl.domain.names import camel
 
 #: Keys of other formats that name programs to run. Nothing is done with them here, but they tell of an intent.
 _PROGRAMS = frozenset({"hooks", "mcpServers", "mcp_servers"})
-_LIMITS = {"max_turns": "maxTurns", "timeout_seconds": "timeoutSeconds", "max_budget_usd": "maxBudgetUsd"}
+_LIMITS = ("max_turns", "timeout_seconds", "max_budget_usd")
 
 
 def powers(spec: AgentSpec, hidden: AgentSpec | None) -> list[str]:
@@ -45,10 +46,10 @@ def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
         found.append(f"it denies less, {of}")
     if hidden.isolation is not None and spec.isolation is None:
         found.append(f"it has no isolation, {of}")
-    for name, key in _LIMITS.items():
+    for name in _LIMITS:
         limit, own = getattr(hidden, name), getattr(spec, name)
         if limit is not None and (own is None or own > limit):
-            found.append(f"its {key} is higher, {of}")
+            found.append(f"its {camel(name)} is higher, {of}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Names that become file names: instances, task ids, consumers, questions."""
+"""Names that become file names (instances, task ids, consumers, questions), and how a name is spelled in JSON."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def base_name(argv0: str) -> str:
     'python3-11'
     """
     return slug(argv0.rstrip("/").rsplit("/", 1)[-1], fallback="worker")
+
+
+def camel(name: str) -> str:
+    """Return the name that a field of ours has in JSON.
+
+    >>> camel("max_cost_usd"), camel("key")
+    ('maxCostUsd', 'key')
+    """
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
 
 
 def first_of(names: Sequence[str], limit: int = 8) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.domain.names import camel
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 
@@ -112,13 +113,3 @@ def changes_of(attempt: Order) -> dict[str, Any]:
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
     """Return the order of an attempt: that of the spec with its changes."""
     return order._replace(**_fields_in(changes, _OF_ATTEMPT))
-
-
-def camel(name: str) -> str:
-    """Return a name as JSON spells it.
-
-    >>> camel("command_execution"), camel("id")
-    ('commandExecution', 'id')
-    """
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)

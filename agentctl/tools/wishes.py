@@ -8,12 +8,14 @@ from typing import Any
 
 from agentctl.domain.agentspec import EFFORTS, AgentSpec
 from agentctl.errors import AgentctlError
+from agentctl.operations.start.options import OF_AGENTS, TOOLS
 from agentctl.operations.start.permissions import asking
 from agentctl.supervision.worker.spec import read_order
 from agentctl.tools.definition import flag, number, text
 from agentctl.tools.scope import Scope
 
-_OF_PROGRAMS = ("driver", "model", "effort")
+#: Wishes that are fields of `AgentWork` as they are; rules are made stricter first.
+_AS_SAID = [option.name for option in OF_AGENTS if TOOLS in option.also and option.name != "permissions"]
 
 MODEL = {
     "model": text(
@@ -43,7 +45,7 @@ def wishes_of(scope: Scope, spec: AgentSpec, given: Mapping[str, Any]) -> dict[s
 
     Rules can be tightened here, and not loosened: who calls is a model.
     """
-    found = {name: given[name] for name in (*_OF_PROGRAMS, "max_turns") if name in given}
+    found = {name: given[name] for name in _AS_SAID if name in given}
     found |= _inherited(scope, spec, found)
     wished = given.get("permissions")
     if wished is not None:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.options import plain
 from agentctl.errors import UsageError
 from agentctl.operations.delegate.delegating import Terms, _request, prompt_of
-from agentctl.operations.start import batch
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -65,12 +64,6 @@ def test_an_item_that_cannot_be_meant_says_which_and_why(item: dict[str, Any], m
         _request(item, Terms(), "tasks[3]")
     assert refused.value.message.startswith("tasks[3]: ")
     assert message in refused.value.message
-
-
-def test_the_typed_options_are_those_of_a_batch() -> None:
-    """What each call has as an argument of its own, or must not have, is no option."""
-    of_the_call = {"argv", "prompt", "agent", "timeout_seconds", "keep"}
-    assert set(SpawnOptions.__annotations__) == {*batch._KINDS, *batch._WORK} - of_the_call
 
 
 def test_sequences_and_mappings_become_what_json_has() -> None:

@@ -17,12 +17,22 @@ from agentctl.cli import spawn as spawning
 from agentctl.cli.lazy import VERBS
 from agentctl.cli.listed import show
 from agentctl.cli.plainlines import _VERBS, read_plain
+from agentctl.cli.starting import KINDS as SPAWN_KINDS
 from agentctl.cli.starting import start
+from agentctl.operations.start.options import FLAG, OPTIONS
+from agentctl.operations.start.requests import SpawnRequest
 from tests.steps import new_task
 from tests.support import run
 
-KINDS = {"spawn": start.__annotations__, "list": show.__annotations__}
-DEFAULTS: dict[str, dict[str, Any]] = {"spawn": start.__kwdefaults__ or {}, "list": show.__kwdefaults__ or {}}
+KINDS = {"spawn": SPAWN_KINDS, "list": show.__annotations__}
+NUMBERS = {name: value for name, value in SpawnRequest._field_defaults.items() if isinstance(value, (int, float))}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "spawn": {
+        **{option.name: False if option.kind == FLAG else NUMBERS.get(option.name) for option in OPTIONS},
+        **(start.__kwdefaults__ or {}),
+    },
+    "list": show.__kwdefaults__ or {},
+}
 COMMANDS = {"spawn": typer.main.get_command(spawning.app), "list": typer.main.get_command(listing.app)}
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
@@ -33,7 +43,7 @@ WORDS = st.sampled_from(["-", "--", "-t", "ls", "Look at it", "- a list of thing
 def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Return a command with options of its own, in any number and order, and what may stand behind them."""
     verb = draw(st.sampled_from(sorted(KINDS)))
-    names = [name.replace("_", "-") for name in KINDS[verb]]
+    names = [name.replace("_", "-") for name in sorted({*KINDS[verb], *DEFAULTS[verb]})]
     options: list[str] = []
     for name in draw(st.lists(st.sampled_from(names), max_size=5)):
         value = draw(WORDS | st.none())
@@ -99,7 +109,7 @@ def test_what_is_odd_is_the_parsers(words: list[str]) -> None:
 def test_each_command_that_is_read_so_is_a_command() -> None:
     for verb, (module, name) in _VERBS.items():
         assert verb in VERBS
-        assert getattr(import_module(f"agentctl.cli.{module}"), name).__annotations__ == KINDS[verb]
+        assert getattr(import_module(f"agentctl.cli.{module}"), name).__annotations__.items() <= KINDS[verb].items()
 
 
 def test_an_error_of_a_plain_line_is_told_as_any_other(root: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.domain.names import camel
 from agentctl.drivers.codex.items import row_id
-from agentctl.drivers.order import camel
 from agentctl.drivers.values import list_in, object_in, text_in
 
 _TYPES = {"collab_tool_call": "collabAgentToolCall"}

@@ -7,26 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentctl.errors import UsageError
+from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS, TEXT, TEXTS
 from agentctl.operations.start.requests import AgentWork, SpawnRequest
 
-_TEXT, _NUMBER, _WHOLE, _FLAG, _TEXTS, _TABLE = (
-    "text",
-    "a number",
-    "a whole number",
-    "true or false",
-    "a list of texts",
-    "a table of texts",
-)
-_KINDS = {
-    "argv": _TEXTS, "name": _TEXT, "cwd": _TEXT, "env": _TABLE, "timeout_seconds": _NUMBER, "grace_seconds": _NUMBER,
-    "priority": _WHOLE, "after": _TEXTS, "after_any": _FLAG, "retries": _WHOLE, "retry_delay_seconds": _NUMBER,
-    "max_park_seconds": _NUMBER, "key": _TEXT, "reuse": _FLAG, "keep_children": _FLAG, "worktree": _FLAG,
-}  # fmt: skip
+_KINDS = {"argv": TEXTS} | {option.name: option.kind for option in OF_WORKERS}
 #: Keys of work for an agent; a line has these and a prompt, or an argv.
-_WORK = {
-    "prompt": _TEXT, "agent": _TEXT, "driver": _TEXT, "model": _TEXT, "effort": _TEXT, "max_turns": _WHOLE,
-    "max_budget_usd": _NUMBER, "permissions": _TEXT, "keep": _FLAG, "output_schema": _TEXT,
-}  # fmt: skip
+_WORK = {"prompt": TEXT} | {option.name: option.kind for option in OF_AGENTS}
 
 
 def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
-from agentctl.domain.limits import BadLimit, check_limit
+from agentctl.domain.limits import KEYS, BadLimit, check_limit
 from agentctl.domain.names import check_name
 from agentctl.errors import AgentctlError, Next, NotFound, UsageError
 from agentctl.lean import NamedTuple
+from agentctl.operations.start.options import OF_WORKERS
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 
 if TYPE_CHECKING:
@@ -162,14 +163,15 @@ def _check_after(task: TaskDir, name: str, known: set[str]) -> None:
         raise NotFound(f"no worker {name!r} in task {task.id} to start after", hint=Next("look around"))
 
 
+#: What a worker can have instead of the task's limit of that name.
+_LIMITS = [option.name for option in OF_WORKERS if option.name in KEYS]
+
+
 def _check_numbers(request: SpawnRequest) -> None:
     try:
-        if request.timeout_seconds is not None:
-            check_limit("timeoutSeconds", request.timeout_seconds)
-        if request.grace_seconds is not None:
-            check_limit("graceSeconds", request.grace_seconds)
-        if request.max_park_seconds is not None:
-            check_limit("maxParkSeconds", request.max_park_seconds)
+        for name in _LIMITS:
+            if getattr(request, name) is not None:
+                check_limit(KEYS[name], getattr(request, name))
     except BadLimit as error:
         raise UsageError(str(error)) from error
     if not LOWEST <= request.priority <= HIGHEST:

@@ -18,6 +18,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
     admit,
     limits_of_tree,
@@ -110,81 +111,107 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request that cannot be meant; nothing was started.
     """
+    start = _check_start(task, requests, queue=queue)
+    reused: dict[int, Spawned] = {}
+    prepared: list[Prepared] = []
+    try:
+        with shims_ahead(start.root_task, len(requests)):
+            _prepare_each(start, requests, prepared, reused)
+            if not prepared:
+                return [reused[index] for index in sorted(reused)]
+            _check_prepared(start, prepared)
+            done = _admit(start, prepared)
+    except BaseException:
+        _take_back(task, prepared)
+        raise
+    failpoints.reached("spawn.after-orders")
+    fresh = iter(_outcomes(start, prepared, done))
+    return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+
+
+class _Start(NamedTuple):
+    """Where a start comes from, and what holds for all of it."""
+
+    task: TaskDir
+    root_task: TaskDir
+    #: Of the task, for each worker.
+    own_limits: Limits
+    #: Of the tree, as they hold for who starts something in it.
+    limits: Limits
+    standing: Standing
+    #: Wait for a free slot instead of being refused.
+    queue: bool
+
+    @property
+    def parent(self) -> Caller | None:
+        """The worker that starts something."""
+        return self.standing.parent
+
+
+def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> _Start:
+    """Refuse what cannot be meant, and what may not be started here, or from here: before anything is made."""
     check_own(task)
-    config = read_config(task)
-    parent = true_caller()
+    config, parent = read_config(task), true_caller()
     depth = depth_in(task, parent)
     check_requests(task, requests)
     _check_bound(task, config, requests, parent)
     root_task = root_task_of(task)
     refuse_in_sandbox(root_task, parent)
     refuse_elsewhere(root_task, parent)
-    reused: dict[int, Spawned] = {}
-    prepared: list[Prepared] = []
-    around = Surroundings(task)
     limits = limits_of_tree(root_task, task, config, parent)
     held = limits._replace(max_depth=depth_limit(task, parent)).of_tree()
-    standing = Standing(parent, depth, held)
-    try:
-        with shims_ahead(root_task, len(requests)):
-            from agentctl.operations.start.worker_folder import (  # The shims start while this is loaded.
-                Prepared,
-                prepare,
-            )
-
-            for index, request in enumerate(requests):
-                with told_by_line(request):
-                    found = prepare(task, request, config.limits, standing, around)
-                if isinstance(found, Prepared):
-                    prepared.append(found)
-                else:
-                    reused[index] = found
-            if not prepared:
-                return [reused[index] for index in sorted(reused)]
-            must_queue = queue or any(item.spec.after for item in prepared)
-            _check_prepared(root_task, parent, prepared, limits, queue=must_queue)
-            done = _admit(root_task, parent, prepared, limits, queue=must_queue)
-    except BaseException:
-        _take_back(task, prepared)
-        raise
-    failpoints.reached("spawn.after-orders")
-    fresh = iter(_outcomes(task, root_task, prepared, done))
-    return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+    return _Start(task, root_task, config.limits, limits, Standing(parent, depth, held), queue)
 
 
-def _check_prepared(
-    root_task: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
+def _prepare_each(
+    start: _Start, requests: list[SpawnRequest], prepared: list[Prepared], reused: dict[int, Spawned]
 ) -> None:
+    """Take a name for each, and write its order; what has a folder by now is in `prepared`, whatever is refused."""
+    from agentctl.operations.start.worker_folder import Prepared, prepare  # The shims start while this is loaded.
+
+    around = Surroundings(start.task)
+    for index, request in enumerate(requests):
+        with told_by_line(request):
+            found = prepare(start.task, request, start.own_limits, start.standing, around)
+        if isinstance(found, Prepared):
+            prepared.append(found)
+        else:
+            reused[index] = found
+
+
+def _check_prepared(start: _Start, prepared: list[Prepared]) -> None:
     """Refuse what the parent, the tree's limits or an account do not let start now."""
-    if parent is not None:
+    if start.parent is not None:
         from agentctl.operations.start.inherited import refuse_freer  # Most starts are a person's.
 
-        refuse_freer(parent, prepared)
-    refuse_unreported(limits, prepared)
-    refuse_broken(root_task, limits, prepared)
-    if not queue:
+        refuse_freer(start.parent, prepared)
+    refuse_unreported(start.limits, prepared)
+    refuse_broken(start.root_task, start.limits, prepared)
+    if not _must_queue(start, prepared):
         refuse_cooling(prepared)
 
 
-def _admit(
-    root_task: TaskDir, parent: Caller | None, prepared: list[Prepared], limits: Limits, *, queue: bool
-) -> Dispatched:
-    """Put tickets and events on disk, and start what can start, under one lock."""
-    task = prepared[0].worker.task
+def _must_queue(start: _Start, prepared: list[Prepared]) -> bool:
+    return start.queue or any(item.spec.after for item in prepared)
+
+
+def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
+    """Put tickets and events on disk, and start what can start, under one lock, if the tree's limits leave room."""
+    root_task, queue = start.root_task, _must_queue(start, prepared)
     blobs = _blobs_of(prepared)
-    make_durable([item.worker.spec for item in prepared], task.agents)
+    make_durable([item.worker.spec for item in prepared], start.task.agents)
     if queue:
         _keep_environments(prepared, blobs)
     before = Dispatched()
     try:
-        with queues_locked(root_task, parent):
+        with queues_locked(root_task, start.parent):
             if not queue:
                 before = dispatch_locked(root_task)  # Whoever waits in the queue, and was left there, comes first.
                 check_free(root_task, len(prepared))
-            admit(root_task, limits, prepared)
-            enlist_all(parent, [item.worker for item in prepared])
-            _line_up(root_task, task, prepared)
-            done = _start(root_task, blobs)
+            admit(root_task, start.limits, prepared)
+            enlist_all(start.parent, [item.worker for item in prepared])
+            _line_up(start, prepared)
+            done = _start_locked(root_task, blobs)
     finally:
         carry_out(root_task, before)
     give_orders(root_task, done, blobs)
@@ -206,10 +233,13 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
             )
 
 
-def _line_up(root_task: TaskDir, task: TaskDir, prepared: list[Prepared]) -> None:
+def _line_up(start: _Start, prepared: list[Prepared]) -> None:
     """Put all of them into the queue and the log, or none: a full disk may stop this anywhere."""
+    root_task, task = start.root_task, start.task
     tickets = [
-        make_ticket(task.id, item.worker.instance, item.spec.priority, age, item.environment, bool(item.spec.after))
+        make_ticket(
+            task.id, item.worker.instance, item.spec.priority, age, item.environment_token, bool(item.spec.after)
+        )
         for age, item in enumerate(prepared, next_age(read_queue(root_task)))
     ]
     try:
@@ -228,7 +258,7 @@ def _line_up(root_task: TaskDir, task: TaskDir, prepared: list[Prepared]) -> Non
         raise
 
 
-def _start(root_task: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
+def _start_locked(root_task: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
     """Start what can start; where the disk refuses, everybody is in the queue all the same."""
     try:
         return dispatch_locked(root_task, given=blobs)
@@ -254,7 +284,7 @@ def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str],
         blob = blobs[item.worker.task.id, item.worker.instance]
         if blob not in tokens:
             tokens[blob] = environment.put(blob)
-        item.environment = tokens[blob]
+        item.environment_token = tokens[blob]
 
 
 def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
@@ -286,20 +316,21 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     for item in prepared:
         if item.worker.instance not in queued and not item.worker.shim.exists():
             remove_folder(item.worker)
-            if item.environment != NO_ENVIRONMENT:
-                forget_environment(item.environment, environment.store_folder(), queue)
+            if item.environment_token != NO_ENVIRONMENT:
+                forget_environment(item.environment_token, environment.store_folder(), queue)
 
 
-def _outcomes(task: TaskDir, root_task: TaskDir, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
+def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
+    """Return what came of each, and put it into the roster."""
     said = answers(done)
     rows, found = {}, []
     for item in prepared:
         instance = item.worker.instance
         try:
             if instance in said:
-                spawned = _outcome(root_task, item, said[instance])
+                spawned = _outcome(start.root_task, item, said[instance])
             else:
-                spawned = _not_begun(root_task, item, done.problem) if done.problem else _waits(item)
+                spawned = _not_begun(start.root_task, item, done.problem) if done.problem else _waits(item)
         except Refused as error:
             if len(prepared) == 1:
                 raise
@@ -308,7 +339,7 @@ def _outcomes(task: TaskDir, root_task: TaskDir, prepared: list[Prepared], done:
         rows[instance] = _row_of(item, spawned)
     failpoints.reached("spawn.before-roster")
     with contextlib.suppress(AgentctlError, OSError):  # The roster is a cache; the log has it all.
-        enlist(task, rows)
+        enlist(start.task, rows)
     return found
 
 
@@ -349,7 +380,7 @@ def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
     With its ticket still there nothing has run, and one with its environment in memory is started by the next
     dispatch. One without could only wait for ever: it is ended.
     """
-    if item.environment == NO_ENVIRONMENT and _withdraw(root_task, item, why):
+    if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
     return _spawned(item, decision_of(item.worker).get("status", Status.QUEUED), message=why)
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import (
@@ -29,6 +29,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.options import OF_WORKERS
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.where.lineage import Standing
 from agentctl.operations.where.locating import Caller
@@ -52,7 +53,7 @@ class Prepared:
         #: Where it was to run, before it got a worktree of its own.
         self.folder = made.origin
         #: The token of its environment in memory.
-        self.environment = NO_ENVIRONMENT
+        self.environment_token = NO_ENVIRONMENT
 
 
 def prepare(
@@ -82,10 +83,7 @@ def prepare(
             env_names=around.names_in(made.environ), umask=_umask(),
             timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
-            max_output_bytes=limits.max_output_bytes, priority=request.priority, after=list(request.after),
-            after_any=request.after_any, retries=request.retries, retry_delay_s=request.retry_delay_seconds,
-            max_park_s=request.max_park_seconds,
-            keep_children=request.keep_children, key=request.key, depth=standing.depth,
+            max_output_bytes=limits.max_output_bytes, depth=standing.depth, **_kept(request),
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,
             order=ordered.of(worker, made.cwd).to_json() if ordered else None,
@@ -174,6 +172,11 @@ def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: s
     from agentctl.operations.start.reuse import key_of  # It asks git.
 
     return request._replace(key=key_of(task.root, request, ordered.order if ordered else None, cwd))
+
+
+def _kept(request: SpawnRequest) -> dict[str, Any]:
+    """Return the fields of a spec that have what was said of the worker."""
+    return {option.kept: getattr(request, option.name) for option in OF_WORKERS if option.kept is not None}
 
 
 def _umask() -> int:

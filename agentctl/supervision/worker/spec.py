@@ -8,6 +8,7 @@ from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.limits import LONGEST_GRACE_S, Limits
+from agentctl.domain.names import camel
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import environment
@@ -80,36 +81,12 @@ class WorkerSpec(NamedTuple):
         return {name: value for name, value in told.items() if value is not None or name not in _LEFT_OUT}
 
 
-_NAMES = {
-    "instance": "agentInstance",
-    "agent": "agent",
-    "argv": "argv",
-    "cwd": "cwd",
-    "env_names": "envNames",
-    "timeout_s": "timeoutSeconds",
-    "grace_s": "graceSeconds",
-    "max_output_bytes": "maxOutputBytes",
-    "umask": "umask",
-    "priority": "priority",
-    "after": "after",
-    "after_any": "afterAny",
-    "retries": "retries",
-    "retry_delay_s": "retryDelaySeconds",
-    "keep_children": "keepChildren",
-    "parent": "parent",
-    "parent_task": "parentTask",
-    "depth": "depth",
-    "key": "key",
-    "order": "order",
-    "agent_id": "agentId",
-    "stall_s": "stallSeconds",
-    "max_park_s": "maxParkSeconds",
-    "artifacts": "artifacts",
-    "delegation": "delegation",
-    "by_tool": "byTool",
-    "origin": "origin",
-    "tree_limits": "treeLimits",
-}
+#: What is not called by its own name in the file.
+_OTHERWISE = {
+    "instance": "agentInstance", "timeout_s": "timeoutSeconds", "grace_s": "graceSeconds",
+    "retry_delay_s": "retryDelaySeconds", "stall_s": "stallSeconds", "max_park_s": "maxParkSeconds",
+}  # fmt: skip
+_NAMES = {field: _OTHERWISE.get(field) or camel(field) for field in WorkerSpec._fields}
 #: Fields that a spec may lack, and their names.
 _OPTIONAL = frozenset(
     {

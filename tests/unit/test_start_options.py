@@ -1,0 +1,195 @@
+"""What can be said of a start is the same, of the same kind, wherever a worker is started: the table's options."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+import pytest
+import typer
+
+from agentctl.api import verbs
+from agentctl.api.executor import TaskExecutor
+from agentctl.api.options import SpawnOptions
+from agentctl.api.task import Task
+from agentctl.cli import spawn as spawning
+from agentctl.cli import subtask as subtasking
+from agentctl.cli.plainlines import read_plain
+from agentctl.cli.starting import KINDS
+from agentctl.domain.names import camel
+from agentctl.drivers import order as orders
+from agentctl.errors import UsageError
+from agentctl.operations.start import requests
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.options import (
+    API,
+    FLAG,
+    NUMBER,
+    OF_AGENTS,
+    OF_WORKERS,
+    OPTIONS,
+    SUBTASK,
+    TABLE,
+    TEXT,
+    TEXTS,
+    TOOLS,
+    WHOLE,
+    Option,
+)
+from agentctl.supervision.worker import spec as specs
+from agentctl.tools.wishes import MODEL, WISHES
+
+#: A value of each kind, and how the kind is written for a type checker, in the schema of a tool and on a command line.
+VALUES: dict[str, Any] = {TEXT: "low", NUMBER: 1.5, WHOLE: 2, FLAG: True, TEXTS: ["a"], TABLE: {"a": "b"}}
+TYPES = {
+    "str": TEXT, "float": NUMBER, "int": WHOLE, "bool": FLAG, "Sequence[str]": TEXTS, "Mapping[str, str]": TABLE,
+}  # fmt: skip
+SCHEMAS = {"string": TEXT, "number": NUMBER, "integer": WHOLE, "boolean": FLAG}
+WORDS = {
+    ("str", False): TEXT, ("float", False): NUMBER, ("seconds", False): NUMBER, ("int", False): WHOLE,
+    ("boolean", False): FLAG, ("str", True): TEXTS,
+}  # fmt: skip
+
+# What stands beside the options on a surface: the work itself, and what says how it is started and not what.
+OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where"}
+OF_THE_WORK = {"prompt", "order", "agent_id", "spec"}
+OF_SPAWN = {
+    "command", "prompt", "shell", "queue", "wait", "batch", "roster", "resume", "task", "root", "force", "json",
+}  # fmt: skip
+OF_SUBTASK = {
+    "agent", "title", "intent", "artifact", "task_id", "no_wait", "wait_seconds", "task", "root", "force", "json",
+}  # fmt: skip
+#: Parameters of the calls of Python programs, and so not among their `SpawnOptions`.
+OF_THE_CALL = {"agent", "timeout_seconds"}
+#: Whose text is read before a driver gets it.
+READ = {"permissions", "output_schema"}
+#: What `spec.json` has otherwise than it was said: under which field, "" where something else tells it.
+ASIDE = {
+    "name": "instance", "cwd": "cwd", "env": "env_names", "timeout_seconds": "timeout_s", "grace_seconds": "grace_s",
+    "reuse": "", "worktree": "",
+}  # fmt: skip
+
+
+def fields_of(name: str) -> dict[str, str]:
+    """The fields of a class in `requests.py` as they are written: a lean named tuple keeps no annotations."""
+    (found,) = [
+        node for node in ast.walk(ast.parse(inspect.getsource(requests)))
+        if isinstance(node, ast.ClassDef) and node.name == name
+    ]  # fmt: skip
+    fields = [node for node in found.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return {node.target.id: _kind_of(ast.unparse(node.annotation)) for node in fields}  # type: ignore[union-attr]
+
+
+def _kind_of(annotation: str) -> str:
+    return next((TYPES[part] for part in annotation.split(" | ") if part in TYPES), annotation)
+
+
+def words_of(app: typer.Typer) -> dict[str, str]:
+    """The parameters of a command as its help tells them."""
+    found = {}
+    for parameter in typer.main.get_command(app).params:
+        is_many = parameter.multiple if isinstance(parameter, typer.core.TyperOption) else parameter.nargs == -1
+        found[str(parameter.name)] = WORDS.get((parameter.type.name, is_many), parameter.type.name)
+    return found
+
+
+def without(found: Mapping[str, str], others: set[str]) -> dict[str, str]:
+    assert others <= found.keys(), "what stands beside the options is there"
+    return {name: kind for name, kind in found.items() if name not in others}
+
+
+def typed_options() -> dict[str, str]:
+    hints = get_type_hints(SpawnOptions)
+    written = {name: getattr(hint, "__name__", "") if isinstance(hint, type) else str(hint) for name, hint in
+               hints.items()}  # fmt: skip
+    return {name: _kind_of(text.replace("collections.abc.", "")) for name, text in written.items()}
+
+
+def read_plainly() -> dict[str, str]:
+    """What a plain line of `spawn` may say; a number or a list is the parser's."""
+    texts = {option.name: TEXT for option in OPTIONS if read_plain([_flag(option), "x"], KINDS) is not None}
+    return texts | {option.name: FLAG for option in OPTIONS if read_plain([_flag(option)], KINDS) is not None}
+
+
+def _flag(option: Option) -> str:
+    return f"--{option.name.replace('_', '-')}"
+
+
+def in_orders() -> dict[str, str]:
+    """The fields of a driver's order by the kinds that it takes."""
+    kinds = {bool: FLAG, int: WHOLE, (int, float): NUMBER, str: TEXT}
+    return {name: kinds.get(orders._KINDS.get(name, str), "read") for name in orders.Order._fields}
+
+
+def in_specs() -> dict[str, str]:
+    """The fields of `spec.json` that keep what was said."""
+    kinds = {specs._is_text: TEXT, specs._is_number: NUMBER, specs._is_whole: WHOLE, specs._is_flag: FLAG,
+             specs._are_texts: TEXTS}  # fmt: skip
+    fields = {str(option.kept): option.name for option in OF_WORKERS if option.kept}
+    return {fields[name]: kinds[specs._KINDS[name]] for name in specs.WorkerSpec._fields if name in fields}
+
+
+def kinds_of(options: tuple[Option, ...], where: str = "") -> dict[str, str]:
+    return {option.name: option.kind for option in options if not where or where in option.also}
+
+
+#: Surface -> what the table says that it has, and what it has.
+SURFACES: dict[str, tuple[dict[str, str], Callable[[], dict[str, str]]]] = {
+    "SpawnRequest": (kinds_of(OF_WORKERS), lambda: without(fields_of("SpawnRequest"), OF_THE_REQUEST)),
+    "AgentWork": (kinds_of(OF_AGENTS), lambda: without(fields_of("AgentWork"), OF_THE_WORK)),
+    "spawn": (
+        kinds_of(OPTIONS) | {"env": TEXTS},  # K=V
+        lambda: without(words_of(spawning.app), OF_SPAWN),
+    ),
+    "plain lines": ({option.name: option.kind for option in OPTIONS if option.kind in (TEXT, FLAG)}, read_plainly),
+    "SpawnOptions": (
+        {name: kind for name, kind in kinds_of(OPTIONS, API).items() if name not in OF_THE_CALL},
+        typed_options,
+    ),
+    "subtask": (kinds_of(OPTIONS, SUBTASK), lambda: without(words_of(subtasking.app), OF_SUBTASK)),
+    "tools": (
+        kinds_of(OPTIONS, TOOLS),
+        lambda: {name: SCHEMAS[schema["type"]] for name, schema in {**MODEL, **WISHES}.items()},
+    ),
+    "spec.json": ({option.name: option.kind for option in OF_WORKERS if option.kept}, in_specs),
+    "order": (
+        {option.name: "read" if option.name in READ else option.kind for option in OF_AGENTS},
+        lambda: {option.name: in_orders().get(option.name, "missing") for option in OF_AGENTS},
+    ),
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_surface_has_the_options_of_the_table(surface: str) -> None:
+    said, found = SURFACES[surface]
+    assert found() == said, f"an option is missing in {surface}, or is another there than in the table"
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_a_line_of_a_batch_sets_the_field_of_an_option_and_takes_its_kind_alone(option: Option) -> None:
+    work = {"prompt": "Look at it"} if option in OF_AGENTS else {"argv": ["true"]}
+    for key in {option.name, option.name.replace("_", "-"), camel(option.name)}:
+        request = request_from({**work, key: VALUES[option.kind]}, "here")
+        assert getattr(request.work if option in OF_AGENTS else request, option.name) == VALUES[option.kind]
+    for kind in VALUES.keys() - {option.kind, WHOLE}:  # A whole number is a number.
+        with pytest.raises(UsageError, match=f"{option.name} must be {option.kind}"):
+            request_from({**work, option.name: VALUES[kind]}, "here")
+
+
+@pytest.mark.parametrize("call", [Task.spawn, verbs.spawn, TaskExecutor.execute_task])
+def test_a_call_of_a_program_has_the_options_that_are_no_typed_ones(call: Callable[..., object]) -> None:
+    own = {name.replace("subagent_type", "agent") for name in inspect.signature(call).parameters}
+    assert own & {option.name for option in OPTIONS} == OF_THE_CALL
+
+
+@pytest.mark.parametrize("option", OF_WORKERS, ids=lambda option: option.name)
+def test_what_was_said_of_a_worker_is_in_its_spec(option: Option) -> None:
+    assert (option.kept is None) == (option.name in ASIDE), "either it is kept as it was said, or otherwise"
+    assert (option.kept or ASIDE[option.name]) in {*specs.WorkerSpec._fields, ""}
+
+
+def test_each_field_of_a_spec_has_a_kind() -> None:
+    assert specs._KINDS.keys() == set(specs.WorkerSpec._fields)
+    assert specs._OPTIONAL | specs._NOTHING | specs._OTHERWISE.keys() <= set(specs.WorkerSpec._fields)
