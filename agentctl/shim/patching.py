@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.detached import start_detached
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
@@ -33,10 +33,7 @@ def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) 
     """Have the patch made, if that can be done in time; without one a later command makes it."""
     kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
     with contextlib.suppress(OSError):
-        pid = os.posix_spawn(
-            sys.executable, [sys.executable, "-I", "-S", "-c", _CODE, _PACKAGES, worker.path], kept, setsid=True,
-            setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
-        )  # fmt: skip
+        pid = start_detached(["-c", _CODE, _PACKAGES, worker.path], kept)
         until = monotonic() + _LIMIT_S + _SLACK_S
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
             left = until - monotonic()

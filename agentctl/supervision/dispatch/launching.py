@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import select
 import signal
-import sys
 
 from agentctl.adapters import processes
+from agentctl.adapters.detached import start_detached
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
@@ -24,8 +23,6 @@ from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket
 
-#: Above these three, so that none of them is overwritten while it is still to be copied.
-_SPARE_FD = 10
 #: A shim takes a tenth of a second, and on a busy machine some.
 _ANSWER_LIMIT_S = 60.0
 
@@ -140,26 +137,17 @@ def _twin_of(shim: Shim) -> Shim:
 
 def _start(root_task: TaskDir) -> Shim:
     ours, theirs = channel()
-    answer_read, answer_write = _high_pipe()
-    orders_fd = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _SPARE_FD)
-    theirs.close()
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    copies = ((null, 0), (null, 1), (null, 2), (orders_fd, ORDER_FD), (answer_write, ANSWER_FD))
-    argv = [sys.executable, "-I", "-S", SHIM_SCRIPT, str(root_task.path)]
+    answer_read, answer_write = os.pipe()
+    given = {ORDER_FD: theirs.fileno(), ANSWER_FD: answer_write}
     try:
-        pid = os.posix_spawn(
-            sys.executable, argv, {}, setsid=True,
-            file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
-            setsigmask=[], setsigdef=_ordinary_signals(),
-        )  # fmt: skip
-        identity = _identity_of(pid)
+        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
     except BaseException:
         ours.close()
         os.close(answer_read)
         raise
     finally:
-        for fd in (orders_fd, answer_write, null):
-            os.close(fd)
+        theirs.close()
+        os.close(answer_write)
     _started.add(identity)
     return Shim(identity, ours, answer_read)
 
@@ -194,19 +182,6 @@ def _collect(shim: processes.Identity, options: int) -> None:
             is_gone = os.waitpid(shim.pid, options)[0] != 0
     if is_gone:
         _started.discard(shim)
-
-
-def _high_pipe() -> tuple[int, int]:
-    ends = []
-    for fd in os.pipe():
-        ends.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SPARE_FD))
-        os.close(fd)
-    return ends[0], ends[1]
-
-
-def _ordinary_signals() -> list[int]:
-    """Return the signals that the caller may ignore and a worker must not: a shell's `&` ignores two of them."""
-    return sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: str) -> None:

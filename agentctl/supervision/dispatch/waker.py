@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import sys
 import time
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
+from agentctl.adapters.detached import start_detached
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
@@ -44,14 +43,7 @@ def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
 
 def _start(root_task: TaskDir, folder: FilePath) -> None:
     """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    child = os.posix_spawn(
-        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, WAKE, folder, root_task.path], {}, setsid=True,
-        file_actions=[(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)],
-        setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
-    )  # fmt: skip
-    os.close(null)
-    os.waitpid(child, 0)
+    os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)
 
 
 def main(folder: str, root: str) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.detached import start_detached
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
@@ -44,16 +44,9 @@ def begin_burial(worker: WorkerDir) -> None:
     asked for this cancel must not take it for one of its processes.
     """
     ready_read, ready_write = os.pipe()
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
-    copies = ((null, 0), (null, 1), (null, 2), (ready_write, _READY_FD))
-    child = os.posix_spawn(
-        sys.executable, [sys.executable, "-I", "-S", SHIM_SCRIPT, BURY, worker.path], environ, setsid=True,
-        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in copies],
-        setsigmask=[], setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
-    )  # fmt: skip
-    for fd in (ready_write, null):
-        os.close(fd)
+    child = start_detached([SHIM_SCRIPT, BURY, worker.path], environ, {_READY_FD: ready_write})
+    os.close(ready_write)
     os.waitpid(child, 0)
     os.read(ready_read, 1)
     os.close(ready_read)

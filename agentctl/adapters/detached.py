@@ -1,0 +1,46 @@
+"""A program of our own that outlives the one that starts it: its session, its signals and its files are new.
+
+A session of its own (setsid(2)) takes it out of the terminal and out of every process group that somebody may signal.
+A signal that is ignored, as a shell's `&` does with two, would stay so in the new program, and a blocked one stays
+blocked (execve(2)): both are put back. Python opens all descriptors close-on-exec (PEP 446), so it gets those that it
+is given and no others. With `-I -S` neither the environment nor a folder of the site says what it imports.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+#: Above all descriptors that are given, so that none is overwritten while it is still to be copied.
+_SPARE_FD = 10
+#: No program can catch, ignore or block them (signal(7)).
+_FIXED = {signal.SIGKILL, signal.SIGSTOP}
+
+
+def start_detached(
+    arguments: Sequence[str], environ: Mapping[bytes, bytes] | Mapping[str, str], given: Mapping[int, int] | None = None
+) -> int:
+    """Start this interpreter detached and return its pid, which the caller collects.
+
+    Args:
+        arguments: What stands behind `python -I -S`.
+        environ: All of its environment.
+        given: Its descriptors above 2, by number there, with the number here; 0 to 2 are `/dev/null`.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    sources = {**dict.fromkeys(range(3), null), **(given or {})}
+    copies: dict[int, int] = {}
+    try:
+        for target, source in sources.items():
+            copies[target] = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _SPARE_FD)
+        return os.posix_spawn(
+            sys.executable, [sys.executable, "-I", "-S", *arguments], environ, setsid=True,
+            file_actions=[(os.POSIX_SPAWN_DUP2, copy, target) for target, copy in copies.items()],
+            setsigmask=[], setsigdef=sorted(signal.valid_signals() - _FIXED),
+        )  # fmt: skip
+    finally:
+        for fd in (null, *copies.values()):
+            os.close(fd)
