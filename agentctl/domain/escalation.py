@@ -22,27 +22,39 @@ class Stage(IntEnum):
 
 
 class Escalation(NamedTuple):
-    """A stage and the instant (monotonic seconds) at which the next one is due."""
+    """A stage, the instant (monotonic seconds) at which the next one is due, and the pause between two stages."""
 
     stage: Stage
     due: float
+    grace_s: float
 
 
 def begin(now: float, grace_s: float, first: Stage = Stage.INTERRUPT) -> Escalation:
     """Return the first step, taken now."""
-    return Escalation(first, now + _limit_of(first, grace_s))
+    return Escalation(first, now + _limit_of(first, grace_s), grace_s)
 
 
-def advance(step: Escalation, now: float, grace_s: float) -> Escalation:
+def advance(step: Escalation, now: float) -> Escalation:
     """Return the next step when it is due, else the same.
 
-    >>> advance(begin(0, 5), 4, 5).stage.name, advance(begin(0, 5), 5, 5).stage.name
+    >>> advance(begin(0, 5), 4).stage.name, advance(begin(0, 5), 5).stage.name
     ('INTERRUPT', 'TERMINATE')
     """
     if now < step.due or step.stage is Stage.SURVIVORS:
         return step
     stage = Stage(step.stage + 1)
-    return Escalation(stage, now + _limit_of(stage, grace_s))
+    return Escalation(stage, now + _limit_of(stage, step.grace_s), step.grace_s)
+
+
+def hurried(step: Escalation, now: float, grace_s: float | None) -> Escalation:
+    """Return a step with a shorter grace period, as a later request may ask for one; a longer one changes nothing.
+
+    >>> hurried(begin(0, 5), 1, 2), hurried(begin(0, 5), 1, 9).due
+    (Escalation(stage=<Stage.INTERRUPT: 1>, due=3, grace_s=2), 5)
+    """
+    if grace_s is None or grace_s >= step.grace_s:
+        return step
+    return Escalation(step.stage, min(step.due, now + _limit_of(step.stage, grace_s)), grace_s)
 
 
 def _limit_of(stage: Stage, grace_s: float) -> float:

@@ -12,7 +12,7 @@ from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.escalation import Escalation, Stage, advance, begin
+from agentctl.domain.escalation import Escalation, Stage, advance, begin, hurried
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
@@ -80,7 +80,6 @@ class Attempt:
         self.cause: Reason | Status | None = None
         self.message: str | None = None
         self.step: Escalation | None = None
-        self.grace_s = self.spec.grace_s
         #: A cancel waits for the ends of the workers that this one has started.
         self.is_held = False
         self.is_paused = False
@@ -143,18 +142,11 @@ class Attempt:
             self.is_held = self.step is None and self.cause is None and bool(self._bear(self.offspring.holds_cancel))
             if not self.is_held:
                 self._stop_for(Status.CANCELLED, None)
-                self._take_grace()
+                self._hurry(asked_grace(self.worker))
 
-    def _take_grace(self) -> None:
-        """Let a later, shorter request hurry an escalation that is under way."""
-        grace = asked_grace(self.worker)
-        if grace is not None:
-            self._hurry(grace)
-
-    def _hurry(self, grace_s: float) -> None:
-        if grace_s < self.grace_s and self.step is not None:
-            self.step = Escalation(self.step.stage, min(self.step.due, monotonic() + grace_s))
-            self.grace_s = grace_s
+    def _hurry(self, grace_s: float | None) -> None:
+        if self.step is not None:
+            self.step = hurried(self.step, monotonic(), grace_s)
 
     def _look_at_pause(self) -> None:
         wanted = self.worker.pause.exists() and self.step is None
@@ -207,15 +199,14 @@ class Attempt:
             return
         if self.cause is not None:
             if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
-                self._take(begin(monotonic(), self.grace_s, Stage.KILL))
+                self._take(begin(monotonic(), self.step.grace_s, Stage.KILL))
             elif isinstance(cause, Reason):
                 self._hurry(self.spec.grace_s)
             return
         asked = asked_grace(self.worker) if cause is Status.CANCELLED else None
         self.cause, self.message = cause, message
         if self.leader is None:
-            self.grace_s = self.grace_s if asked is None else asked
-            self._take(begin(monotonic(), self.grace_s))
+            self._take(begin(monotonic(), self.spec.grace_s if asked is None else asked))
 
     def _escalate(self) -> None:
         now = monotonic()
@@ -223,10 +214,11 @@ class Attempt:
             self._stop_for(Reason.TIMED_OUT, f"its time limit of {self.spec.timeout_s:g} s passed")
         if self.leader is not None and (self.step is None or self.step.stage < Stage.TERMINATE):
             self.swept = self.tree.describe()
-            self._take(begin(now, self.grace_s, Stage.TERMINATE))
+            grace_s = self.spec.grace_s if self.step is None else self.step.grace_s
+            self._take(begin(now, grace_s, Stage.TERMINATE))
             return
         if self.step is not None:
-            step = advance(self.step, now, self.grace_s)
+            step = advance(self.step, now)
             if step is not self.step:
                 self._take(step)
             elif step.stage is Stage.KILL:

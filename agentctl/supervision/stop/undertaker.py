@@ -18,7 +18,7 @@ from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
-from agentctl.domain.escalation import Escalation, Stage, advance, begin
+from agentctl.domain.escalation import Stage, advance, begin, hurried
 from agentctl.domain.states import Status
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
@@ -91,16 +91,12 @@ def _await_children(worker: WorkerDir) -> None:
 
 def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
     asked = asked_grace(worker)
-    grace_s = grace_of(worker.spec) if asked is None else asked
-    step = begin(monotonic(), grace_s)
+    step = begin(monotonic(), grace_of(worker.spec) if asked is None else asked)
     _act(worker, step.stage, tree)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        shorter = asked_grace(worker)
-        if shorter is not None and shorter < grace_s:  # A later request hurries it.
-            grace_s = shorter
-            step = Escalation(step.stage, min(step.due, monotonic() + grace_s))
-        later = advance(step, monotonic(), grace_s)
+        step = hurried(step, monotonic(), asked_grace(worker))
+        later = advance(step, monotonic())
         if later.stage is not step.stage:
             _act(worker, later.stage, tree)
         elif later.stage >= Stage.KILL:
