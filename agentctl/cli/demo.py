@@ -18,6 +18,7 @@ from agentctl.errors import ExitCode, Refused
 from agentctl.operations.show.results import read_result
 from agentctl.operations.talk.interacting import list_questions
 from agentctl.operations.where.locating import find_root, find_task
+from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 app = module()
 
@@ -59,7 +60,7 @@ class _Steps:
     def __init__(self, task_id: str) -> None:
         self.task_id = task_id
         self.task = find_task(task_id)
-        self._environ = {**os.environ, "AGENTCTL_TASK": task_id, "AGENTCTL_ROOT": self.task.root.path}
+        self._environ = {**os.environ, TASK_VARIABLE: task_id, ROOT_VARIABLE: self.task.root.path}
 
     def run(self, *args: str, check: bool = True, title: str | None = None) -> int:
         """Run one command of agentctl and show what it prints."""

@@ -35,7 +35,14 @@ from agentctl.supervision.stop.offspring import Offspring, wake_parent
 from agentctl.supervision.worker import environment, kinship
 from agentctl.supervision.worker.control import name_holder, open_control
 from agentctl.supervision.worker.endings import Ending, decide, log_size, publish, restore_access, was_started
-from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE, NO_ENVIRONMENT
+from agentctl.supervision.worker.environment import (
+    AGENT_DIR,
+    COOKIE,
+    INSTANCE_VARIABLE,
+    NO_ENVIRONMENT,
+    ROOT_VARIABLE,
+    TASK_VARIABLE,
+)
 from agentctl.supervision.worker.spec import SPEC_DIGEST, read_vouched
 
 if TYPE_CHECKING:
@@ -281,9 +288,9 @@ class Guard:
     def _environ(self) -> dict[bytes, bytes]:
         task = self.worker.task
         environ = environment.unpack(self.blob or b"")
-        environ[b"AGENTCTL_ROOT"] = os.fsencode(task.root.path)
-        environ[b"AGENTCTL_TASK"] = task.id.encode()
-        environ[b"AGENTCTL_INSTANCE"] = self.worker.instance.encode()
+        environ[ROOT_VARIABLE.encode()] = os.fsencode(task.root.path)
+        environ[TASK_VARIABLE.encode()] = task.id.encode()
+        environ[INSTANCE_VARIABLE.encode()] = self.worker.instance.encode()
         environ[AGENT_DIR.encode()] = os.fsencode(self.worker.path)
         environ[COOKIE.encode()] = self.cookie.encode()
         if self.spec.order is not None:

@@ -22,10 +22,11 @@ from agentctl.operations.start.spawning import task_for_spawn
 from agentctl.operations.trust.definitions import Agent, list_agent_specs
 from agentctl.operations.wait.keys import Key
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
-from agentctl.operations.where.locating import TASK_VARIABLE, Caller, find_root, find_task
+from agentctl.operations.where.locating import Caller, find_root, find_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtree
 from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.worker.environment import TASK_VARIABLE
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.tools.definition import Target
 

@@ -12,6 +12,7 @@ import agentctl
 from agentctl.domain.offers import SERVER
 from agentctl.errors import UsageError
 from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
+from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
 GUIDANCE = Path(agentctl.__file__).resolve().parent / "guidance" / "delegating.md"
@@ -19,7 +20,7 @@ GUIDANCE = Path(agentctl.__file__).resolve().parent / "guidance" / "delegating.m
 _CALL_S, _START_S = 86_400, 60
 #: What Codex passes on to a server is next to nothing: the sub-agents need their homes, keys and proxies.
 _VARIABLES = (
-    "AGENTCTL_ROOT", "AGENTCTL_TASK", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+    ROOT_VARIABLE, TASK_VARIABLE, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
     "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CODEX_API_KEY", "CODEX_HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY",
     "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL",
     "SSL_CERT_FILE", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",

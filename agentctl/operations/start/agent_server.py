@@ -15,7 +15,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
-from agentctl.operations.where.locating import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
+from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
 _PREFIX = f"mcp__{SERVER}__"
 #: The agents below have limits of their own; what starts them needs nobody's permission.

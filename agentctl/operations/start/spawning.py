@@ -39,7 +39,6 @@ from agentctl.operations.where.lineage import (
     who,
 )
 from agentctl.operations.where.locating import (
-    TASK_VARIABLE,
     Caller,
     current_task,
     find_root,
@@ -67,6 +66,8 @@ from agentctl.supervision.queue.tickets import (
     read_queue,
     remove_ticket,
     show_ticket,
+    take_out,
+    tickets_of,
     write_ticket,
 )
 from agentctl.supervision.worker import environment
@@ -87,7 +88,7 @@ def task_for_spawn(
     Args:
         tell: Called where one is chosen that is not this person's own, and so another one is made.
     """
-    if explicit or os.environ.get(TASK_VARIABLE):
+    if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
     found = find_root(root, create=True, force=force)
     current = current_task(found)
@@ -387,13 +388,12 @@ def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
 
 def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
     with locked(root_task.queue_lock):
-        me = (item.worker.task.id, item.worker.instance)
-        mine = [ticket for ticket in read_queue(root_task) if (ticket.task_id, ticket.instance) == me]
+        mine = tickets_of(root_task, item.worker)
         if not mine:
             return False
         with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
             decide(item.worker, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
-        remove_ticket(root_task, mine[0])
+        take_out(root_task, mine, environment.store_folder())
     with contextlib.suppress(AgentctlError):
         publish(item.worker)
     mark_stale(item.worker.task)

@@ -14,8 +14,7 @@ from agentctl.domain.events import BadLine
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused
 from agentctl.lean import NamedTuple
-
-ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
+from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
 
 class Caller(NamedTuple):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.files import read_json, set_aside, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.names import is_name
 from agentctl.errors import Damaged
 from agentctl.supervision.worker import environment
@@ -148,6 +148,22 @@ def remove_ticket(root_task: TaskDir, ticket: Ticket) -> bool:
             set_aside(root_task.queue / name)
         return True
     return False
+
+
+def tickets_of(root_task: TaskDir, worker: WorkerDir) -> list[Ticket]:
+    """Return the tickets of a worker; a killed writer may have left it two."""
+    me = (worker.task.id, worker.instance)
+    return [ticket for ticket in read_queue(root_task) if (ticket.task_id, ticket.instance) == me]
+
+
+def take_out(root_task: TaskDir, tickets: Iterable[Ticket], folder: FilePath) -> None:
+    """Take tickets out for good, with their environments; the caller holds the queue's lock.
+
+    The worker's end is decided before: without a ticket and without an end it would read as never started.
+    """
+    for ticket in tickets:
+        remove_ticket(root_task, ticket)
+        forget_environment(ticket.environment, folder, read_queue(root_task))
 
 
 def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import shim_beside
-from agentctl.supervision.queue.tickets import forget_environment, read_queue, remove_ticket
+from agentctl.supervision.queue.tickets import take_out, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.control import poke
@@ -138,7 +138,7 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
     """Take a worker out of the queue and end it, unless its start is under way."""
     root_task = root_task_of(worker.task)
     with locked(root_task.queue_lock):
-        mine = [t for t in read_queue(root_task) if (t.task_id, t.instance) == (worker.task.id, worker.instance)]
+        mine = tickets_of(root_task, worker)
         if not mine:
             return _Withdrawal.TOO_LATE
         if is_being_started(root_task, worker.task.id, worker.instance):
@@ -147,9 +147,7 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
         message = "it was waiting in the queue"
         decide(worker, Ending(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
                              attempt=ran.attempt, worked=worked or None))  # fmt: skip
-        for ticket in mine:
-            remove_ticket(root_task, ticket)
-            forget_environment(ticket.environment, request.folder or environment.store_folder(), read_queue(root_task))
+        take_out(root_task, mine, request.folder or environment.store_folder())
     publish(worker)
     with contextlib.suppress(AgentctlError):
         update(worker.task, {worker.instance: RosterRow(read_spec(worker.spec).agent, Status.CANCELLED)})

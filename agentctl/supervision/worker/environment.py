@@ -21,6 +21,8 @@ from agentctl.errors import Refused, StorageError
 
 #: Variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
+#: Who a worker is, for the commands that it calls: its root, its task and its name.
+ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
 #: What decides where the environments wait.
 FOLDER_VARIABLES = ("XDG_RUNTIME_DIR", "TMPDIR", "XDG_STATE_HOME", "HOME")
 #: A secret of each worker, by which its processes are known, and its folder.
