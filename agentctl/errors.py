@@ -89,6 +89,10 @@ class NotFound(AgentctlError):
     exit_code = ExitCode.NOT_FOUND
 
 
+class BrokenOff(AgentctlError):
+    """Nobody waits for the answer of this call any more."""
+
+
 class WaitTimedOut(AgentctlError):
     """A wait's own time limit passed."""
 

@@ -15,10 +15,8 @@ from typing import Generic, NamedTuple, TypeVar  # noqa: TID251 - a generic one
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
-from agentctl.operations.wait.interruption import Stop
-from agentctl.operations.wait.live_view import LiveTask
-from agentctl.operations.wait.loan import lending, take_back
-from agentctl.supervision.dispatch.dispatch import Lender
+from agentctl.operations.wait.live_view import LiveTree
+from agentctl.operations.wait.rounds import Rounds
 
 End = TypeVar("End")
 
@@ -51,10 +49,8 @@ class Watcher(Generic[End]):
         self._woken = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         #: Kept between two waits: the log need not be read again from its beginning.
-        self._live_task: LiveTask | None = None
+        self._live_tree: LiveTree | None = None
         self._let_go: Callable[[], object] = lambda: None
-        self._lender: Lender | None = None
-        self._stop: Stop | None = None
 
     def end_of(self, instance: str, told_as: Callable[[End], End] = lambda end: end) -> asyncio.Future[End]:
         """Return the future of a worker's end; it may have ended before. Cancelling it harms nobody."""
@@ -100,13 +96,13 @@ class Watcher(Generic[End]):
         loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as loan:
             try:
-                live_task = await loop.run_in_executor(self._thread, self._open, loan)
+                live_tree, rounds = await loop.run_in_executor(self._thread, self._open, loan)
                 while self._futures:
                     names = tuple(self._futures)
-                    seen = await loop.run_in_executor(self._thread, self._turn, live_task, names)
+                    seen = await loop.run_in_executor(self._thread, self._turn, live_tree, rounds, names)
                     self._tell(seen)
                     if self._futures:
-                        await self._sleep(live_task)
+                        await self._sleep(live_tree)
             except Exception as error:  # noqa: BLE001  Whatever it is, it is theirs who wait.
                 for name in list(self._futures):
                     self.fail(name, error)
@@ -124,14 +120,14 @@ class Watcher(Generic[End]):
                 self._blocks[name] = seq
                 self.on_blocked(name)
 
-    async def _sleep(self, live_task: LiveTask) -> None:
+    async def _sleep(self, live_tree: LiveTree) -> None:
         """Sleep until a descriptor tells something, somebody else waits or has left, or it is time to look."""
         loop = asyncio.get_running_loop()
-        watched = [fd for fd in (live_task.watch.fd, *live_task.sentinels()) if fd is not None]
+        watched = [fd for fd in (live_tree.watch.fd, *live_tree.top.sentinels()) if fd is not None]
         for fd in watched:
             loop.add_reader(fd, self._woken.set)
         try:
-            async with asyncio.timeout(min(live_task.until_look(), live_task.watch.longest_s)):
+            async with asyncio.timeout(min(live_tree.top.until_look(), live_tree.watch.longest_s)):
                 await self._woken.wait()
         except TimeoutError:
             pass
@@ -142,24 +138,22 @@ class Watcher(Generic[End]):
 
     # -- in the thread -----------------------------------------------------------------------------------------
 
-    def _open(self, loan: contextlib.ExitStack) -> LiveTask:
-        if self._live_task is None:
-            self._live_task = live_task = LiveTask(self._task)
-            self._let_go = weakref.finalize(self, live_task.__exit__, None, None, None)
-        self._lender = loan.enter_context(lending(self._live_task))
-        self._stop = Stop(self._live_task.watch)
-        return self._live_task
+    def _open(self, loan: contextlib.ExitStack) -> tuple[LiveTree, Rounds]:
+        if self._live_tree is None:
+            self._live_tree = live_tree = LiveTree(self._task)
+            self._let_go = weakref.finalize(self, live_tree.__exit__, None, None, None)
+        return self._live_tree, loan.enter_context(Rounds(self._live_tree))
 
-    def _turn(self, live_task: LiveTask, names: Collection[str]) -> _Seen[End]:
-        """Take what woke us, and look at the named workers."""
-        live_task.sleep(0)
-        view = live_task.update()
+    def _turn(self, live_tree: LiveTree, rounds: Rounds, names: Collection[str]) -> _Seen[End]:
+        """Take what woke us, and look at the named workers. The loop sleeps: others of its tasks go on meanwhile."""
+        live_tree.sleep(0)
+        live_tree.update()
+        view = live_tree.top.view
         workers = [view.workers[name] for name in names if name in view.workers]
         ended = [worker.instance for worker in workers if worker.is_terminal]
         if len(ended) == len(names):
-            take_back(live_task, self._lender)
-        elif self._stop is not None:
-            self._stop.check()
-            live_task.run_queue(self._lender)
+            rounds.give_back()
+        else:
+            rounds.serve()
         blocked = {one.instance: one.block_seq or 0 for one in workers if one.status is Status.BLOCKED}
         return _Seen({name: self._read(name) for name in ended}, blocked)

@@ -7,18 +7,14 @@ place back, which may mean to wait until the guest has ended.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
-from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
-from agentctl.supervision.dispatch.idle_places import come_back
-from agentctl.supervision.dispatch.slots import IDLE, place_of
+from agentctl.supervision.dispatch.standby import Standby
 
 
 class Idle:
@@ -26,9 +22,8 @@ class Idle:
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
-        self.root_task = root_task_of(worker.task)
+        self._place = Standby(worker, root_task_of(worker.task))
         self._asked: Asked | None = None
-        self._loan: int | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -44,16 +39,7 @@ class Idle:
             "default": None, "deadlineSeconds": None, "idle": True,
         }  # fmt: skip
         self._asked = when_there_is_room(lambda: put_question(self.worker, body, None))
-        when_there_is_room(self._lend)
-
-    def _lend(self) -> None:
-        """Lend the place, and start who may have it. Under the lock: a guest's place is moved, and renamed then."""
-        with locked(self.root_task.queue_lock):
-            place = place_of(self.root_task, self.worker.task.id, self.worker.instance)
-            if place is not None and self._loan is None:
-                self._loan = try_lock(self.root_task.slots / (place + IDLE))
-            done = dispatch_locked(self.root_task)
-        carry_out(self.root_task, done)
+        when_there_is_room(self._place.lend)
 
     def answer(self) -> str | None:
         """Return what somebody has answered to "what next?"; None while nobody has."""
@@ -66,12 +52,12 @@ class Idle:
         """Take the slot back; return False while a guest is in it."""
         if self._asked is None:
             return True
-        self._end_loan()
-        return when_there_is_room(self._has_place)
+        self._place.end_loan()
+        return when_there_is_room(self._place.has_own)
 
     def end(self, why: str) -> str | None:
         """Wait no longer; return what was answered before that."""
-        self._end_loan()
+        self._place.end_loan()
         if self._asked is None:
             return None
         asked = self._asked
@@ -80,18 +66,3 @@ class Idle:
         leave(self.worker, asked)
         self._asked = None
         return answer
-
-    def _end_loan(self) -> None:
-        """Let no new guest in."""
-        if self._loan is not None:
-            os.close(self._loan)
-            self._loan = None
-
-    def _has_place(self) -> bool:
-        """Tell whether nobody works in this worker's place; a guest moves to a free slot, if there is one."""
-        with locked(self.root_task.queue_lock):
-            done = dispatch_locked(self.root_task)
-            place = place_of(self.root_task, self.worker.task.id, self.worker.instance)
-            has_place = place is None or come_back(self.root_task, place)
-        carry_out(self.root_task, done)
-        return has_place

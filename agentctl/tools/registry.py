@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.states import Status
-from agentctl.errors import AgentctlError, NotFound, UsageError, WaitStopped
+from agentctl.errors import AgentctlError, BrokenOff, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import TIMEOUT
-from agentctl.operations.wait.keys import BrokenOff, Key, Sight, gather
+from agentctl.operations.wait.keys import Key, Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool

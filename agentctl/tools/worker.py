@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_json
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.watch import Watch
-from agentctl.domain.answers import KINDS, check_question
+from agentctl.domain.answers import KINDS
 from agentctl.errors import Refused, UsageError
-from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
+from agentctl.operations.talk.asking import StillOpen, Unanswered, ask_as
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
-from agentctl.operations.wait.keys import BrokenOff
 from agentctl.tools.definition import Arguments, Call, Tool, closed, either, number, some_text, text
 from agentctl.tools.scope import Scope
 
@@ -22,36 +18,18 @@ def _ask(scope: Scope, given: Arguments, call: Call) -> Any:
     worker = _worker(scope, "ask_user")
     options = [_option(one) for one in given.get("options", [])]
     kind = given.get("kind") or ("select" if options else "input")
-    body: dict[str, Any] = {"kind": kind, "question": given["question"], "options": options}
-    default, limit_s = given.get("default"), given.get("timeout_seconds")
-    check_question(body, default)
-    with Watch() as watch:
-        asked = put_question(worker, body | {"default": default, "deadlineSeconds": limit_s}, given.get("question_id"))
-        try:
-            watch.add(worker.interactions)
-            return _await(worker, asked, watch, call, (default, limit_s))
-        finally:
-            leave(worker, asked)
-
-
-def _await(worker: WorkerDir, asked: Asked, watch: Watch, call: Call, closing: tuple[str | None, float | None]) -> Any:
-    name, (default, limit_s) = asked.question_id, closing
-    begun = monotonic()
-    while True:
-        answer = read_json(worker.answer(name))
-        if answer is not None:
-            if answer.get("expired"):
-                return {"question_id": name, "answer": None, "note": "nobody answered in time"}
-            return {"question_id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
-        passed = monotonic() - begun
-        if limit_s is not None and passed >= limit_s:
-            close_question(worker, name, default)
-            continue
-        if call.limit_s is not None and passed >= call.limit_s:
-            return {"still_running": True, "question_id": name, "hint": "ask again with this question_id to go on"}
-        limits = [limit - passed for limit in (limit_s, call.limit_s) if limit is not None]
-        if call.broken in watch.sleep(min(limits, default=None), [] if call.broken is None else [call.broken]):
-            raise BrokenOff("the call was broken off; the question stays open")
+    body: dict[str, Any] = {
+        "kind": kind, "question": given["question"], "options": options,
+        "default": given.get("default"), "deadlineSeconds": given.get("timeout_seconds"),
+    }  # fmt: skip
+    try:
+        answer = ask_as(worker, body, given.get("question_id"), limit_s=call.limit_s, broken=call.broken)
+    except Unanswered as late:
+        return {"question_id": late.question_id, "answer": None, "note": "nobody answered in time"}
+    except StillOpen as still:
+        hint = "ask again with this question_id to go on"
+        return {"still_running": True, "question_id": still.question_id, "hint": hint}
+    return {"question_id": answer["id"], "answer": answer["answer"], "by": answer["by"]}
 
 
 def _option(one: Any) -> dict[str, str]:

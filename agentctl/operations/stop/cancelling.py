@@ -199,20 +199,18 @@ _LEVELS = 8
 def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Cancelled]:
     done: dict[str, Cancelled] = {}
     with LiveTask(task) as live_task:
-        while True:
-            view = live_task.update()
+        for view in live_task.follow(deadline):
             for name in names:
                 worker = view.workers.get(name)
                 if name not in done and (task.worker(name).has_ended or (worker and worker.is_terminal)):
                     done[name] = _told(task.worker(name))
                 elif name not in done and worker and worker.survivors:
                     done[name] = _survived(worker)
-            left = deadline - monotonic()
-            if len(done) == len(names) or left <= 0:
+            if len(done) == len(names):
                 break
-            live_task.sleep(left)
+        workers = live_task.view.workers
     late = [name for name in names if name not in done]
-    return done | {name: _too_late(task.worker(name), view.workers.get(name)) for name in late}
+    return done | {name: _too_late(task.worker(name), workers.get(name)) for name in late}
 
 
 def _limit_s(worker: WorkerDir) -> float:

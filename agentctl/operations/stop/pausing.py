@@ -69,12 +69,8 @@ def _ask(worker: WorkerDir, paused: bool) -> None:
 
 def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> None:
     with LiveTask(task) as live_task:
-        while True:
-            view = live_task.update()
+        for view in live_task.follow(deadline):
             workers = [view.workers[name] for name in names]
             if all(worker.paused == paused or worker.is_terminal for worker in workers):
                 return
-            left = deadline - monotonic()
-            if left <= 0:
-                raise Refused(f"the shim of {names[0]} has not answered in {_ANSWER_LIMIT_S:g} s: is it stopped?")
-            live_task.sleep(left)
+    raise Refused(f"the shim of {names[0]} has not answered in {_ANSWER_LIMIT_S:g} s: is it stopped?")

@@ -19,7 +19,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
 from agentctl.domain.plaintext import whole_json
-from agentctl.errors import Damaged, Refused, StorageError, WaitTimedOut
+from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
@@ -32,6 +32,22 @@ _TOLD = (
 )  # fmt: skip
 
 
+class StillOpen(AgentctlError):
+    """The call's time is over and the question is open: who asks again with its id goes on waiting."""
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"nobody has answered {question_id} yet", hint="ask again with its id to go on waiting")
+        self.question_id = question_id
+
+
+class Unanswered(WaitTimedOut):
+    """A question's deadline passed, and it has no default: it is closed."""
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"nobody answered {question_id} in time", hint="ask with --default to go on without")
+        self.question_id = question_id
+
+
 def ask(
     question: str,
     *,
@@ -41,20 +57,14 @@ def ask(
     deadline_s: float | None,
     question_id: str | None,
 ) -> dict[str, str]:
-    """Ask, as the calling worker, and wait for the answer. The worker is blocked meanwhile.
+    """Ask as the calling worker; see `ask_as`.
 
     Args:
         kind: `select` (an option's id is the answer), `confirm` (yes or no), `input` (any text).
+        options: The id and the label of each.
         default: The answer at the deadline.
         deadline_s: None waits without a limit.
         question_id: Take a question up again that was asked before, answered meanwhile or not.
-
-    Returns:
-        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
-
-    Raises:
-        WaitTimedOut: The deadline passed and there is no default; the question is closed.
-        Refused: The worker has ended, or somebody else waits for this question's answer.
     """
     worker = caller_or_refuse("interact ask").worker
     check_own(worker.task)
@@ -65,8 +75,36 @@ def ask(
         "default": default,
         "deadlineSeconds": deadline_s,
     }
-    check_question(body, default)
-    deadline = None if deadline_s is None else monotonic() + deadline_s
+    return ask_as(worker, body, question_id)
+
+
+def ask_as(
+    worker: WorkerDir,
+    body: dict[str, Any],
+    question_id: str | None,
+    *,
+    limit_s: float | None = None,
+    broken: int | None = None,
+) -> dict[str, str]:
+    """Ask as a worker, and wait for the answer. The worker is blocked meanwhile.
+
+    Args:
+        body: The question as its file has it, with `default` and `deadlineSeconds`.
+        question_id: Take a question up again that was asked before, answered meanwhile or not.
+        limit_s: Wait no longer, whatever the question's deadline is; None waits without a limit.
+        broken: A descriptor that becomes readable once nobody waits for this call any more.
+
+    Returns:
+        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
+
+    Raises:
+        Unanswered: The deadline passed and there is no default; the question is closed.
+        StillOpen: `limit_s` is over.
+        BrokenOff: Nobody waits for the call any more; the question stays open.
+        Refused: The worker has ended, or somebody else waits for this question's answer.
+    """
+    check_question(body, body["default"])
+    wait = _Wait(worker, body["default"], body["deadlineSeconds"], limit_s, broken)
     with Watch() as watch:
         try:
             asked = put_question(worker, body, question_id)
@@ -74,7 +112,7 @@ def ask(
             return _ask_from_within(worker, body, question_id, watch, error)
         try:
             watch.add(worker.interactions)
-            return _await_answer(worker, asked.question_id, watch, default, deadline)
+            return wait.answer(asked.question_id, watch)
         finally:
             leave(worker, asked)
 
@@ -95,7 +133,7 @@ def _ask_from_within(
     with outbox.said(worker, {"verb": "ask", "id": name, **body}):
         if not worker.question(name).exists():
             raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {worker.instance} tells why")
-        return _await_answer(worker, name, watch, None, None)
+        return _Wait(worker).answer(name, watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,24 +227,49 @@ def refuse_if_ended(worker: WorkerDir, verb: str) -> None:
         raise Refused(f"{worker.instance} has ended ({decision_of(worker).get('status')}): it {verb} nothing any more")
 
 
-def _await_answer(
-    worker: WorkerDir, name: str, watch: Watch, default: str | None, deadline: float | None
-) -> dict[str, str]:
-    while True:
-        answer = read_json(worker.answer(name))
-        if answer is not None:
-            if answer.get("expired"):
-                raise WaitTimedOut(f"nobody answered {name} in time", hint="ask with --default to go on without")
-            if answer.get("answer") is None:
-                raise Damaged(f"{worker.answer(name)} holds no answer", hint="ask again, under another --id")
-            return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
-        if worker.has_ended:
-            raise Refused(f"{worker.instance} has ended; nobody will answer {name}")
-        left = None if deadline is None else deadline - monotonic()
-        if left is not None and left <= 0:
-            close_question(worker, name, default)
-            continue
-        watch.sleep(left)
+class _Wait:
+    """The wait for an answer: until it is there, its deadline has passed, or whoever asks waits no longer."""
+
+    def __init__(
+        self,
+        worker: WorkerDir,
+        default: str | None = None,
+        deadline_s: float | None = None,
+        limit_s: float | None = None,
+        broken: int | None = None,
+    ) -> None:
+        now = monotonic()
+        self._worker, self._default, self._broken = worker, default, broken
+        self._deadline = None if deadline_s is None else now + deadline_s
+        self._until = None if limit_s is None else now + limit_s
+
+    def answer(self, name: str, watch: Watch) -> dict[str, str]:
+        """Return the answer to a question; the look comes before the sleep, so no answer is missed."""
+        while True:
+            answer = read_json(self._worker.answer(name))
+            if answer is not None:
+                return self._given(name, answer)
+            now = monotonic()
+            if self._worker.has_ended:
+                raise Refused(f"{self._worker.instance} has ended; nobody will answer {name}")
+            if self._deadline is not None and now >= self._deadline:
+                close_question(self._worker, name, self._default)
+            elif self._until is not None and now >= self._until:
+                raise StillOpen(name)
+            else:
+                self._sleep(watch, now)
+
+    def _given(self, name: str, answer: Mapping[str, Any]) -> dict[str, str]:
+        if answer.get("expired"):
+            raise Unanswered(name)
+        if answer.get("answer") is None:
+            raise Damaged(f"{self._worker.answer(name)} holds no answer", hint="ask again, under another --id")
+        return {"id": name, "answer": str(answer["answer"]), "by": str(answer.get("by"))}
+
+    def _sleep(self, watch: Watch, now: float) -> None:
+        left = [until - now for until in (self._deadline, self._until) if until is not None]
+        if self._broken in watch.sleep(min(left, default=None), [] if self._broken is None else [self._broken]):
+            raise BrokenOff("the call was broken off; the question stays open")
 
 
 def close_question(worker: WorkerDir, name: str, default: str | None, why: str = "deadline") -> None:

@@ -1,4 +1,4 @@
 """How a command or a tool waits for workers, and who works in its place meanwhile.
 
-Doors: `waiting`, `keys`, `live_view`, `loan`, `interruption`.
+Doors: `waiting`, `keys`, `live_view`, `rounds`.
 """

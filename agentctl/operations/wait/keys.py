@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import _thread
-import contextlib
 from collections.abc import Callable, Collection, Mapping
 
-from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
-from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.wait.interruption import Stop
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.loan import Loan
+from agentctl.operations.wait.rounds import Rounds
 
 #: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
 #: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
 TURN = _thread.allocate_lock()
-
-
-class BrokenOff(AgentctlError):
-    """Nobody wants the answer of this wait any more."""
 
 
 class Key(NamedTuple):
@@ -75,27 +67,18 @@ def gather(
         BrokenOff: `broken` became readable.
         WaitStopped: The worker that waits was cancelled or paused.
     """
-    deadline = None if timeout_s is None else monotonic() + timeout_s
-    others = [] if broken is None else [broken]
     # Only those: a task that has had a thousand sub-tasks is not looked at whole for one.
     below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
     with (
         LiveTree(task, others=[one for one in below if one.exists]) as live_tree,
-        contextlib.closing(Loan(live_tree.top)) as loan,
+        Rounds(live_tree, timeout_s, broken=broken, turn=TURN) as rounds,
     ):
-        stop = Stop(live_tree.watch)
         while True:
             with TURN:
                 seen = _look(live_tree, keys)
-            left = None if deadline is None else deadline - monotonic()
-            if is_enough(seen) or (left is not None and left <= 0):
-                loan.take_back()
+            if is_enough(seen) or not rounds.next():
+                rounds.give_back()
                 return seen
-            stop.check()
-            with TURN:
-                live_tree.run_queue(loan.lender())
-            if broken in live_tree.sleep(left, others):
-                raise BrokenOff("the call was broken off; nobody was stopped")
 
 
 def _look(live_tree: LiveTree, keys: Collection[Key]) -> Sight:

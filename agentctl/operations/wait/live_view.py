@@ -149,6 +149,15 @@ class LiveTask:
         with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root_task, lender=lender)
 
+    def follow(self, deadline: float) -> Iterator[TaskView]:
+        """Yield the view at each look, until an instant of the monotonic clock has passed."""
+        while True:
+            yield self.update()
+            left = deadline - monotonic()
+            if left <= 0:
+                return
+            self.sleep(left)
+
     def sleep(self, timeout_s: float | None) -> None:
         """Sleep until something may have changed."""
         limit = self.until_look()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 
 from agentctl.adapters.locks import locked
 from agentctl.operations.wait.live_view import LiveTask
@@ -40,27 +38,14 @@ class Loan:
         return Lender(me.task.id, me.instance)
 
     def take_back(self) -> None:
-        """Get the lent place back before the wait returns."""
-        if self._fd is not None and self._me is not None:
-            take_back(self._live_task, Lender(self._me.task.id, self._me.instance))
+        """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
+        if self._fd is not None:
+            with locked(self._live_task.root_task.queue_lock):
+                done = dispatch_locked(self._live_task.root_task)
+            carry_out(self._live_task.root_task, done)
 
     def close(self) -> None:
         """Let nobody new into the place."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
-
-
-@contextlib.contextmanager
-def lending(live_task: LiveTask) -> Iterator[Lender | None]:
-    """Within a worker, lend its place to its descendants while this wait lasts, if no other wait of it does."""
-    with contextlib.closing(Loan(live_task)) as loan:
-        yield loan.lender()
-
-
-def take_back(live_task: LiveTask, lender: Lender | None) -> None:
-    """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
-    if lender is not None:
-        with locked(live_task.root_task.queue_lock):
-            done = dispatch_locked(live_task.root_task)
-        carry_out(live_task.root_task, done)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
@@ -16,9 +15,8 @@ from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
-from agentctl.operations.wait.interruption import Stop
-from agentctl.operations.wait.live_view import LiveTask, LiveTree
-from agentctl.operations.wait.loan import lending, take_back
+from agentctl.operations.wait.live_view import LiveTree
+from agentctl.operations.wait.rounds import Rounds
 from agentctl.operations.where.locating import caller, find_worker
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision import failpoints
@@ -27,6 +25,8 @@ from agentctl.supervision.account.awaiting import Awaited
 from agentctl.supervision.worker.kinship import descendants
 
 DEFAULT_CONSUMER = "default"
+#: Another waiter that has claimed an end marks it within this, or has died.
+_PENDING_LOOK_S = 0.05
 _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
@@ -101,11 +101,10 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
         WaitStopped: The worker that waits was cancelled or paused.
     """
     limit_s = usable_config(task).limits.timeout_seconds if timeout_s is None else timeout_s
-    deadline = monotonic() + limit_s
     consumer = consumer or _own_consumer(recursive)
     names = _check_targets(task, instances, recursive=recursive)
-    with LiveTree(task, recursive=recursive) as live_tree, lending(live_tree.top) as lender:
-        stop, askers = Stop(live_tree.watch), Askers()
+    with LiveTree(task, recursive=recursive) as live_tree, Rounds(live_tree, limit_s) as rounds:
+        askers = Askers()
         while True:
             has_pending = has_live = False
             for live_task, view in live_tree.update():
@@ -114,7 +113,7 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
                 cursor = Cursor(live_task.root_task, live_task.task.id, consumer)
                 claim = cursor.claim(wanted)
                 if claim is not None:
-                    take_back(live_task, lender)
+                    rounds.give_back()
                     _give(cursor, claim, view, deliver, live_task.task.id if recursive else None)
                     return
                 # Claimed by another waiter: it marks them, or dies and they are to be given again.
@@ -122,15 +121,11 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
                 has_live = _has_live(live_task.task, view, names) or has_live
             if not has_pending and not has_live:
                 raise NothingLeft(_nothing_left(live_tree, names), hint="agentctl list shows what there is")
-            stop.check()
             if on_asked is not None and not recursive:
                 view = live_tree.top.view
                 on_asked(below_any(askers.below(task, view), None if names is None else names(task, view)))
-            live_tree.run_queue(lender)
-            left = deadline - monotonic()
-            if left <= 0:
+            if not rounds.next(_PENDING_LOOK_S if has_pending else None):
                 raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="nobody was stopped; wait again")
-            live_tree.sleep(min(left, 0.05) if has_pending else left)
 
 
 def _own_consumer(recursive: bool) -> str:
@@ -184,12 +179,12 @@ def wait_all(
         NothingLeft: There is no worker to wait for.
         WaitStopped: The worker that waits was cancelled or paused.
     """
-    deadline = None if timeout_s is None else monotonic() + timeout_s
     names = _check_targets(task, instances)
-    with LiveTask(task) as live_task, lending(live_task) as lender:
-        stop, askers = Stop(live_task.watch), Askers()
+    with LiveTree(task) as live_tree, Rounds(live_tree, timeout_s) as rounds:
+        live_task, askers = live_tree.top, Askers()
         while True:
-            view = live_task.update()
+            live_tree.update()
+            view = live_task.view
             chosen = None if names is None else names(task, view)
             workers = [worker for worker in view.workers.values() if chosen is None or worker.instance in chosen]
             if not workers:
@@ -205,17 +200,13 @@ def wait_all(
                 ])  # fmt: skip
             left_alive = [worker.instance for worker in workers if not worker.is_terminal]
             if not left_alive:
-                take_back(live_task, lender)
+                rounds.give_back()
                 return [_waited(worker, worker.status) for worker in workers]
-            stop.check()
-            live_task.run_queue(lender)
-            left = None if deadline is None else deadline - monotonic()
-            if left is not None and left <= 0:
+            if not rounds.next():
                 raise WaitTimedOut(
                     f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
                     hint="nobody was stopped; wait again",
                 )
-            live_task.sleep(left)
             # Of many workers several end within this: one look serves them all. The last one is told at once.
             time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
 

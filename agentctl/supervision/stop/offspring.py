@@ -16,9 +16,12 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker import kinship
 from agentctl.supervision.worker.spec import asked_grace
+
+if TYPE_CHECKING:
+    from agentctl.supervision.dispatch.standby import Standby
 
 #: How often they are looked at; the end of each wakes.
 _TICK_S = 1.0
@@ -91,8 +94,10 @@ class Offspring:
 
         with contextlib.suppress(AgentctlError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
-        with Standby(self.worker, self.root_task, self.folder).lent():  # Nothing of the parent is at work any more.
+        standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
+        try:
             while living and self.worker.task.path.exists():
+                is_lent = is_lent or _is_lent(standby)  # Nothing of the parent is at work any more.
                 is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.worker.cancel.exists()
                 if is_cancelled and not self.holds_cancel():
                     break
@@ -101,6 +106,8 @@ class Offspring:
                 rest(_TICK_S)
                 self._tell_pause(tell)
                 living = self.living()
+        finally:
+            standby.end_loan()
         return names
 
     def _let_go(self, living: list[WorkerDir]) -> None:
@@ -117,6 +124,13 @@ class Offspring:
             self._is_paused = not self._is_paused
             with contextlib.suppress(AgentctlError):
                 tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
+
+
+def _is_lent(standby: Standby) -> bool:
+    with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+        standby.lend()
+        return True
+    return False
 
 
 def _lives(child: WorkerDir) -> bool:

@@ -1,0 +1,90 @@
+"""One wait, look by look: what whoever waits has to do between two looks, in the one order that loses nothing.
+
+1. Look (`LiveTree.update`), and decide. What is enough ends the wait: `give_back`, then return.
+2. `serve`: whoever waits within a worker that is being cancelled or was paused waits no longer. This comes behind the
+   look, so that an end which is there is still given out. Then start who may start, also in the place that is lent: a
+   wait must not be what everybody else waits for.
+3. `sleep`, with what is left of the time. The watch was there before the look (`LiveTree`), so a change between the two
+   wakes at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+
+from agentctl.adapters.clock import monotonic
+from agentctl.errors import BrokenOff
+from agentctl.operations.wait.interruption import Stop
+from agentctl.operations.wait.live_view import LiveTree
+from agentctl.operations.wait.loan import Loan
+
+
+class Rounds:
+    """The rounds of a wait. Within a worker that worker's place is lent meanwhile.
+
+    Args:
+        timeout_s: None waits without a limit.
+        broken: A descriptor that becomes readable once nobody wants the answer any more.
+        turn: Held while the queue is run, where several threads wait.
+    """
+
+    def __init__(
+        self,
+        live_tree: LiveTree,
+        timeout_s: float | None = None,
+        *,
+        broken: int | None = None,
+        turn: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self._live_tree, self._broken = live_tree, broken
+        self._turn = turn or contextlib.nullcontext()
+        self._deadline = None if timeout_s is None else monotonic() + timeout_s
+        self._loan, self._stop = Loan(live_tree.top), Stop(live_tree.watch)
+
+    def left_s(self) -> float | None:
+        """Return how much time is left; None without a limit."""
+        return None if self._deadline is None else self._deadline - monotonic()
+
+    def serve(self) -> None:
+        """Start who may start.
+
+        Raises:
+            WaitStopped: The worker that waits was cancelled or paused.
+        """
+        self._stop.check()
+        with self._turn:
+            self._live_tree.run_queue(self._loan.lender())
+
+    def sleep(self, at_most_s: float | None = None) -> None:
+        """Sleep until something may have changed, the time is over, or for so long.
+
+        Raises:
+            BrokenOff: Nobody wants the answer any more.
+        """
+        limit = min((one for one in (self.left_s(), at_most_s) if one is not None), default=None)
+        if self._broken in self._live_tree.sleep(limit, [] if self._broken is None else [self._broken]):
+            raise BrokenOff("the call was broken off; nobody was stopped")
+
+    def next(self, at_most_s: float | None = None) -> bool:
+        """Serve and sleep; return False, without a sleep, once the time is over."""
+        self.serve()
+        left = self.left_s()
+        if left is not None and left <= 0:
+            return False
+        self.sleep(at_most_s)
+        return True
+
+    def give_back(self) -> None:
+        """Get the lent place back before the wait returns."""
+        self._loan.take_back()
+
+    def close(self) -> None:
+        """Let nobody new into the lent place."""
+        self._loan.close()
+
+    def __enter__(self) -> Rounds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
