@@ -1,6 +1,6 @@
 """`doctor`: what is damaged, lost or left over, and what to do about it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from agentctl.cli.render import out, out_json, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, NotFound
 from agentctl.operations.doctor.examining import examine
+from agentctl.operations.where.findings import Finding
 from agentctl.operations.where.locating import find_root, find_task
 
 app = module()
@@ -54,11 +55,11 @@ def doctor(
         found = None  # the machine can be examined without a root
     findings = examine(found, fix=fix)
     if json:
-        out_json(findings)
+        out_json([finding.to_json() for finding in findings])
     else:
         for finding in findings:
             _show(finding)
-    left = any(finding["severity"] == "error" and not finding["fixed"] for finding in findings)
+    left = any(finding.is_error_left for finding in findings)
     return ExitCode.REFUSED if left else ExitCode.DONE
 
 
@@ -84,9 +85,9 @@ def _free(name: str, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _show(finding: dict[str, Any]) -> None:
-    where = f" ({plain(finding['where'])})" if finding.get("where") else ""
-    fixed = " [fixed]" if finding["fixed"] else ""
-    out(f"{finding['severity']}: {plain(finding['what'])}{where}{fixed}")
-    if finding.get("next") and not finding["fixed"]:
-        out(f"    {plain(finding['next'])}")
+def _show(finding: Finding) -> None:
+    where = f" ({plain(finding.where)})" if finding.where else ""
+    fixed = " [fixed]" if finding.fixed else ""
+    out(f"{finding.severity}: {plain(finding.what)}{where}{fixed}")
+    if finding.next and not finding.fixed:
+        out(f"    {plain(finding.next)}")

@@ -25,13 +25,12 @@ from agentctl.operations.doctor.gates import examine_accounts, examine_gates
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.listing import mend_roster, read_task
+from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.odd_files import (
-    Finding,
     examine_notes,
     examine_odd,
     examine_odd_root,
     examine_shims,
-    finding,
 )
 from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back
 from agentctl.operations.where.task_limits import personal_defaults, read_config
@@ -48,12 +47,12 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
-    """Return findings: {severity: ok|note|warning|error, what, where, next, fixed}."""
+    """Return what was found; where nothing is wrong, that."""
     findings = [*_machine(), *examine_programs(), *examine_accounts()]
     if root is not None:
         findings += examine_odd_root(root, fix=fix)
         findings += _as_far_as_it_goes(_root(root, fix), root.path)
-    if not any(found["severity"] in ("warning", "error") for found in findings):
+    if not any(found.severity in ("warning", "error") for found in findings):
         findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
     return findings
 

@@ -11,8 +11,8 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import NotFound
+from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller, who
-from agentctl.operations.where.odd_files import Finding, finding
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts, forget

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
 
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
+from agentctl.operations.where.findings import Finding, finding
 
 #: Gets the library of the server that agents have their tools from.
 INSTALL_MCP = "pip install 'agentctl[mcp]'"
 
 
-def examine_programs() -> Iterator[dict[str, Any]]:
-    """Yield a finding for each driver, and where agents lack our tools: {severity, what, where, next, fixed}."""
+def examine_programs() -> Iterator[Finding]:
+    """Yield a finding for each driver, and where agents lack our tools."""
     if find_spec("mcp") is None:
         what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
-        yield _finding("note", what, "", INSTALL_MCP)
+        yield finding("note", what, "", INSTALL_MCP)
     for name in AGENT_DRIVERS:
         driver = load(name)
         program = program_of(driver)
         if program is None:
-            yield _finding("note", f"{name}: {driver.program} is not installed", "", driver.install)
+            yield finding("note", f"{name}: {driver.program} is not installed", "", driver.install)
             continue
         version = version_of(driver, program)
         if version is None:
-            yield _finding("warning", f"{name}: {driver.program} does not tell its version", program, driver.install)
+            yield finding("warning", f"{name}: {driver.program} does not tell its version", program, driver.install)
         elif version == driver.tested:
-            yield _finding("ok", f"{name}: {driver.program} {version}, as tested", program, "")
+            yield finding("ok", f"{name}: {driver.program} {version}, as tested", program, "")
         else:
             kind = "older" if _parts(version) < _parts(driver.tested) else "newer"
             what = f"{name}: {driver.program} {version} is {kind} than the tested {driver.tested}"
-            yield _finding("note", what, program, driver.install if kind == "older" else "")
+            yield finding("note", what, program, driver.install if kind == "older" else "")
 
 
 def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
-
-
-def _finding(severity: str, what: str, where: str, next_: str) -> dict[str, Any]:
-    return {"severity": severity, "what": what, "where": where, "next": next_, "fixed": False}

@@ -12,14 +12,10 @@ from typing import Any
 from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import Damaged
+from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.worktree.changes import changes_of, ensure_recorded
 
 _SCRATCH = re.compile(r"^changes\.(\d+)\..*\.scratch$")
-Finding = dict[str, Any]
-
-
-def _finding(severity: str, what: str, where: object, next_: str, *, fixed: bool = False) -> Finding:
-    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
 
 
 def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
@@ -32,7 +28,7 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
         try:
             record = read_json(worker.worktree) or {}
         except Damaged as error:
-            yield _finding("error", error.message, worker.worktree, "git worktree list names it")
+            yield finding("error", error.message, worker.worktree, "git worktree list names it")
             continue
         if not worker.has_ended or record.get("removed") or _is_recorded(record):
             continue
@@ -41,7 +37,7 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
         why = changes_of(read_quietly(worker.worktree)).get("error")
         what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
         is_fixed = fix and why is None
-        yield _finding("warning" if why else "note", what, worker.worktree, "agentctl doctor --fix", fixed=is_fixed)
+        yield finding("warning" if why else "note", what, worker.worktree, "agentctl doctor --fix", fixed=is_fixed)
 
 
 def _is_recorded(record: dict[str, Any]) -> bool:
@@ -56,7 +52,7 @@ def _scratch(folder: str, fix: bool) -> Iterator[Finding]:
             path = os.path.join(folder, name)
             if fix:
                 shutil.rmtree(path, ignore_errors=True)
-            yield _finding("note", "left by a program that was killed", path, "agentctl doctor --fix", fixed=fix)
+            yield finding("note", "left by a program that was killed", path, "agentctl doctor --fix", fixed=fix)
 
 
 def examine_unknown(root: Root) -> Iterator[Finding]:
@@ -66,4 +62,4 @@ def examine_unknown(root: Root) -> Iterator[Finding]:
         known = (read_quietly(task.worker(instance).worktree).get("path") for instance in task.instances())
         if str(folder) not in known:
             what = "a worktree of no worker: its task was removed, or its spawn was killed"
-            yield _finding("note", what, folder, f"look into it, then git worktree remove {folder}")
+            yield finding("note", what, folder, f"look into it, then git worktree remove {folder}")

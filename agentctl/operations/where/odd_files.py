@@ -11,17 +11,15 @@ import struct
 import termios
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from agentctl.adapters.files import make_folder, set_aside
 from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.where.findings import Finding, finding
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker.control import open_to_wake, poke
-
-Finding = dict[str, Any]
 
 #: A task of 10,000 workers that have all been through everything has as many.
 _MOST_ENTRIES = 300_000
@@ -35,11 +33,6 @@ _LOOK_S = 0.02
 _TAIL = 1 << 16
 #: As shim/loop.py writes it, above a traceback.
 _FAILED = re.compile(rb"^\S+ pid \d+ ended unexpectedly$", re.MULTILINE)
-
-
-def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
-    """Return what `doctor` tells of one thing; `severity`: ok, note, warning, error; `next_`: what one can do."""
-    return {"severity": severity, "what": what, "where": str(where), "next": next_, "fixed": fixed}
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""What `doctor` says of one thing, and `trust` of what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.lean import NamedTuple
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    #: `ok`, `note`, `warning` or `error`.
+    severity: str
+    what: str
+    #: A path, or the name of what it is about; empty for the machine.
+    where: str = ""
+    #: What a person can do about it: a command, or a sentence.
+    next: str = ""
+    fixed: bool = False
+
+    @property
+    def is_error_left(self) -> bool:
+        """Tell whether it is an error that was not mended."""
+        return self.severity == "error" and not self.fixed
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `doctor --json` prints it."""
+        return self._asdict()
+
+
+def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:
+    """Return a finding; `where` may be a path of any kind."""
+    return Finding(severity, what, str(where), next_, fixed)
