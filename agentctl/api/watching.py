@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar  # noqa: TID251 - a generic one
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import Rounds
+from agentctl.operations.wait.rounds import WaitRounds
 
 End = TypeVar("End")
 
@@ -138,13 +138,13 @@ class Watcher(Generic[End]):
 
     # -- in the thread -----------------------------------------------------------------------------------------
 
-    def _open(self, loan: contextlib.ExitStack) -> tuple[LiveTree, Rounds]:
+    def _open(self, loan: contextlib.ExitStack) -> tuple[LiveTree, WaitRounds]:
         if self._live_tree is None:
             self._live_tree = live_tree = LiveTree(self._task)
             self._let_go = weakref.finalize(self, live_tree.__exit__, None, None, None)
-        return self._live_tree, loan.enter_context(Rounds(self._live_tree))
+        return self._live_tree, loan.enter_context(WaitRounds(self._live_tree))
 
-    def _turn(self, live_tree: LiveTree, rounds: Rounds, names: Collection[str]) -> _Seen[End]:
+    def _turn(self, live_tree: LiveTree, rounds: WaitRounds, names: Collection[str]) -> _Seen[End]:
         """Take what woke us, and look at the named workers. The loop sleeps: others of its tasks go on meanwhile."""
         live_tree.sleep(0)
         live_tree.update()

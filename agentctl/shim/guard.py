@@ -34,7 +34,7 @@ from agentctl.supervision.queue.tickets import Ticket, remove_ticket
 from agentctl.supervision.stop.offspring import Offspring, wake_parent
 from agentctl.supervision.worker import environment, kinship
 from agentctl.supervision.worker.control import name_holder, open_control
-from agentctl.supervision.worker.endings import Ending, decide, log_size, publish, restore_access, was_started
+from agentctl.supervision.worker.endings import Decision, decide, log_size, publish, restore_access, was_started
 from agentctl.supervision.worker.environment import (
     AGENT_DIR,
     COOKIE,
@@ -191,7 +191,7 @@ class Guard:
         self.wakeups.rest(seconds, control)
         self.debt.pay_if_due()
 
-    def _one_attempt(self, control: int, number: int) -> tuple[Ending, bool]:
+    def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
         if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
             return self._cancelled_ending(number), False
         held_up = self._held_up(number)
@@ -246,18 +246,18 @@ class Guard:
         self.answer({"error": hold.told, "status": Status.QUEUED})
         return True
 
-    def _is_parked(self, ending: Ending, hold: Hold) -> bool:
+    def _is_parked(self, ending: Decision, hold: Hold) -> bool:
         """Give the worker back to the queue; False where a cancel came first."""
         self.clock.tell()
         if is_parked := self.parking.park(ending, hold, self.attempt):
             self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
-    def _held_up(self, number: int) -> Ending | None:
+    def _held_up(self, number: int) -> Decision | None:
         """Return the ending of a worker that is not to be begun any more."""
         if (excess := self.wall.broken(self.clock)) is None:
             return None
-        return Ending(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
+        return Decision(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
     def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
         """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
@@ -297,29 +297,29 @@ class Guard:
             environ[SPEC_DIGEST.encode()] = self.digest.encode()
         return environ
 
-    def _unstarted(self, problem: str, attempt: int) -> Ending:
-        return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
+    def _unstarted(self, problem: str, attempt: int) -> Decision:
+        return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
 
-    def _cancelled_ending(self, attempt: int) -> Ending:
-        return Ending(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
+    def _cancelled_ending(self, attempt: int) -> Decision:
+        return Decision(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
 
     def _canceller(self) -> str:
         return str(read_quietly(self.worker.cancel).get("by", "user"))
 
-    def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Ending:
+    def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Decision:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
             from agentctl.shim.outcome import verdict_of
 
             status, reason, message = verdict_of(self.worker, outcome)
-        return Ending(
+        return Decision(
             status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
             duration_s=round(outcome.duration_s, 3), attempt=attempt, swept=outcome.swept, kept=outcome.kept,
             usage=outcome.usage,
         )  # fmt: skip
 
-    def _is_tried_again(self, control: int, ending: Ending) -> bool:
+    def _is_tried_again(self, control: int, ending: Decision) -> bool:
         """Wait for the next attempt, where there is to be one."""
         own = self.attempt - self.parking.times
         if self.worker.cancel.exists() or not is_tried_again(self.spec, ending, own):
@@ -330,7 +330,7 @@ class Guard:
         self._event(ev.RETRYING, told)
         return waited(self.worker, pause_s, partial(self.wakeups.rest, control=control))
 
-    def _keep(self, ending: Ending) -> None:
+    def _keep(self, ending: Decision) -> None:
         """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
         if self.worker.worktree.exists():
             from agentctl.shim import patching  # Few workers have a worktree.

@@ -25,7 +25,7 @@ from agentctl.supervision.account.accounts import Account, note_held
 from agentctl.supervision.account.holds import Hold, back_off, held_now, hold_of
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket, show_ticket, write_ticket
 from agentctl.supervision.worker import environment
-from agentctl.supervision.worker.endings import Ending, parked_as
+from agentctl.supervision.worker.endings import Decision, parked_as
 
 #: So often a worker is begun again after a rate limit without a time, and after one with: beside its own retries.
 MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
@@ -82,7 +82,7 @@ class Parking:
         hold = hold_of(self.account)
         return hold if hold is not None and hold.left_for(self.worker) > 0 else None
 
-    def after(self, ending: Ending) -> Hold | None:
+    def after(self, ending: Decision) -> Hold | None:
         """Return for how long the worker is to be parked after an attempt; None where the ending stands.
 
         Raises:
@@ -113,7 +113,7 @@ class Parking:
         if self.account is not None:
             note_held(self.place.root_task, self.account)
 
-    def park(self, ending: Ending, hold: Hold, attempt: int) -> bool:
+    def park(self, ending: Decision, hold: Hold, attempt: int) -> bool:
         """Keep the end of an attempt, and give the worker back to the queue; False where it is to be cancelled."""
         told = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
         return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, told))

@@ -10,7 +10,7 @@ from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason
 from agentctl.lean import Any
-from agentctl.supervision.worker.endings import Ending
+from agentctl.supervision.worker.endings import Decision
 from agentctl.supervision.worker.spec import WorkerSpec
 
 _LONGEST_BACK_OFF_S = 60.0
@@ -19,7 +19,7 @@ _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 _AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
 
 
-def is_tried_again(spec: WorkerSpec, ending: Ending, own_attempts: int) -> bool:
+def is_tried_again(spec: WorkerSpec, ending: Decision, own_attempts: int) -> bool:
     """Tell whether an attempt that ended so is followed by another one; so many have been its own."""
     reasons = _TRIED_AGAIN if spec.order is None else _AGENT_TRIED_AGAIN
     return ending.reason in reasons and own_attempts <= spec.retries
@@ -31,9 +31,9 @@ def pause_after(spec: WorkerSpec, own_attempts: int) -> float:
     return min(delay_s, _LONGEST_BACK_OFF_S) * _jitter()
 
 
-def put_aside(worker: WorkerDir, ending: Ending, attempt: int, pause_s: float) -> dict[str, Any]:
+def put_aside(worker: WorkerDir, ending: Decision, attempt: int, pause_s: float) -> dict[str, Any]:
     """Keep the end of an attempt that is followed by another one; return what the event tells of it."""
-    write_whole(worker.attempt_exit(attempt), to_json(ending.to_json()))
+    write_whole(worker.attempt_exit(attempt), to_json(ending.now().to_json()))
     told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
     return {"attempt": attempt + 1, **told}
 

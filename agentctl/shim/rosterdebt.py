@@ -6,14 +6,12 @@ The roster is a cache of the log; a shim that is killed in debt loses nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
-from agentctl.supervision.worker.endings import read_decision
+from agentctl.supervision.worker.endings import Decision, read_decision
 
 _LATEST_S = 0.5
 #: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
@@ -35,13 +33,11 @@ class RosterDebt:
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
-    def add_ended(
-        self, worker: WorkerDir, agent_type: str = "command", decision: Mapping[str, Any] | None = None
-    ) -> None:
+    def add_ended(self, worker: WorkerDir, agent_type: str = "command", decision: Decision | None = None) -> None:
         """Owe the row of a worker whose end is decided; None reads the decision."""
         with contextlib.suppress(AgentctlError):
             decision = decision or read_decision(worker)
-            self.add(worker, agent_type, Status(decision["status"]), decision.get("reason"))
+            self.add(worker, agent_type, decision.status, decision.reason)
 
     def due(self) -> float | None:
         """Return when to pay, or None."""

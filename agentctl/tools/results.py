@@ -31,15 +31,14 @@ def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> 
     has_more = worker.worktree.exists()
     found = read_result(worker.task, worker.instance, max_bytes=max_bytes) if has_more else text_of(worker, max_bytes)
     decision = decision_of(worker)
-    reason = decision.get("reason")
     result: dict[str, Any] = {
         "output": found["text"],
         # One that was kept and has answered has done what it was asked to.
         "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(worker)),
         "turnsUsed": found.get("turnsUsed", 0),
     }
-    if reason:
-        result |= {"reason": reason, "error": short(error_of(worker, decision))}
+    if decision is not None and decision.reason:
+        result |= {"reason": decision.reason, "error": short(error_of(worker, decision))}
     if found["truncated"]:
         result |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
     if found["summary"]:

@@ -11,7 +11,7 @@ from agentctl.domain.windows import Window
 from agentctl.drivers.codex.account import rejected, windows_in
 from agentctl.drivers.codex.asks import OpenRequests
 from agentctl.drivers.codex.conversation import Actions, CodexConversation, noted
-from agentctl.drivers.codex.errors import Ending, early_end, message_of, reason_of
+from agentctl.drivers.codex.errors import Decision, early_end, message_of, reason_of
 from agentctl.drivers.codex.items import is_known, touched_by
 from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
@@ -207,7 +207,7 @@ class CodexDialogue(CodexConversation):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _ending_of(self, status: str, error: Mapping[str, Any]) -> Ending:
+    def _ending_of(self, status: str, error: Mapping[str, Any]) -> Decision:
         if status == "completed":
             # A model that declines may say nothing at all, and Codex does not pass on why.
             is_silent = self.threads.root is None or not self.threads.get(self.threads.root).message

@@ -12,8 +12,8 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
 #: How a turn ended: the reason and the message of an unhappy end, else None and None.
-Ending = tuple[Reason | None, str | None]
-INTERRUPTED: Ending = (Reason.SIGNAL, "it was interrupted")
+Decision = tuple[Reason | None, str | None]
+INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
 #: `codexErrorInfo`, where it is a word. What is not here, `other` above all, is told by the message.
 _BY_WORD = {
     "unauthorized": Reason.AUTH,
@@ -111,7 +111,7 @@ def telling(line: bytes) -> str | None:
 
 def early_end(
     code: int, said: str, retried: Mapping[str, Any] | None, *, has_begun: bool, is_server: bool = False
-) -> Ending:
+) -> Decision:
     """Return why Codex ended without having reported the end of its turn.
 
     Args:

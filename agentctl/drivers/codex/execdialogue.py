@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.drivers.codex.conversation import Actions, CodexConversation
-from agentctl.drivers.codex.errors import INTERRUPTED, Ending, early_end, message_of, reason_of
+from agentctl.drivers.codex.errors import INTERRUPTED, Decision, early_end, message_of, reason_of
 from agentctl.drivers.codex.execitems import item_of, plan_of
 from agentctl.drivers.codex.items import is_known, is_tool, row_id, touched_by
 from agentctl.drivers.codex.threads import AgentThreads
@@ -32,7 +32,7 @@ class ExecDialogue(CodexConversation):
         self.usage: dict[str, int] = {}
         self.message: str | None = None
         #: How the turn ended, once that is told.
-        self.ending: Ending | None = None
+        self.ending: Decision | None = None
         #: What the thread had used up before; None where nobody knows: then nobody knows either what this run uses.
         self._before = order.used_before if order.resume else dict.fromkeys(_SPENT, 0)
         self._is_in_round = False

@@ -9,7 +9,7 @@ from typing import Any
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import opening
 from agentctl.drivers.codex.conversation import Actions
-from agentctl.drivers.codex.errors import INTERRUPTED, Ending, reason_in
+from agentctl.drivers.codex.errors import INTERRUPTED, Decision, reason_in
 from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.codex.wire import Calls, tell
@@ -39,7 +39,7 @@ class Turns:
         #: The limit of turns was reached, and the turn is being interrupted for it.
         self.is_over = False
         #: How the last turn ended, as long as that has not been told.
-        self.ending: Ending | None = None
+        self.ending: Decision | None = None
         self._outcome, self._tell_end = outcome, tell_end
         self._is_turning = False
         #: The running turn, as soon as its id is known.
@@ -165,7 +165,7 @@ class Turns:
         # The turn had ended by itself; whoever waits for its end has been told of it.
         return [HangUp()] if self.is_interrupted else []
 
-    def completed(self, ending: Ending) -> Actions:
+    def completed(self, ending: Decision) -> Actions:
         """Take the end of the turn."""
         self._is_turning, self._turn = False, ""
         if self.is_interrupted:

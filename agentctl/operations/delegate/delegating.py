@@ -21,7 +21,7 @@ from agentctl.operations.show.results import DEFAULT_MAX_BYTES, text_of
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.start.spawning import spawn_workers
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.endings import Decision, decision_of
 
 DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
@@ -244,16 +244,16 @@ def result_of(worker: WorkerDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: 
     }
     if not decision:
         return TaskResult(**known, status=str(status or Status.RUNNING))
-    ended, found = str(decision.get("status", Status.FAILED)), text_of(worker, max_bytes)
+    found = text_of(worker, max_bytes)
     return TaskResult(
         **known,
-        status=TIMEOUT if decision.get("reason") == Reason.TIMED_OUT else ended,
+        status=TIMEOUT if decision.reason == Reason.TIMED_OUT else decision.status,
         result=_answer(found),
         summary=_summary(found) if found["source"] != "declared" else None,
-        error=None if ended == Status.COMPLETED else error_of(worker, decision),
-        duration=decision.get("durationSeconds") or 0.0,
-        started_at=decision.get("startedAt"),
-        completed_at=decision.get("endedAt"),
+        error=None if decision.status is Status.COMPLETED else error_of(worker, decision),
+        duration=decision.duration_s or 0.0,
+        started_at=decision.started_at,
+        completed_at=decision.ended_at,
     )
 
 
@@ -277,14 +277,14 @@ def _mark(cut: Mapping[str, Any]) -> str:
     return f"[cut: {cut['size']} bytes, sha256 {cut['sha256']}{where}{more}]"
 
 
-def error_of(worker: WorkerDir, decision: Mapping[str, Any]) -> str:
-    """Return why it is no success: the decision's words, else what the program itself said at its end."""
-    if decision.get("status") == Status.CANCELLED:
-        return f"cancelled by {decision.get('by', 'agentctl')}"
-    reason, message = str(decision.get("reason") or "failed"), decision.get("message")
-    if message:
-        return f"{reason}: {message}"
-    code, signal = decision.get("exitCode"), decision.get("signal")
+def error_of(worker: WorkerDir, decision: Decision) -> str:
+    """Return why it did not succeed: the decision's words, else what the program itself said at its end."""
+    if decision.status is Status.CANCELLED:
+        return f"cancelled by {decision.by}"
+    reason = decision.reason or "failed"
+    if decision.message:
+        return f"{reason}: {decision.message}"
+    code, signal = decision.exit_code, decision.signal
     how = f"exit code {code}" if code is not None else f"{reason}: {signal}" if signal else reason
     said = _tail(worker.stderr, _STDERR_BYTES)
     return f"{how}: {said}" if said else how

@@ -38,7 +38,7 @@ from agentctl.operations.worktree.making import is_being_made, take_back
 from agentctl.supervision.life.judging import Condition, judge, queued_instances
 from agentctl.supervision.queue.tickets import UNSEEN, read_queue
 from agentctl.supervision.worker import environment
-from agentctl.supervision.worker.endings import Ending, decide, read_decision
+from agentctl.supervision.worker.endings import Decision, decide, read_decision
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.worker.spec import read_spec
 
@@ -228,7 +228,7 @@ def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Fin
             continue
         if fix:
             reason = Reason(worker.reason) if worker.reason in set(Reason) else None
-            ending = Ending(
+            ending = Decision(
                 status=worker.status, reason=reason, exit_code=worker.exit_code, signal=worker.signal,
                 started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
             )  # fmt: skip

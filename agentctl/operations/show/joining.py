@@ -70,7 +70,7 @@ def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     return {
         **{key: row.get(key) for key in _TOLD},
         **{key: result[key] for key in _OF_RESULTS if key in result},
-        "error": decision_of(worker).get("message") if row["status"] == "failed" else None,
+        "error": decision.message if row["status"] == "failed" and (decision := decision_of(worker)) else None,
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),

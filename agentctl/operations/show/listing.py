@@ -83,13 +83,9 @@ def heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> Non
     try:
         decision = read_decision(worker_dir)
     except (AgentctlError, OSError):
-        decision = lost_ending(worker_dir).to_json()
-    worker.status = Status(decision["status"])
-    worker.reason = decision.get("reason")
-    worker.exit_code = decision.get("exitCode")
-    worker.signal = decision.get("signal")
-    worker.message = decision.get("message")
-    worker.ended_at = decision.get("endedAt")
+        decision = lost_ending(worker_dir).now()
+    worker.status, worker.reason, worker.message = decision.status, decision.reason, decision.message
+    worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at
 
 
 def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
@@ -197,7 +193,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "worker": read_quietly(worker_dir.process) or None,
         "shim": read_quietly(worker_dir.shim) or None,
         "cancel": read_quietly(worker_dir.cancel) or None,
-        "exit": decision_of(worker_dir) or None,
+        "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
         "result": read_quietly(worker_dir.result) or None,
         "fallback": read_quietly(worker_dir.fallback) or None,
         "worktree": _worktree_of(worker_dir),

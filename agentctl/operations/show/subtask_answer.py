@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import WHOLE, text_of
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.endings import Decision, decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
 #: Of a sub-task that has not ended: the call that asked for it gave up before.
@@ -67,7 +67,7 @@ def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
 def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
     decision, result = decision_of(worker), text_of(worker)
-    status = Status(decision.get("status", Status.FAILED))
+    status = decision.status if decision else Status.FAILED
     return SubtaskEnd(
         task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
         summary_cut=result.get("summaryCut"),
@@ -76,10 +76,12 @@ def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
     )  # fmt: skip
 
 
-def why(decision: Mapping[str, Any]) -> str:
+def why(decision: Decision | None) -> str:
     """Return why it did not succeed: the reason, what is known of it, and who cancelled it."""
-    if decision.get("status") == Status.CANCELLED:
-        return f"cancelled by {decision.get('by', 'user')}"
-    detail = {"exit_code": decision.get("exitCode"), "signal": decision.get("signal")}.get(str(decision.get("reason")))
-    told = " ".join(str(part) for part in (decision.get("reason"), detail) if part is not None)
-    return ": ".join(str(part) for part in (told, decision.get("message")) if part)
+    if decision is None:
+        return ""
+    if decision.status is Status.CANCELLED:
+        return f"cancelled by {decision.by}"
+    detail = {"exit_code": decision.exit_code, "signal": decision.signal}.get(str(decision.reason))
+    reason = " ".join(str(part) for part in (decision.reason, detail) if part is not None)
+    return ": ".join(part for part in (reason, decision.message) if part)

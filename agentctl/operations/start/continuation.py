@@ -12,7 +12,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.states import Status
 from agentctl.drivers.order import Order
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.endings import status_at_end
 
 _GO_ON = "Go on from where you were."
 _INTERRUPTED = f"You were interrupted before you had finished. {_GO_ON}"
@@ -32,7 +32,7 @@ def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str
     """
     if has_spoken(worker):
         used = read_quietly(worker.session).get("used")
-        had_finished = decision_of(worker).get("status") == Status.COMPLETED
+        had_finished = status_at_end(worker) is Status.COMPLETED
         prompt = "\n\n".join(texts or [_GO_ON if had_finished else _INTERRUPTED])
         return order._replace(prompt=prompt, session=None, resume=session, used_before=used)
     anew = None if order.resume else str(uuid.uuid4())

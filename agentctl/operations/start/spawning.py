@@ -71,7 +71,7 @@ from agentctl.supervision.queue.tickets import (
     write_ticket,
 )
 from agentctl.supervision.worker import environment
-from agentctl.supervision.worker.endings import Ending, decide, decision_of, publish
+from agentctl.supervision.worker.endings import Decision, decide, decision_of, publish
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -347,13 +347,17 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
 def _waits(item: Prepared) -> Spawned:
     """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
     decision = decision_of(item.worker)
-    return _spawned(item, str(decision.get("status", Status.QUEUED)), message=decision.get("message"))
+    if decision is None:
+        return _spawned(item, Status.QUEUED)
+    return _spawned(item, decision.status, message=decision.message)
 
 
 def _row_of(item: Prepared, spawned: Spawned) -> RosterRow:
     """Return what the roster says of a worker that may have ended meanwhile."""
     decision = decision_of(item.worker)
-    return RosterRow(item.spec.agent, Status(decision.get("status", spawned.status)), decision.get("reason"))
+    if decision is None:
+        return RosterRow(item.spec.agent, Status(spawned.status), None)
+    return RosterRow(item.spec.agent, decision.status, decision.reason)
 
 
 def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
@@ -383,7 +387,8 @@ def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
-    return _spawned(item, decision_of(item.worker).get("status", Status.QUEUED), message=why)
+    decision = decision_of(item.worker)
+    return _spawned(item, decision.status if decision else Status.QUEUED, message=why)
 
 
 def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
@@ -392,7 +397,7 @@ def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
         if not mine:
             return False
         with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
-            decide(item.worker, Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
+            decide(item.worker, Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
         take_out(root_task, mine, environment.store_folder())
     with contextlib.suppress(AgentctlError):
         publish(item.worker)

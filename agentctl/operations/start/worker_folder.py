@@ -276,12 +276,13 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
 
 def _was_in_vain(worker: WorkerDir) -> bool:
     """Tell whether a worker has ended without what it was for: nobody wants that again."""
-    return bool(decision_of(worker).get("status", Status.COMPLETED) != Status.COMPLETED)
+    decision = decision_of(worker)
+    return decision is not None and decision.status is not Status.COMPLETED
 
 
 def _spawned_of(worker_dir: WorkerDir) -> Spawned:
     decision, worker = decision_of(worker_dir), read_quietly(worker_dir.process)
-    status = decision.get("status") or (Status.RUNNING if worker else Status.QUEUED)
+    status = decision.status if decision else (Status.RUNNING if worker else Status.QUEUED)
     return Spawned(
         agent_instance=worker_dir.instance,
         status=str(status),

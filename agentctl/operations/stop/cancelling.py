@@ -27,7 +27,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
 from agentctl.supervision.life.judging import queued_instances
 from agentctl.supervision.stop.requesting import Answer, Request, request_end
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.endings import decision_of, status_at_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
 from agentctl.supervision.worker.spec import asked_grace, grace_of
 
@@ -171,13 +171,13 @@ def _on_its_way(worker: WorkerDir) -> Cancelled:
 
 
 def _told(worker: WorkerDir) -> Cancelled:
-    status = str(decision_of(worker).get("status", Status.FAILED))
+    status = status_at_end(worker)
     return _result(worker, cancelled=status == Status.CANCELLED, status=status)
 
 
 def _had_ended(worker: WorkerDir) -> Cancelled:
     decision = decision_of(worker)
-    status, reason = str(decision.get("status", Status.FAILED)), decision.get("reason")
+    status, reason = (decision.status, decision.reason) if decision else (Status.FAILED, None)
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
     return _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
 

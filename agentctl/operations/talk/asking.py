@@ -24,7 +24,7 @@ from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.control import poke
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.endings import status_at_end
 from agentctl.supervision.worker.questions import read_question, waiting_askers
 
 _TOLD = (
@@ -224,7 +224,7 @@ def event_of(worker: WorkerDir, kind: str, payload: dict[str, Any], *, by: str |
 def refuse_if_ended(worker: WorkerDir, verb: str) -> None:
     """Raise `Refused` for what comes after a worker's end."""
     if worker.has_ended:
-        raise Refused(f"{worker.instance} has ended ({decision_of(worker).get('status')}): it {verb} nothing any more")
+        raise Refused(f"{worker.instance} has ended ({status_at_end(worker)}): it {verb} nothing any more")
 
 
 class _Wait:

@@ -10,7 +10,7 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import Rounds
+from agentctl.operations.wait.rounds import WaitRounds
 
 #: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
 #: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
@@ -71,7 +71,7 @@ def gather(
     below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
     with (
         LiveTree(task, others=[one for one in below if one.exists]) as live_tree,
-        Rounds(live_tree, timeout_s, broken=broken, turn=TURN) as rounds,
+        WaitRounds(live_tree, timeout_s, broken=broken, turn=TURN) as rounds,
     ):
         while True:
             with TURN:

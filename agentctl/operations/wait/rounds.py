@@ -20,7 +20,7 @@ from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.loan import Loan
 
 
-class Rounds:
+class WaitRounds:
     """The rounds of a wait. Within a worker that worker's place is lent meanwhile.
 
     Args:
@@ -83,7 +83,7 @@ class Rounds:
         """Let nobody new into the lent place."""
         self._loan.close()
 
-    def __enter__(self) -> Rounds:
+    def __enter__(self) -> WaitRounds:
         return self
 
     def __exit__(self, *_: object) -> None:

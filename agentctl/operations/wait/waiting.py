@@ -16,7 +16,7 @@ from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import Rounds
+from agentctl.operations.wait.rounds import WaitRounds
 from agentctl.operations.where.locating import caller, find_worker
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision import failpoints
@@ -103,7 +103,7 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
     limit_s = usable_config(task).limits.timeout_seconds if timeout_s is None else timeout_s
     consumer = consumer or _own_consumer(recursive)
     names = _check_targets(task, instances, recursive=recursive)
-    with LiveTree(task, recursive=recursive) as live_tree, Rounds(live_tree, limit_s) as rounds:
+    with LiveTree(task, recursive=recursive) as live_tree, WaitRounds(live_tree, limit_s) as rounds:
         askers = Askers()
         while True:
             has_pending = has_live = False
@@ -180,7 +180,7 @@ def wait_all(
         WaitStopped: The worker that waits was cancelled or paused.
     """
     names = _check_targets(task, instances)
-    with LiveTree(task) as live_tree, Rounds(live_tree, timeout_s) as rounds:
+    with LiveTree(task) as live_tree, WaitRounds(live_tree, timeout_s) as rounds:
         live_task, askers = live_tree.top, Askers()
         while True:
             live_tree.update()

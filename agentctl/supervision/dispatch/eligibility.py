@@ -8,9 +8,8 @@ from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
-from agentctl.lean import Any
 from agentctl.supervision.queue.tickets import Ticket, dependencies_of, remove_ticket, some_wait
-from agentctl.supervision.worker.endings import Ending, decide, decision_of, is_over, publish
+from agentctl.supervision.worker.endings import Decision, decide, is_over, publish, status_at_end
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 
 Worker = tuple[str, str]
@@ -98,18 +97,18 @@ def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | Non
     is_met = True
     for name in names:
         worker = root_task.sibling(ticket.task_id).worker(name)
-        decision: dict[str, Any] | None = decision_of(worker) if worker.has_ended else None
-        if decision is None and not worker.path.exists():
-            decision = {"status": "is gone: its folder was removed"}
+        if not worker.has_ended and not worker.path.exists():
+            if not any_end:
+                return f"{name} is gone: its folder was removed", False
         # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.
-        if decision is None or is_alive_held(worker.shim):
+        elif not worker.has_ended or is_alive_held(worker.shim):
             is_met = False
-        elif decision.get("status") != Status.COMPLETED and not any_end:
-            return f"{name} {decision.get('status', 'failed')}", False
+        elif not any_end and (status := status_at_end(worker)) is not Status.COMPLETED:
+            return f"{name} {status}", False
     return None, is_met
 
 
 def _refuse(root_task: TaskDir, ticket: Ticket, worker: WorkerDir, reason: Reason, why: str) -> None:
-    decide(worker, Ending(status=Status.FAILED, reason=reason, message=why))
+    decide(worker, Decision(status=Status.FAILED, reason=reason, message=why))
     remove_ticket(root_task, ticket)
     publish(worker)

@@ -21,7 +21,7 @@ from agentctl.supervision.queue.places import shim_beside
 from agentctl.supervision.queue.tickets import read_queue, show_left_behind
 from agentctl.supervision.worker.driver_end import told_end
 from agentctl.supervision.worker.endings import (
-    Ending,
+    Decision,
     decide,
     decision_of,
     from_wait_status,
@@ -137,11 +137,11 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     return True
 
 
-def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Ending:
+def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
     """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
     status, reason, code, name = from_wait_status(*seen)
     worker = record_of(worker_dir)
-    ending = _told_ending(worker_dir) or Ending(
+    ending = _told_ending(worker_dir) or Decision(
         status=status,
         reason=reason,
         message="its shim was gone; a wait saw the exit",
@@ -151,7 +151,7 @@ def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Ending:
     return ending._replace(exit_code=code, signal=name)
 
 
-def lost_ending(worker_dir: WorkerDir) -> Ending:
+def lost_ending(worker_dir: WorkerDir) -> Decision:
     """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended.
 
     An agent's driver may have told its end before.
@@ -159,20 +159,20 @@ def lost_ending(worker_dir: WorkerDir) -> Ending:
     worker = record_of(worker_dir)
     if worker.leader is None and not was_started(worker_dir):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
-        return Ending(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
+        return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return _told_ending(worker_dir) or Ending(
+    return _told_ending(worker_dir) or Decision(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
         attempt=worker.attempt,
     )  # fmt: skip
 
 
-def _told_ending(worker_dir: WorkerDir) -> Ending | None:
+def _told_ending(worker_dir: WorkerDir) -> Decision | None:
     """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
     told, worker = told_end(worker_dir), record_of(worker_dir)
     if told is None or worker_dir.attempt_exit(worker.attempt).exists():
         return None
     message = told.message or "its shim was gone; its driver had told the end"
-    return Ending(
+    return Decision(
         status=told.status, reason=told.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
     )

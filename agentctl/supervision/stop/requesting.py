@@ -31,7 +31,7 @@ from agentctl.supervision.queue.tickets import take_out, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.control import poke
-from agentctl.supervision.worker.endings import Ending, clear_no_decision, decide, publish
+from agentctl.supervision.worker.endings import Decision, clear_no_decision, decide, publish
 from agentctl.supervision.worker.spec import asked_grace, read_spec
 
 
@@ -145,7 +145,7 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
             return _Withdrawal.STARTING
         ran, worked = record_of(worker), read_quietly(worker.worked)
         message = "it was waiting in the queue"
-        decide(worker, Ending(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
+        decide(worker, Decision(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
                              attempt=ran.attempt, worked=worked or None))  # fmt: skip
         take_out(root_task, mine, request.folder or environment.store_folder())
     publish(worker)

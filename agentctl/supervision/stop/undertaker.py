@@ -27,7 +27,7 @@ from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.control import name_holder
-from agentctl.supervision.worker.endings import Ending, decide, publish
+from agentctl.supervision.worker.endings import Decision, decide, publish
 from agentctl.supervision.worker.spec import asked_grace, grace_of
 
 #: There is no SIGCHLD of a stranger's child to wait for.
@@ -76,7 +76,7 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     _stop(worker, UnsupervisedTree(claim_of(worker)))
     by = str(read_quietly(worker.cancel).get("by", "user"))
     message = "its shim was gone; the exit was not seen"
-    decide(worker, Ending(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
+    decide(worker, Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
     publish(worker)
     os.close(lock)
     dispatch(root_task_of(worker.task))

@@ -23,7 +23,14 @@ from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
-#: What each field of a decision is, where it is there.
+#: The fields of a decision by their names in the file.
+_FIELDS = {
+    "status": "status", "reason": "reason", "by": "by", "exitCode": "exit_code", "signal": "signal",
+    "message": "message", "startedAt": "started_at", "endedAt": "ended_at", "durationSeconds": "duration_s",
+    "attempt": "attempt", "swept": "swept", "kept": "kept", "uncollected": "uncollected", "usage": "usage",
+    "worked": "worked",
+}  # fmt: skip
+#: What each of them is, where it is there.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("reason", "by", "signal", "message", "startedAt", "endedAt"), str),
     **dict.fromkeys(("exitCode", "attempt"), int),
@@ -33,16 +40,19 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-class Ending(NamedTuple):
-    """A decision, with what was seen of the exit."""
+class Decision(NamedTuple):
+    """How a worker ended, as exit.json says it: what was decided, and what was seen of the exit."""
 
     status: Status
-    reason: Reason | None = None
+    #: A `Reason`; of a file that a newer version wrote any text.
+    reason: str | None = None
     by: str = "agentctl"
     exit_code: int | None = None
     signal: str | None = None
     message: str | None = None
     started_at: str | None = None
+    #: None until it is decided.
+    ended_at: str | None = None
     duration_s: float | None = None
     attempt: int = 1
     #: What the sweep ended after the leader: [{pid, command}].
@@ -55,41 +65,31 @@ class Ending(NamedTuple):
     #: When it was at work, over all of its attempts: {boot, spans}.
     worked: Mapping[str, Any] | None = None
 
+    def now(self) -> Decision:
+        """Return it as it is when it is made now."""
+        return self._replace(ended_at=now_iso())
+
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in exit.json."""
-        value = {
-            "status": self.status,
-            "reason": self.reason,
-            "by": self.by,
-            "exitCode": self.exit_code,
-            "signal": self.signal,
-            "message": self.message,
-            "startedAt": self.started_at,
-            "endedAt": now_iso(),
-            "durationSeconds": self.duration_s,
-            "attempt": self.attempt,
-            "swept": self.swept,
-            "kept": self.kept,
-            "uncollected": self.uncollected,
-            "usage": self.usage,
-            "worked": self.worked,
-        }
+        value = {key: getattr(self, name) for key, name in _FIELDS.items()}
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
-def decide(worker: WorkerDir, ending: Ending) -> dict[str, Any] | None:
-    """Make the one decision about a worker's end, and return it; None where it has been made before."""
+def decide(worker: WorkerDir, decision: Decision) -> Decision | None:
+    """Make the one decision about a worker's end, and return it; None where one has been made before."""
     if not worker.path.exists():  # Somebody may have removed the folder under a running worker.
         worker.path.mkdir(exist_ok=True)
-    decision = {key: item for key, item in ending.to_json().items() if _fits(key, item)}
+    value = decision.now().to_json()
+    value = {key: item for key, item in value.items() if _fits(key, item)}
+    content, decision = to_json(value), _decision_from(value)
     with locked(worker.lock):
-        if create_whole(worker.exit, to_json(decision)):
+        if create_whole(worker.exit, content):
             return decision
         try:
             read_decision(worker)
         except (Damaged, PermissionError):  # A worker put something there that decides nothing, or took its mode.
             set_aside(worker.exit)
-            return decision if create_whole(worker.exit, to_json(decision)) else None
+            return decision if create_whole(worker.exit, content) else None
         return None
 
 
@@ -111,24 +111,35 @@ def restore_access(worker: WorkerDir) -> None:
             os.chmod(worker.path, 0o700)
 
 
-def read_decision(worker: WorkerDir) -> dict[str, Any]:
+def read_decision(worker: WorkerDir) -> Decision:
     """Return the decision about a worker's end.
 
     Raises:
         Damaged: There is none, or it tells no end.
     """
-    decision = read_json(worker.exit)
-    if decision is None or not _tells_end(decision):
+    value = read_json(worker.exit)
+    if value is None or not _tells_end(value):
         raise Damaged(f"{worker.exit} tells no end", hint="agentctl doctor --fix")
-    return decision
+    return _decision_from(value)
 
 
-def decision_of(worker: WorkerDir) -> dict[str, Any]:
-    """Return the decision about a worker's end; {} where there is none, or what lies in its place tells no end."""
+def _decision_from(value: Mapping[str, Any]) -> Decision:
+    fields = {_FIELDS[key]: item for key, item in value.items() if key in _FIELDS and item is not None}
+    return Decision(**{**fields, "status": Status(value["status"])})
+
+
+def decision_of(worker: WorkerDir) -> Decision | None:
+    """Return the decision about a worker's end; None where there is none, or what lies in its place tells no end."""
     try:
         return read_decision(worker)
     except (Damaged, OSError):
-        return {}
+        return None
+
+
+def status_at_end(worker: WorkerDir) -> Status:
+    """Return how a worker ended; one whose decision cannot be read has failed."""
+    decision = decision_of(worker)
+    return Status.FAILED if decision is None else decision.status
 
 
 def _tells_end(decision: Mapping[str, Any]) -> bool:
@@ -147,7 +158,7 @@ def _fits(key: str, item: object) -> bool:
     return isinstance(item, _KINDS.get(key, object)) and (not is_number or finite(item) is not None)
 
 
-def publish(worker: WorkerDir, decision: Mapping[str, Any] | None = None, *, since: int = 0) -> None:
+def publish(worker: WorkerDir, decision: Decision | None = None, *, since: int = 0) -> None:
     """Append the event that tells of a decided end, unless the log has it.
 
     It is not flushed: a power cut that takes it leaves the decision, and whoever looks next tells it again. A wait
@@ -158,19 +169,18 @@ def publish(worker: WorkerDir, decision: Mapping[str, Any] | None = None, *, sin
         since: An offset of the log before which no such event can stand.
     """
     decision = decision or read_decision(worker)
-    status = Status(decision["status"])
-    if status is Status.FAILED:
-        _note_failure(worker, decision.get("reason"))
-    payload: dict[str, Any] = {key: decision[key] for key in _TOLD if key in decision}
+    if decision.status is Status.FAILED:
+        _note_failure(worker, decision.reason)
+    value = decision.to_json()
+    payload: dict[str, Any] = {key: value[key] for key in _TOLD if key in value}
     if payload.get("attempt") == 1:
         del payload["attempt"]  # A reader of 10,000 ends has that much less to read.
-    if decision.get("swept"):
-        payload["swept"] = len(decision["swept"])
-    if decision.get("uncollected"):
-        payload["uncollected"] = len(decision["uncollected"])
-    event = ev.make_event(
-        now_iso(), ev.END_EVENT[status], worker.task.id, decision.get("by", "agentctl"), payload, worker.instance
-    )
+    if decision.swept:
+        payload["swept"] = len(decision.swept)
+    if decision.uncollected:
+        payload["uncollected"] = len(decision.uncollected)
+    kind = ev.END_EVENT[decision.status]
+    event = ev.make_event(now_iso(), kind, worker.task.id, decision.by, payload, worker.instance)
     eventlog.append(worker.task.events, [event], unless=lambda fd: has_end(fd, worker.instance, since), durable=False)
 
 

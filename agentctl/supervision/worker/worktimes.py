@@ -32,7 +32,7 @@ class WorkTimes:
         if worker.path in self._final:
             return self._final[worker.path]
         if worker.has_ended:
-            told = decision_of(worker).get("worked") or read_quietly(worker.worked)
+            told = (decision.worked if (decision := decision_of(worker)) else None) or read_quietly(worker.worked)
             found = self._final[worker.path] = worked_from(told, processes.boot_id(), monotonic())
             return found
         told = self.known.get(worker.path) or _told_by_files(worker)
