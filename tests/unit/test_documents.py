@@ -1,7 +1,8 @@
-"""The documents name what the code has, all of it: limits, reasons, events, files, fields, decisions."""
+"""The documents name what the code has, and nothing else: limits, reasons, events, files, fields, decisions."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.domain import events
-from agentctl.domain.limits import KEYS
+from agentctl.domain.limits import GIB, KEYS, Limits
 from agentctl.domain.states import Reason
 from agentctl.supervision.worker.spec import WorkerSpec
 from tests.support import REPOSITORY
@@ -18,24 +19,39 @@ from tests.support import REPOSITORY
 DOCS = REPOSITORY / "docs"
 FORMATS = (DOCS / "file-formats.md").read_text(encoding="utf-8")
 JSON = (DOCS / "json.md").read_text(encoding="utf-8")
+INDEX = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
+#: Documented beside the files of a fixed name: one for each attempt that was tried again, and what was set aside.
+NUMBERED = {"exit.1.json", "*.damaged"}
 
 
-def words_in(text: str) -> set[str]:
-    """Return the words in code style, alone or within a longer text, and those of examples and headings."""
-    styled = [span for line in text.splitlines() for span in re.findall(r"`([^`]+)`", line)]
-    examples = [line for line in text.splitlines() if line.startswith(("    ", "#"))]
-    return set(re.findall(r"[\w.\-]+", " ".join([*styled, *examples])))
+def section(heading: str, text: str = FORMATS) -> str:
+    """Return what stands below a heading, up to the next one of its level or above."""
+    level, _, _ = heading.partition(" ")
+    _, found, behind = text.partition(f"\n{heading}")
+    assert found, f"no {heading!r}"
+    return re.split(rf"^#{{1,{len(level)}}} ", behind, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-WORDS = {text: words_in(text) for text in (FORMATS, JSON)}
+def code_in(text: str) -> list[str]:
+    """Return what is in code style, span by span."""
+    return re.findall(r"`([^`]+)`", text)
 
 
-def spec_fields() -> set[str]:
-    spec = WorkerSpec(
-        instance="a", agent="command", argv=["true"], cwd="/", env_names=[], umask=0, timeout_s=1.0, grace_s=1.0,
-        max_output_bytes=1,
-    )  # fmt: skip
-    return set(spec.to_json())
+def first_cells(text: str) -> str:
+    """Return the first cells of a section's tables, one a line."""
+    return "\n".join(re.findall(r"^\| (.+?) \|", text, flags=re.MULTILINE))
+
+
+def names_of(folder: type[Root | TaskDir | WorkerDir]) -> set[str]:
+    return {Path(path).name for path, _ in folder("/nowhere").entries()}
+
+
+def documented_files(part: str) -> set[str]:
+    """Return the files and folders that the headings of a section name, and those in bold."""
+    headings = re.findall(r"^### (.+)$", part, flags=re.MULTILINE)
+    parts = {name for heading in headings for name in re.split(r", | and ", heading) if not name.startswith("Every")}
+    names = {name.partition("/")[0] for name in parts} | set(re.findall(r"\*\*`([\w.]+)`\*\*", part))
+    return names - NUMBERED - {"..."}
 
 
 def test_every_limit_is_a_row_and_no_row_is_an_old_one() -> None:
@@ -43,9 +59,31 @@ def test_every_limit_is_a_row_and_no_row_is_an_old_one() -> None:
     assert documented == set(KEYS.values()) | set(OTHER_KEYS)
 
 
-@pytest.mark.parametrize("text", [FORMATS, JSON], ids=["file-formats.md", "json.md"])
-def test_every_reason_is_named(text: str) -> None:
-    assert {reason.value for reason in Reason} - WORDS[text] == set()
+def test_every_limit_stands_beside_its_default() -> None:
+    rows = re.findall(r"^\| (`config\..+?) \|.*\| (.+?) \|$", section("### task.yaml"), flags=re.MULTILINE)
+    told: dict[str, float] = {}
+    for cell, default in rows:
+        names = [name.removeprefix("config.") for name in code_in(cell)]
+        numbers = [GIB if text == "1 GiB" else text.split(" ")[0] for text in default.split(", ")]
+        told |= {
+            name: float(numbers[at] if len(numbers) > 1 else numbers[0])
+            for at, name in enumerate(names) if name in KEYS.values()
+        }  # fmt: skip
+    assert told == Limits().to_json()
+
+
+def test_the_examples_have_every_limit() -> None:
+    comment = section("### task.yaml").partition("what is missing takes its default:")[2].partition("---")[0]
+    assert set(re.findall(r"\w+", comment)) == set(KEYS.values()) | set(OTHER_KEYS)
+    (config,) = re.findall(r'"config": (\{.+?\})', section("### config.json"), flags=re.DOTALL)
+    assert json.loads(config).keys() == set(KEYS.values())
+
+
+@pytest.mark.parametrize("text", [section("### exit.json"), JSON], ids=["file-formats.md", "json.md"])
+def test_every_reason_is_named_and_no_old_one(text: str) -> None:
+    (row,) = re.findall(r"^\| `reason` \|(.+)$", text, flags=re.MULTILINE)
+    named = " ".join(span for span in code_in(row) if re.fullmatch(r"[a-z_ ]+", span)).split()
+    assert set(named) - {"failed"} == {reason.value for reason in Reason}
 
 
 def test_every_event_has_its_row_and_no_row_is_an_old_one() -> None:
@@ -53,27 +91,44 @@ def test_every_event_has_its_row_and_no_row_is_an_old_one() -> None:
         value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and "." in value
     }
     assert len(names) > 15
-    rows = re.findall(r"^\| ([^|]+) \| `?\{", FORMATS, re.MULTILINE)
-    documented = set(re.findall(r"`([a-z]+\.[a-z_]+)`", " ".join(rows)))
-    assert documented == names
+    documented = re.findall(r"`([a-z]+\.[a-z_]+)`", first_cells(section("### events.jsonl")))
+    assert sorted(documented) == sorted(names)
 
 
-@pytest.mark.parametrize("folder", [Root, TaskDir, WorkerDir], ids=lambda kind: kind.__name__)
-def test_every_file_is_named(folder: type[Root | TaskDir | WorkerDir]) -> None:
-    names = {Path(path).name for path, _ in folder("/nowhere").entries()}
-    assert names - WORDS[FORMATS] == set()
+def test_every_file_of_a_root_is_named_and_no_old_one() -> None:
+    cells = code_in(first_cells(section("## The root: `.agentctl/`")))
+    assert {cell.partition("/")[0] for cell in cells} == names_of(Root)
 
 
-def test_every_field_of_a_spec_is_named() -> None:
-    assert len(spec_fields()) > 15
-    assert spec_fields() - WORDS[FORMATS] == set()
+@pytest.mark.parametrize(
+    ("heading", "folder"), [("## A task: ", TaskDir), ("## A worker: ", WorkerDir)], ids=["task", "worker"]
+)
+def test_every_file_of_a_folder_is_named_and_no_old_one(heading: str, folder: type[TaskDir | WorkerDir]) -> None:
+    below = {"agents"} if folder is TaskDir else set()  # It has a part of its own.
+    assert documented_files(section(heading)) == names_of(folder) - below
+
+
+def test_every_field_of_a_spec_is_named_and_no_old_one() -> None:
+    fields = set(WorkerSpec(*WorkerSpec._fields).to_json())  # type: ignore[arg-type]
+    assert len(fields) > 25
+    assert set(code_in(first_cells(section("### spec.json")))) == fields
 
 
 def test_every_decision_is_in_the_index_and_every_number_is_accounted_for() -> None:
-    index = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
-    files = {path.name for path in (DOCS / "decisions").glob("0*.md")}
-    assert set(re.findall(r"\]\((0\d+-[\w.-]+\.md)\)", index)) == files
-    numbers = {int(name[:4]) for name in files} | {
-        int(number) for number in re.findall(r"^\| (\d+) \|", index, re.MULTILINE)
+    files = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "decisions").glob("0*.md")}
+    rows = re.findall(r"^\| \[(\d+)\]\(([\w.-]+)\) \| (.+?) \|$", INDEX, flags=re.MULTILINE)
+    assert {(int(number), name, title) for number, name, title in rows} == {
+        (int(name[:4]), name, text.splitlines()[0].partition(". ")[2].replace("`", "")) for name, text in files.items()
     }
-    assert numbers == set(range(1, max(numbers) + 1))
+    numbers = [int(number) for number, _, _ in rows] + [
+        int(n) for n in re.findall(r"^\| (\d+) \|", INDEX, re.MULTILINE)
+    ]
+    assert sorted(numbers) == list(range(1, max(numbers) + 1))
+
+
+def test_what_is_looked_for_is_found() -> None:
+    """A search that finds nothing would agree with everything."""
+    assert documented_files("### a.json, b/NAME\n### c and d\n### Everything else\n**`e.f`**") == {
+        "a.json", "b", "c", "d", "e.f"
+    }  # fmt: skip
+    assert section("## A", "\n## A\nx\n### B\ny\n## C\nz") == "\nx\n### B\ny\n"
