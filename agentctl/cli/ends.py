@@ -35,7 +35,7 @@ def because(message: str | None) -> str:
 
 
 @contextlib.contextmanager
-def stop_told(json: bool) -> Iterator[None]:
+def reporting_the_stop(json: bool) -> Iterator[None]:
     """Tell on stdout, too, that the worker which waits was cancelled or paused: it is what its program reads."""
     try:
         yield

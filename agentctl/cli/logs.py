@@ -13,7 +13,7 @@ from agentctl.cli.transcript import paragraph
 from agentctl.cli.verb import module, verb
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.errors import UsageError
-from agentctl.operations.show.activity import follow_transcript, is_told
+from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs
 from agentctl.operations.where.locating import find_task, find_worker
 
@@ -56,7 +56,7 @@ def logs(
         raise UsageError("--raw and --json exclude each other")
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
     place = note_foreign(find_task(task, root=root, force=force))
-    if not (raw or stdout or stderr) and is_told(find_worker(place, instance)):
+    if not (raw or stdout or stderr) and has_transcript(find_worker(place, instance)):
         _tell(follow_transcript(place, instance, follow=follow, tail=tail), json=json)
         return
     chunks = follow_logs(place, instance, streams=streams, follow=follow, tail=tail)

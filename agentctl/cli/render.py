@@ -74,7 +74,7 @@ def questions_open(asked: Sequence[PendingQuestion]) -> str:
     return plain(f"{told} open, of {who}: agentctl interact list")
 
 
-class QuestionsTold:
+class QuestionNotes:
     """Says beside a wait which questions are open, each once."""
 
     def __init__(self) -> None:

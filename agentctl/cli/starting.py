@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionsTold, how_it_ended, note, out_json, out_now, plain
+from agentctl.cli.render import QuestionNotes, how_it_ended, note, out_json, out_now, plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OPTIONS, TEXT
@@ -176,7 +176,7 @@ def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> 
         if not json:
             _tell(spawned)
         with in_foreground(None) as limit_s:
-            ends = wait_all(place, names, timeout_s=limit_s, on_asked=QuestionsTold())
+            ends = wait_all(place, names, timeout_s=limit_s, on_asked=QuestionNotes())
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:
         _tell_left(place, names)

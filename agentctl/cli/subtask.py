@@ -9,7 +9,7 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionsTold, note, out, out_json, out_now, plain, warn
+from agentctl.cli.render import QuestionNotes, note, out, out_json, out_now, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.where.locating import find_task
@@ -119,7 +119,7 @@ def _stay(begun: "Subtask", wait_s: float | None, *, json: bool) -> int:
 
     try:
         with in_foreground(wait_s) as limit_s:
-            return _answer(await_subtask(begun, wait_s=limit_s, on_asked=QuestionsTold()), json=json)
+            return _answer(await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes()), json=json)
     except KeyboardInterrupt:
         # The cancel of the worker that this runs in ends with SIGINT: its program is told what became of the sub-task.
         end = end_with_caller(begun)

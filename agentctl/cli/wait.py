@@ -7,9 +7,9 @@ from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionsTold, is_terminal, out, out_json
+from agentctl.cli.render import QuestionNotes, is_terminal, out, out_json
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.errors import ExitCode
@@ -43,7 +43,7 @@ def wait(
 
     Questions do not end the wait; stderr tells that there are some. Exits with 0 only if all of them completed.
     """
-    with stop_told(json):
+    with reporting_the_stop(json):
         ends = _wait(find_task(task, root=root, force=force), instances, timeout_seconds)
     return _answer(ends, json=json, one=len(instances) == 1)
 
@@ -68,7 +68,7 @@ def wait_all_command(
 
     On a terminal it shows them at work. Exits with 0 only if all of them completed.
     """
-    with stop_told(json):
+    with reporting_the_stop(json):
         ends = _wait(find_task(task, root=root, force=force), [], timeout_seconds)
     return _answer(ends, json=json, one=False)
 
@@ -82,7 +82,7 @@ def _wait(place: TaskDir, instances: list[str], timeout_s: float | None) -> list
 def _shown() -> Iterator[tuple[Callable[[list[dict[str, Any]]], None] | None, OnAsked]]:
     """Give what draws the workers while they are waited for (None where nobody looks), and what tells of questions."""
     if not is_terminal(sys.stderr):
-        yield None, QuestionsTold()
+        yield None, QuestionNotes()
         return
     from agentctl.cli.tables import LiveWorkers
 

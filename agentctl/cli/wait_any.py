@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.ends import ended_line, stop_told
+from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionsTold, out_json, out_now
+from agentctl.cli.render import QuestionNotes, out_json, out_now
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
@@ -61,7 +61,7 @@ def wait_any_command(
     Prints the earliest end or block that this consumer has not been given, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
-    with stop_told(json), in_foreground(timeout_seconds) as limit_s:
+    with reporting_the_stop(json), in_foreground(timeout_seconds) as limit_s:
         wait_any(
             find_task(task, root=root, force=force),
             instances or [],
@@ -70,7 +70,7 @@ def wait_any_command(
             kinds=_statuses(kinds),
             deliver=_delivery(json),
             recursive=recursive,
-            on_asked=QuestionsTold(),
+            on_asked=QuestionNotes(),
         )
 
 

@@ -239,11 +239,11 @@ class Guard:
         if self.has_left_queue:
             return self.parking.give_back(hold, self.attempt)
         if self.attempt == 1 and self.ticket.environment == NO_ENVIRONMENT:
-            self._keep(self._unstarted(hold.told, self.attempt))  # Its spawn was not to wait.
+            self._keep(self._unstarted(hold.reason, self.attempt))  # Its spawn was not to wait.
             return True
         self.parking.note()
         self.is_held = True
-        self.answer({"error": hold.told, "status": Status.QUEUED})
+        self.answer({"error": hold.reason, "status": Status.QUEUED})
         return True
 
     def _is_parked(self, ending: Decision, hold: Hold) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
-from agentctl.supervision.worker.driver_end import ToldEnd, told_end
+from agentctl.supervision.worker.driver_end import DriverEnd, end_by_driver
 
 if TYPE_CHECKING:
     from resource import struct_rusage
@@ -36,13 +36,13 @@ def usage_from(used: struct_rusage) -> dict[str, float]:
     }
 
 
-def verdict_of(worker: WorkerDir, outcome: Outcome) -> ToldEnd:
+def verdict_of(worker: WorkerDir, outcome: Outcome) -> DriverEnd:
     """Return how an attempt of an agent ended.
 
     What agentctl stopped (a cancel, a limit) stays what it is. Otherwise the driver's word counts, if this attempt's
     driver gave one; a driver that died without a word completed nothing.
     """
     if outcome.status is Status.CANCELLED or outcome.reason not in (None, Reason.EXIT_CODE, Reason.SIGNAL):
-        return ToldEnd(outcome.status, outcome.reason, outcome.message)
+        return DriverEnd(outcome.status, outcome.reason, outcome.message)
     message = outcome.message or "its driver ended without telling how the agent did"
-    return told_end(worker) or ToldEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)
+    return end_by_driver(worker) or DriverEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)

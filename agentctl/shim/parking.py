@@ -101,7 +101,7 @@ class Parking:
         if hold is None:
             return None
         if hold.left_s > self.most_s:
-            raise WaitTooLong(f"{hold.told}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
+            raise WaitTooLong(f"{hold.reason}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
         if hold.window is None:
             self.back_offs += 1
             return hold if self.back_offs <= MOST_BACK_OFFS else None

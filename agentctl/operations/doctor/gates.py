@@ -43,7 +43,7 @@ def examine_accounts() -> Iterator[Finding]:
     for account in all_accounts(folder_of_accounts()):
         hold = held_now(account, any_model=True)
         if hold is not None:
-            yield finding("note", hold.told, "", _GOES_ON.format(account.name))
+            yield finding("note", hold.reason, "", _GOES_ON.format(account.name))
 
 
 def free_account(name: str) -> None:

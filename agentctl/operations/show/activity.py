@@ -19,7 +19,7 @@ from agentctl.operations.show.logs import is_live, start_of_tail
 from agentctl.operations.where.locating import find_worker
 
 
-def is_told(worker: WorkerDir) -> bool:
+def has_transcript(worker: WorkerDir) -> bool:
     """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
     order = read_quietly(worker.spec).get("order")
     if not isinstance(order, dict) or order.get("driver") == "command":

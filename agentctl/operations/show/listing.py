@@ -210,6 +210,6 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
 def _worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
     if not worker.worktree.exists():
         return None
-    from agentctl.operations.worktree.changes import told_worktree  # Few workers have one.
+    from agentctl.operations.worktree.changes import known_worktree  # Few workers have one.
 
-    return told_worktree(worker)
+    return known_worktree(worker)

@@ -94,7 +94,7 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
     for account in {account_in(item.spec.order, item.worker) for item in prepared}:
         hold = held_now(account) if account is not None else None
         if hold is not None:
-            raise Refused(hold.told, hint="--queue waits until it may be used again")
+            raise Refused(hold.reason, hint="--queue waits until it may be used again")
 
 
 def refuse_broken(root_task: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:

@@ -120,7 +120,7 @@ class Spawned(NamedTuple):
 
 
 @contextlib.contextmanager
-def told_by_line(request: SpawnRequest) -> Iterator[None]:
+def naming_the_line(request: SpawnRequest) -> Iterator[None]:
     """Name the line of a request in what is said about it."""
     try:
         yield
@@ -142,12 +142,12 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
     known: set[str] = set()
     for request in requests:
         if request.name is not None:
-            with told_by_line(request):
+            with naming_the_line(request):
                 if check_name(request.name, "the instance") in known:
                     raise UsageError(f"the instance {request.name!r} stands twice in the batch")
             known.add(request.name)
     for request in requests:
-        with told_by_line(request):
+        with naming_the_line(request):
             _check_numbers(request)
             if request.work is not None:
                 _check_work(request.work)

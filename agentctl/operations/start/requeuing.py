@@ -19,7 +19,7 @@ from agentctl.supervision.worker.endings import is_over
 from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 
-def _told_of(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
+def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets of workers that a spawn has put there: a repository may bring others."""
     views: dict[str, TaskView] = {}
     for task_id in {ticket.task_id for ticket in queue}:
@@ -38,7 +38,7 @@ def resume_queue(task: TaskDir) -> list[str]:
     root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))
     folder, digests = environment.store_folder(), {}
     with locked(root_task.queue_lock):
-        for ticket in _told_of(root_task, read_queue(root_task)):
+        for ticket in _in_log(root_task, read_queue(root_task)):
             worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
             if environment.waits(folder, ticket.environment):
                 continue

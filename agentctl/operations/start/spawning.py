@@ -28,7 +28,7 @@ from agentctl.operations.start.admission import (
     refuse_unreported,
 )
 from agentctl.operations.start.batch_context import Surroundings
-from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, told_by_line
+from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
 from agentctl.operations.where.lineage import (
     Standing,
     depth_in,
@@ -172,7 +172,7 @@ def _prepare_each(
 
     around = Surroundings(start.task)
     for index, request in enumerate(requests):
-        with told_by_line(request):
+        with naming_the_line(request):
             found = prepare(start.task, request, start.own_limits, start.standing, around)
         if isinstance(found, Prepared):
             prepared.append(found)

@@ -149,7 +149,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     worker = task.worker(check_name(instance, "the instance"))
     if os.path.islink(worker.path):
         raise Refused(f"{worker.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
-    if not worker.path.is_dir() and not _is_told_of(worker):
+    if not worker.path.is_dir() and not _is_in_log(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
         known = ", ".join(task.instances()[:10]) or "none"
@@ -168,7 +168,7 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
         )
 
 
-def _is_told_of(worker: WorkerDir) -> bool:
+def _is_in_log(worker: WorkerDir) -> bool:
     """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
     rows = LogReader(worker.task.events).read_new()
     return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == worker.instance for row in rows)

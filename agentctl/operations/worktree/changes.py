@@ -26,7 +26,7 @@ _RECORD_LIMIT_S = 600.0
 Record = dict[str, Any]
 
 
-def told_worktree(worker: WorkerDir) -> Record | None:
+def known_worktree(worker: WorkerDir) -> Record | None:
     """Return what is known of a worker's worktree without asking git; None where it has none."""
     record = read_quietly(worker.worktree)
     if not record:
@@ -105,7 +105,7 @@ def show_worktree(task: TaskDir, instance: str) -> Record:
     worker = find_worker(task, instance)
     _record_of(worker)
     ensure_recorded(worker, again=True)
-    return {**_row(worker), **(told_worktree(worker) or {})}
+    return {**_row(worker), **(known_worktree(worker) or {})}
 
 
 def _record_of(worker: WorkerDir) -> Record:
@@ -121,7 +121,7 @@ def _row(worker: WorkerDir) -> Record:
     ensure_recorded(worker)
     record = read_quietly(worker.worktree)
     changes = changes_of(record)
-    told = told_worktree(worker) or {}
+    told = known_worktree(worker) or {}
     return {
         "agentInstance": worker.instance,
         "path": record.get("path"),

@@ -70,7 +70,7 @@ class Hold(NamedTuple):
         return {"account": self.account, "until": self.until, "window": self.window}
 
     @property
-    def told(self) -> str:
+    def reason(self) -> str:
         """What is said of a worker that waits."""
         if self.window is None:
             return f"the account of {self.account} is left alone for another {self.left_s:.0f} s after a rate limit"

@@ -71,7 +71,7 @@ def record_of(worker: WorkerDir) -> Record:
 def claim_of(worker: WorkerDir) -> Claim:
     """Return what is a worker's by its worker.json, as far as that is proven, and by what its processes carry."""
     leader, cookie, attempt, _ = record_of(worker)
-    if leader is not None and (_is_carrier(leader, worker, cookie) or _is_told(leader, worker, attempt)):
+    if leader is not None and (_is_carrier(leader, worker, cookie) or _is_in_log(leader, worker, attempt)):
         return Claim(worker, leader, cookie, leader.start)
     return Claim(worker, None, None, min((start for _, _, start in _births(worker)), default=0))
 
@@ -89,7 +89,7 @@ def _carries(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
     return worker.is_at(os.fsdecode(folder))
 
 
-def _is_told(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
+def _is_in_log(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
     """Tell whether the log tells of this first process of an attempt: the first that does counts."""
     if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
         return False

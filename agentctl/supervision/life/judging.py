@@ -19,7 +19,7 @@ from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import shim_beside
 from agentctl.supervision.queue.tickets import read_queue, show_left_behind
-from agentctl.supervision.worker.driver_end import told_end
+from agentctl.supervision.worker.driver_end import end_by_driver
 from agentctl.supervision.worker.endings import (
     Decision,
     decide,
@@ -141,7 +141,7 @@ def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
     """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
     status, reason, code, name = from_wait_status(*seen)
     worker = record_of(worker_dir)
-    ending = _told_ending(worker_dir) or Decision(
+    ending = _driver_ending(worker_dir) or Decision(
         status=status,
         reason=reason,
         message="its shim was gone; a wait saw the exit",
@@ -161,15 +161,15 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
         message = "its shim died before the worker was started"
         return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return _told_ending(worker_dir) or Decision(
+    return _driver_ending(worker_dir) or Decision(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
         attempt=worker.attempt,
     )  # fmt: skip
 
 
-def _told_ending(worker_dir: WorkerDir) -> Decision | None:
+def _driver_ending(worker_dir: WorkerDir) -> Decision | None:
     """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
-    told, worker = told_end(worker_dir), record_of(worker_dir)
+    told, worker = end_by_driver(worker_dir), record_of(worker_dir)
     if told is None or worker_dir.attempt_exit(worker.attempt).exists():
         return None
     message = told.message or "its shim was gone; its driver had told the end"

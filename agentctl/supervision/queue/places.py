@@ -74,7 +74,7 @@ def is_slot(name: str) -> bool:
 
 def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
     """Yield the names of a tree's places, of whatever kind, with their occupants, where they name one."""
-    for name, value in _told_in(slots):
+    for name, value in _files_in(slots):
         occupant = _occupant_from(value)
         if occupant is not None:
             yield name, occupant
@@ -136,7 +136,7 @@ def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes]]:
                 yield name, b""
 
 
-def _told_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
+def _files_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
     with contextlib.suppress(OSError):
         for name in os.listdir(slots):
             yield name, read_quietly(slots / name)

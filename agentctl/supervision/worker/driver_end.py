@@ -11,7 +11,7 @@ from agentctl.lean import NamedTuple
 _LONGEST = 4000
 
 
-class ToldEnd(NamedTuple):
+class DriverEnd(NamedTuple):
     """What a driver told."""
 
     status: Status
@@ -19,15 +19,15 @@ class ToldEnd(NamedTuple):
     message: str | None = None
 
 
-def told_end(worker: WorkerDir) -> ToldEnd | None:
+def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
     """Return what the driver of the last attempt told of its end; None where it told nothing, or is not an agent's."""
     told = read_quietly(worker.outcome)
     if not told or told.get("pid") != read_quietly(worker.process).get("pid"):
         return None
     message = bounded(told["message"]) if isinstance(told.get("message"), str) else None
     if told.get("status") == Status.COMPLETED:
-        return ToldEnd(Status.COMPLETED, None, message)
-    return ToldEnd(Status.FAILED, _reason(told.get("reason")), message)
+        return DriverEnd(Status.COMPLETED, None, message)
+    return DriverEnd(Status.FAILED, _reason(told.get("reason")), message)
 
 
 def bounded(message: str) -> str:

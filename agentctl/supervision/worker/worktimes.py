@@ -35,12 +35,12 @@ class WorkTimes:
             told = (decision.worked if (decision := decision_of(worker)) else None) or read_quietly(worker.worked)
             found = self._final[worker.path] = worked_from(told, processes.boot_id(), monotonic())
             return found
-        told = self.known.get(worker.path) or _told_by_files(worker)
+        told = self.known.get(worker.path) or _spans_by_files(worker)
         is_measured = worker.path in self.known or _has_shim(worker)
         return worked_from(told, processes.boot_id(), monotonic(), is_at_work=is_measured)
 
 
-def _told_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
+def _spans_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
     told = read_quietly(worker_dir.worked)
     if told:
         return told
