@@ -22,16 +22,9 @@ _MOST_CPU = 0.05
 _ASKING_S, _ASKING_CPU = 0.1, 0.005
 #: A program that has put something out while it was asked for goes on for at least so long.
 _QUIET_S = 10.0
-#: The driver of definitions that run a command.
-_PLAIN = "command"
 
 #: Pid and start of a process.
 _Key = tuple[int, int]
-
-
-def is_agent(order: dict[str, object] | None) -> bool:
-    """Tell whether a worker is the program of an agent; one that only runs a command is a plain worker."""
-    return order is not None and order.get("driver") != _PLAIN
 
 
 class Waiting:

@@ -20,7 +20,7 @@ from agentctl.shim.openquestions import OpenQuestions
 from agentctl.shim.outcome import Outcome, usage_from
 from agentctl.shim.output import Output
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.shim.waiting import Waiting, is_agent
+from agentctl.shim.waiting import Waiting
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
@@ -28,7 +28,7 @@ from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedTree
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker.endings import from_wait_status
-from agentctl.supervision.worker.spec import WorkerSpec, asked_grace
+from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
@@ -168,7 +168,7 @@ class Attempt:
         self.is_blocked = waits = self.questions.is_any
         if waits != was_blocked:
             self._note_time(ends=was_blocked)
-            self.waiting = Waiting(self.tree, is_agent(self.spec.order), monotonic()) if waits else None
+            self.waiting = Waiting(self.tree, is_for_agent(self.spec.order), monotonic()) if waits else None
             self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:

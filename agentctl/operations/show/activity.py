@@ -8,7 +8,6 @@ from typing import Any
 
 from agentctl.adapters import activitylog
 from agentctl.adapters.activitylog import ActivityReader
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.row import REPORTED
@@ -17,12 +16,12 @@ from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
 from agentctl.errors import Refused
 from agentctl.operations.show.logs import is_live, start_of_tail
 from agentctl.operations.where.locating import find_worker
+from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 
 def has_transcript(worker: WorkerDir) -> bool:
     """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
-    order = read_quietly(worker.spec).get("order")
-    if not isinstance(order, dict) or order.get("driver") == "command":
+    if not is_for_agent(order_of(worker)):
         return False
     return worker.activity.exists() or not worker.has_ended
 

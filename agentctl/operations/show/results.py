@@ -17,13 +17,13 @@ from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
-from agentctl.domain.agentspec import COMMAND
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.listing import show_worker
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import patch_of
+from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 DEFAULT_MAX_BYTES = 4000
 #: As much as a worker may put out, unless its task says more.
@@ -91,8 +91,7 @@ def text_of(worker: WorkerDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, 
 
 def is_agent(worker: WorkerDir) -> bool:
     """Tell whether a worker is the program of an agent: its stdout is a protocol, and no words of its own."""
-    order = read_quietly(worker.spec).get("order")
-    return isinstance(order, dict) and order.get("driver") != COMMAND
+    return is_for_agent(order_of(worker))
 
 
 def declared_summary(result: Mapping[str, Any]) -> str | None:

@@ -13,12 +13,12 @@ from typing import Any, BinaryIO
 
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType, encode_row
 from agentctl.errors import AgentctlError
 from agentctl.operations.where.locating import caller, find_task
 from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 _LONGEST = 1 << 20
 _SHOWN = 2000
@@ -42,7 +42,7 @@ def _note(told: Mapping[str, Any]) -> bool:
     me = caller()
     if me is not None and me.worker.spec.exists():
         check_own(me.task)
-        if me.worker.has_ended or _is_driven(read_quietly(me.worker.spec)):
+        if me.worker.has_ended or is_for_agent(order_of(me.worker)):  # Its driver tells of its sub-agents itself.
             return False
         ActivityWriter(me.worker.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
         return True
@@ -50,12 +50,6 @@ def _note(told: Mapping[str, Any]) -> bool:
     check_own(task)
     ActivityWriter(task.observed).write(encode_row(_row(told, phase, agent_id), now_iso()))
     return True
-
-
-def _is_driven(spec: Mapping[str, Any]) -> bool:
-    """Tell whether the worker's driver tells of its sub-agents itself."""
-    order = spec.get("order")
-    return isinstance(order, dict) and order.get("driver") != "command"
 
 
 def _task_of(told: Mapping[str, Any]) -> TaskDir:

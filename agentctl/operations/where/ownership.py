@@ -22,6 +22,7 @@ from agentctl.lean import Any
 from agentctl.operations.where.locating import caller
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker.environment import COOKIE, store_folder
+from agentctl.supervision.worker.spec import order_of
 
 Rules = Sequence[Mapping[str, str]]
 Question = Mapping[str, Any]
@@ -206,9 +207,7 @@ def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str,
     Args:
         question: What was answered, all of it: to the same request in other words it is not an answer.
     """
-    order = read_quietly(worker.spec).get("order")
-    marks = order.get("marks") if isinstance(order, dict) else None
-    origin.mark(_marks_in(marks), worker.task, _ANSWER, *_told_by(worker, question, answer))
+    origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_told_by(worker, question, answer))
 
 
 def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.lean import Any, NamedTuple
+from agentctl.supervision.worker.spec import order_of
 
 _SUFFIX, MOST_ACCOUNTS = ".json", 1000
 
@@ -42,7 +43,7 @@ def folder_of_accounts(environ: Mapping[str, str] = os.environ) -> FilePath:
 
 def account_of(worker: WorkerDir) -> Account | None:
     """Return the account that a worker's program uses; None of a command."""
-    return account_in(read_quietly(worker.spec).get("order"), worker)
+    return account_in(order_of(worker), worker)
 
 
 def account_in(order: object, worker: WorkerDir) -> Account | None:

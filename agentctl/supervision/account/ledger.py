@@ -15,6 +15,7 @@ from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.treefacts import TreeFacts
 from agentctl.domain.worktime import time_at_work
 from agentctl.lean import Any
+from agentctl.supervision.worker.spec import order_of
 from agentctl.supervision.worker.worktimes import WorkTimes
 
 
@@ -113,6 +114,5 @@ def read_spent(worker: WorkerDir) -> Spent:
 
 def own_budget(worker: WorkerDir) -> float | None:
     """Return what an agent may cost by itself, as it was spawned."""
-    order = read_quietly(worker.spec).get("order")
-    value = order.get("maxBudgetUsd") if isinstance(order, dict) else None
+    value = order_of(worker).get("maxBudgetUsd")
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -170,6 +170,17 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
     return WorkerSpec(**fields)
 
 
+def order_of(worker: WorkerDir) -> Mapping[str, Any]:
+    """Return the order of a worker as its file has it, unchecked; empty for a command, and where there is none."""
+    order = read_quietly(worker.spec).get("order")
+    return order if isinstance(order, dict) else {}
+
+
+def is_for_agent(order: Mapping[str, Any] | None) -> bool:
+    """Tell whether an order is for the program of an agent; a definition may also run a plain command."""
+    return bool(order) and order is not None and order.get("driver") != "command"
+
+
 def read_order(worker: WorkerDir) -> dict[str, Any] | None:
     """Return what the driver of an agent was told; None of a command, and where there is no spec.
 
