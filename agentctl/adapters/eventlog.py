@@ -159,6 +159,10 @@ class LogReader:
         """
         return chain.from_iterable(self._pieces())
 
+    def events(self) -> Iterator[Event]:
+        """Yield the same without their numbers, and without the lines that are not events."""
+        return (row[1] for row in self.rows() if not isinstance(row, BadLine))
+
     def _pieces(self) -> Iterator[Sequence[tuple[int, Event] | BadLine]]:
         try:
             fd = open_plain(self.path)

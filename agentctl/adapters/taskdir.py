@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentctl.adapters.opening import ODD_HINT, OddFile
 from agentctl.adapters.paths import FilePath
-from agentctl.domain.names import is_name
+from agentctl.domain.names import WorkerId, is_name
 from agentctl.lean import TYPE_CHECKING
 
 ROOT_NAME = ".agentctl"
@@ -258,6 +258,11 @@ class WorkerDir(_Folder):
     def instance(self) -> str:
         """The worker's name."""
         return self.path.name
+
+    @property
+    def id(self) -> WorkerId:
+        """What names it among all tasks of its root."""
+        return WorkerId(self.task.id, self.instance)
 
     @property
     def lock(self) -> FilePath:

@@ -6,9 +6,24 @@ import re
 from collections.abc import Callable, Sequence
 
 from agentctl.errors import UsageError
+from agentctl.lean import NamedTuple
 
 NAME_RULE = "1 to 64 of A-Z a-z 0-9 _ -, not starting with -"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+class WorkerId(NamedTuple):
+    """What names a worker among all tasks of a root; those of another root may have the same.
+
+    >>> str(WorkerId("survey", "explore-1"))
+    'survey/explore-1'
+    """
+
+    task_id: str
+    instance: str
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.instance}"
 
 
 def is_name(text: str) -> bool:

@@ -18,13 +18,14 @@ from mcp.shared.exceptions import MCPError
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
 from agentctl.mcp.clients import McpClient
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
-from agentctl.operations.wait.keys import Key, Sight
+from agentctl.operations.wait.keys import Sight
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.results import question_of
@@ -33,7 +34,7 @@ from agentctl.tools.scope import Scope
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
 
-_Asked = frozenset[tuple[Key, int]]
+_Asked = frozenset[tuple[WorkerId, int]]
 #: How often it is looked whether a question was answered elsewhere, so that its form can be withdrawn.
 _LOOK_S = 0.5
 

@@ -10,6 +10,7 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import Field, ValidationError
 
 from agentctl.adapters.files import read_quietly
+from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import elicitation, forms, handles
@@ -17,7 +18,6 @@ from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
 from agentctl.operations.stop.cancelling import cancel_workers
-from agentctl.operations.wait.keys import Key
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call
 from agentctl.tools.progress import doing
@@ -166,7 +166,7 @@ def _completed(handle: Handle, answer: Any, changed_at: str) -> dict[str, Any]:
     return _head(handle, "completed", "ended", changed_at) | {"result": result}
 
 
-def _changed_at(scope: Scope, keys: list[Key]) -> str:
+def _changed_at(scope: Scope, keys: list[WorkerId]) -> str:
     """Return the time of the last change of some workers."""
     latest = ""
     for key in keys:

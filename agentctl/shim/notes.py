@@ -18,7 +18,7 @@ class Notes:
     """Puts down, once, what the shim of a worker met and went on in spite of; `doctor` tells it."""
 
     def __init__(self, root_task: TaskDir, worker: WorkerDir) -> None:
-        self._root_task, self._name = root_task, f"{worker.task.id}/{worker.instance}"
+        self._root_task, self._name = root_task, str(worker.id)
         self._known: set[str] = set()
 
     def __call__(self, problem: object) -> None:

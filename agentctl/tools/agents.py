@@ -6,6 +6,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import NotFound
 from agentctl.operations.delegate.delegating import DEFAULT_AGENT
@@ -18,7 +19,7 @@ from agentctl.operations.talk.answerers import who_answers
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.messaging import send
 from agentctl.operations.trust.definitions import find_agent_spec
-from agentctl.operations.wait.keys import Key, gather
+from agentctl.operations.wait.keys import gather
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.kinship import cancelled_with
 from agentctl.supervision.worker.questions import waiting_askers
@@ -49,7 +50,7 @@ def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
         worktree=given.get("worktree", False), label=given.get("description"), by_tool=True,
     )  # fmt: skip
     started = spawn_workers(scope.task, [request], queue=True)[0]
-    target = Target(id=started.agent_instance, key=Key(scope.task.id, started.agent_instance))
+    target = Target(id=started.agent_instance, key=WorkerId(scope.task.id, started.agent_instance))
     warnings = [*started.warnings, *unheard(given)]
     scope.note(target)
     if not given.get("run_in_background", True):
@@ -106,7 +107,7 @@ def _let_go(scope: Scope, worker: WorkerDir, call: Call) -> dict[str, Any] | Non
     for one in below:
         cancel_workers(one.task, [one.instance])
     send(worker.task, worker.instance, "", close=True)
-    key = Key(worker.task.id, worker.instance)
+    key = worker.id
     sight = gather(
         scope.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,
         timeout_s=call.within(_CLOSE_S), broken=call.broken,
@@ -130,7 +131,7 @@ def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) 
     """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
     started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
     own_id = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
-    scope.note(Target(id=own_id, key=Key(worker.task.id, started.agent_instance)))
+    scope.note(Target(id=own_id, key=WorkerId(worker.task.id, started.agent_instance)))
     return {"id": own_id, "instance": started.agent_instance, "status": started.status}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentctl.domain.names import WorkerId
 from agentctl.lean import NamedTuple
-from agentctl.operations.wait.keys import Key
 
 if TYPE_CHECKING:
     from agentctl.tools.scope import Scope, Situation
@@ -46,7 +46,7 @@ class Target:
     """A worker that a call waits for, under the name by which the caller knows it."""
 
     id: str
-    key: Key
+    key: WorkerId
 
     def to_json(self) -> dict[str, str]:
         """Return it for a file."""
@@ -63,7 +63,7 @@ class Pending:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[WorkerId]:
         """The workers."""
         return [target.key for target in self.targets]
 
@@ -78,7 +78,7 @@ class Pending:
 
 def pending_from(value: Mapping[str, Any]) -> Pending:
     """Return the pending work in a file."""
-    targets = tuple(Target(id=one["id"], key=Key(one["taskId"], one["agentInstance"])) for one in value["targets"])
+    targets = tuple(Target(id=one["id"], key=WorkerId(one["taskId"], one["agentInstance"])) for one in value["targets"])
     return Pending(tool=value["tool"], targets=targets, given=value["given"])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
 from agentctl.operations.delegate.delegating import (
     DEFAULT_AGENT,
@@ -19,7 +20,6 @@ from agentctl.operations.delegate.delegating import (
 )
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.trust.definitions import find_agent_spec
-from agentctl.operations.wait.keys import Key
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import (
     Arguments,
@@ -94,7 +94,7 @@ def _resumed(scope: Scope, given: Arguments) -> Any:
     """Continue an ended agent with what it is to do now."""
     worker, name = scope.find(given["resume"]), given["resume"]
     started = resume_worker(worker.task, worker.instance, given["objective"], queue=True, by_tool=True)
-    target = Target(id=name, key=Key(worker.task.id, started.agent_instance))
+    target = Target(id=name, key=WorkerId(worker.task.id, started.agent_instance))
     scope.note(target)
     if given.get("run_in_background"):
         return {"id": name, "status": started.status, "task_id": name}
@@ -118,7 +118,7 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
     fresh = iter(delegate(scope.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
     done = [next(fresh) if isinstance(one, dict) else one for one in meant]
     names = [one.instance for one in done if one.instance is not None]
-    targets = tuple(Target(id=name, key=Key(scope.task.id, name)) for name in names)
+    targets = tuple(Target(id=name, key=WorkerId(scope.task.id, name)) for name in names)
     scope.note(*targets)
     rows = [one.instance or one.refusal().to_json() for one in done]
     warnings = sorted({warning for item in (given, *items) if isinstance(item, Mapping) for warning in unheard(item)})

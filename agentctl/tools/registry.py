@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, BrokenOff, NotFound, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import TIMEOUT
-from agentctl.operations.wait.keys import Key, Sight, gather
+from agentctl.operations.wait.keys import Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
@@ -155,7 +156,7 @@ class Toolbox:
         return answer or {**stop.to_json(), "error": stop.message, "ids": ids}
 
     def watch(
-        self, scope: Scope, pending: Pending, call: Call, *, asked: frozenset[tuple[Key, int]] | None = None
+        self, scope: Scope, pending: Pending, call: Call, *, asked: frozenset[tuple[WorkerId, int]] | None = None
     ) -> Sight:
         """Wait until all have ended; with `asked` also for a question that is not in it."""
 

@@ -13,14 +13,13 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
-from agentctl.domain.names import check_name, first_of
+from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
 from agentctl.operations.show.listing import read_task
 from agentctl.operations.start.spawning import task_for_spawn
 from agentctl.operations.trust.definitions import Agent, list_agent_specs
-from agentctl.operations.wait.keys import Key
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.where.locating import Caller, find_root, find_task
 from agentctl.operations.where.ownership import is_own
@@ -134,14 +133,14 @@ class Scope:
             except (NotFound, UsageError):  # What cannot be a name is nobody's.
                 unknown.append(name)
             else:
-                targets.append(Target(id=name, key=Key(worker.task.id, worker.instance)))
+                targets.append(Target(id=name, key=worker.id))
         return targets, unknown
 
     def name_of(self, worker: WorkerDir) -> str:
         """Return the id by which the caller knows a worker."""
-        return worker.instance if worker.task.id == self.task.id else f"{worker.task.id}/{worker.instance}"
+        return worker.instance if worker.task.id == self.task.id else str(worker.id)
 
-    def agent_of(self, key: Key) -> WorkerDir:
+    def agent_of(self, key: WorkerId) -> WorkerDir:
         """Return the folder of a worker."""
         return self.task.sibling(key.task_id).worker(key.instance)
 
@@ -162,7 +161,7 @@ class Scope:
         """
         if self.me is not None:
             mine = [one for one in self.below() if _parent_of(one) == self.me.instance]
-            return [Target(id=self.name_of(one), key=Key(one.task.id, one.instance)) for one in mine]
+            return [Target(id=self.name_of(one), key=one.id) for one in mine]
         return (self.started.known() if self.started is not None else []) or self._of_sessions()
 
     def _of_sessions(self) -> list[Target]:
@@ -177,7 +176,7 @@ class Scope:
                 if spec.get("byTool") is not True or spec.get("parent"):
                     continue
                 is_task = task.id != self.task.id and name == first
-                target = Target(id=task.id if is_task else self.name_of(worker), key=Key(task.id, name))
+                target = Target(id=task.id if is_task else self.name_of(worker), key=WorkerId(task.id, name))
                 found[task.id, str(spec.get("agentId") or name)] = target
         return list(found.values())
 

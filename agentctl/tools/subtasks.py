@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.names import first_of
+from agentctl.domain.names import WorkerId, first_of
 from agentctl.errors import AgentctlError, NotFound, WaitStopped
 from agentctl.operations.delegate.subtasks import (
     Subtask,
@@ -18,7 +18,6 @@ from agentctl.operations.delegate.subtasks import (
 )
 from agentctl.operations.show.subtask_answer import ERROR, SubtaskEnd, refusal
 from agentctl.operations.trust.definitions import Agent
-from agentctl.operations.wait.keys import Key
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, some_text, text
 from agentctl.tools.delegation import AT_HAND
@@ -97,7 +96,7 @@ def _subtask_tool(agent: Agent) -> Tool:
             raise
         except AgentctlError as error:
             return _answer_of(refusal(error)) | _hinted(error)
-        key = Key(subtask.task.id, subtask.spawned.agent_instance)
+        key = WorkerId(subtask.task.id, subtask.spawned.agent_instance)
         return Pending(tool=tool_name(spec.name), targets=(Target(id=subtask.task.id, key=key),))
 
     return Tool(

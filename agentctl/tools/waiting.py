@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
-from agentctl.operations.wait.keys import TURN, Key, Seen, Sight, gather
+from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.results import question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation
@@ -24,7 +25,7 @@ _MOST_IDS = 1000
 #: So many cursors are known; an older one reads as none, and what it stood for is told again.
 _MOST_CURSORS = 1000
 
-Given = frozenset[tuple[Key, int]]
+Given = frozenset[tuple[WorkerId, int]]
 
 
 class Cursors:

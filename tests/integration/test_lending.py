@@ -12,7 +12,8 @@ import pytest
 
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.dispatch.dispatch import Lender, dispatch, dispatch_locked
+from agentctl.domain.names import WorkerId
+from agentctl.supervision.dispatch.dispatch import dispatch, dispatch_locked
 from agentctl.supervision.dispatch.slots import guest_place, place_of
 from agentctl.supervision.queue.places import Occupant
 from tests.life import set_config
@@ -184,7 +185,7 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
     )
     task.has("agent.queued", "leaf")
     tree = TaskDir(str(task.path))
-    top = Lender(tree.id, "top")
+    top = WorkerId(tree.id, "top")
     place = place_of(tree, tree.id, "child")
     assert place is not None
     guest = guest_place(tree, place)

@@ -17,10 +17,10 @@ import agentctl
 from agentctl.adapters.definitions import Origin
 from agentctl.domain import jsontext
 from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.names import WorkerId
 from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
 from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
 from agentctl.operations.trust.definitions import Agent
-from agentctl.operations.wait.keys import Key
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
@@ -225,7 +225,9 @@ def test_the_calls_of_codex_are_understood() -> None:
 
 
 def test_pending_work_survives_as_a_file() -> None:
-    pending = Pending(tool="task", targets=(Target(id="a", key=Key("t", "a-1")),), given={"rows": ["a-1", {"x": None}]})
+    pending = Pending(
+        tool="task", targets=(Target(id="a", key=WorkerId("t", "a-1")),), given={"rows": ["a-1", {"x": None}]}
+    )
     assert pending_from(json.loads(json.dumps(pending.to_json()))) == pending
 
 

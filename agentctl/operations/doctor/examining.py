@@ -276,7 +276,7 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
     except (AgentctlError, OSError):
         return  # What is wrong with the machine was told already.
     for ticket in read_queue(task):
-        where = f"{ticket.task_id}/{ticket.instance}"
+        where = ticket.worker_id
         if not environment.waits(folder, ticket.environment):
             yield finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
         with contextlib.suppress(AgentctlError):

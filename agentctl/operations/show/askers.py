@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
-from agentctl.adapters import eventlog
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
+from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtasks_of
 from agentctl.supervision.worker.questions import open_questions, read_question
@@ -63,8 +63,7 @@ def _add(
 
 def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
     """Yield the questions that are open in a task and all below it."""
-    view = TaskView()
-    view.apply(eventlog.LogReader(task.events).rows())
+    view = fold(task)
     for worker in view.workers.values():
         if worker.status is Status.BLOCKED:
             yield from _open(task, worker.instance)

@@ -16,6 +16,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below, below_any
+from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
@@ -32,10 +33,9 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     Where nothing can be written (a read-only folder), the view is healed in memory. Of a task that is not this
     person's own nothing is believed but its log, and nothing is judged or written.
     """
-    reader, view = eventlog.LogReader(task.events), TaskView()
     if not may_be_stopped(task):
-        view.apply(reader.rows())
-        return view, {}
+        return fold(task), {}
+    reader, view = eventlog.LogReader(task.events), TaskView()
     queued = queued_instances(task)
     view.apply(reader.rows())
     conditions = {}
@@ -63,8 +63,7 @@ def mend_roster(task: TaskDir) -> None:
 
 
 def _roster_by_log(task: TaskDir) -> tuple[dict[str, RosterRow], Iterable[str]]:
-    view = TaskView()
-    view.apply(eventlog.LogReader(task.events).rows())
+    view = fold(task)
     rows = {worker.instance: RosterRow(worker.agent, worker.status, worker.reason) for worker in view.workers.values()}
     return rows, view.subtasks
 

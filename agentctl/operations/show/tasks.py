@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -14,6 +12,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status, task_state
 from agentctl.lean import NamedTuple
+from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import usable_config
@@ -40,9 +39,10 @@ def list_tasks(root: Root) -> list[dict[str, Any]]:
 def _look(task: TaskDir) -> _Looked:
     from agentctl.operations.where.subtasks_below import subtasks_of
 
-    view = TaskView()
-    with contextlib.suppress(OddFile):  # It stands there all the same; whoever looks into it is told.
-        view.apply(eventlog.LogReader(task.events).rows())
+    try:
+        view = fold(task)
+    except OddFile:  # It stands there all the same; whoever looks into it is told.
+        view = TaskView()
     return _Looked(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
 
 

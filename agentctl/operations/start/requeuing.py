@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from agentctl.adapters import eventlog
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.projection import TaskView
+from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.queue.tickets import Ticket, read_queue, remove_ticket
@@ -21,10 +20,7 @@ from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets of workers that a spawn has put there: a repository may bring others."""
-    views: dict[str, TaskView] = {}
-    for task_id in {ticket.task_id for ticket in queue}:
-        view = views[task_id] = TaskView()
-        view.apply(eventlog.LogReader(root_task.sibling(task_id).events).rows())
+    views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
     told = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
     return [ticket for ticket in told if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
 

@@ -16,6 +16,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
@@ -259,7 +260,7 @@ def _line_up(start: _Start, prepared: list[Prepared]) -> None:
         raise
 
 
-def _start_locked(root_task: TaskDir, blobs: Mapping[tuple[str, str], bytes]) -> Dispatched:
+def _start_locked(root_task: TaskDir, blobs: Mapping[WorkerId, bytes]) -> Dispatched:
     """Start what can start; where the disk refuses, everybody is in the queue all the same."""
     try:
         return dispatch_locked(root_task, given=blobs)
@@ -269,20 +270,20 @@ def _start_locked(root_task: TaskDir, blobs: Mapping[tuple[str, str], bytes]) ->
         return done
 
 
-def _blobs_of(prepared: list[Prepared]) -> dict[tuple[str, str], bytes]:
-    """Return the environments by task and instance; each vouches for the orders of all workers that share it."""
+def _blobs_of(prepared: list[Prepared]) -> dict[WorkerId, bytes]:
+    """Return the environments of the workers; each vouches for the orders of all workers that share it."""
     packed = [(item, environment.pack(item.environ)) for item in prepared]
     digests: dict[bytes, list[str]] = {}
     for item, blob in packed:
         digests.setdefault(blob, []).append(item.digest)
     vouching = {blob: environment.with_orders(blob, found) for blob, found in digests.items()}
-    return {(item.worker.task.id, item.worker.instance): vouching[blob] for item, blob in packed}
+    return {item.worker.id: vouching[blob] for item, blob in packed}
 
 
-def _keep_environments(prepared: list[Prepared], blobs: Mapping[tuple[str, str], bytes]) -> None:
+def _keep_environments(prepared: list[Prepared], blobs: Mapping[WorkerId, bytes]) -> None:
     tokens: dict[bytes, str] = {}
     for item in prepared:
-        blob = blobs[item.worker.task.id, item.worker.instance]
+        blob = blobs[item.worker.id]
         if blob not in tokens:
             tokens[blob] = environment.put(blob)
         item.environment_token = tokens[blob]

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters import eventlog, processes
+from agentctl.adapters import processes
 from agentctl.adapters.files import (
     make_folder,
     read_json,
@@ -22,7 +22,6 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.events import BadLine
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
@@ -32,7 +31,7 @@ from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.where.lineage import Standing
-from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.locating import Caller, is_in_log
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.judging import judge, queued_instances, settle
 from agentctl.supervision.worker.endings import decision_of
@@ -267,11 +266,7 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
         return worker.path.exists()
     if worker.instance in queued_instances(worker.task) or worker.shim.exists() or worker.has_ended:
         return True
-    is_told = any(
-        not isinstance(row, BadLine) and row[1].get("agentInstance") == worker.instance
-        for row in eventlog.LogReader(worker.task.events).rows()
-    )
-    return is_told and settle(worker, judge(worker))
+    return is_in_log(worker) and settle(worker, judge(worker))
 
 
 def _was_in_vain(worker: WorkerDir) -> bool:

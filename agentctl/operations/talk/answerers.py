@@ -42,7 +42,7 @@ class Answerer(NamedTuple):
         if self.worker is None:
             return SESSION if self.is_agent else USER
         is_near = self.worker.task.path == worker.task.path
-        return self.worker.instance if is_near else f"{self.worker.task.id}/{self.worker.instance}"
+        return self.worker.instance if is_near else str(self.worker.worker.id)
 
 
 def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:

@@ -37,5 +37,5 @@ class Stop:
             raise WaitStopped(message, me.instance, "paused", hint="those below it go on with it; wait again")
 
     def _was_paused(self, me: Caller) -> bool:
-        told = [row[1] for row in self._log.read_new() if not isinstance(row, ev.BadLine)]
-        return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in told)
+        new = list(self._log.events())  # To their end: the reader goes on behind them.
+        return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in new)

@@ -6,6 +6,7 @@ import _thread
 from collections.abc import Callable, Collection, Mapping
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
@@ -15,13 +16,6 @@ from agentctl.operations.wait.rounds import WaitRounds
 #: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
 #: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
 TURN = _thread.allocate_lock()
-
-
-class Key(NamedTuple):
-    """A worker of a tree."""
-
-    task_id: str
-    instance: str
 
 
 class Seen(NamedTuple):
@@ -43,12 +37,12 @@ class Seen(NamedTuple):
         return self.is_terminal or self.status is Status.BLOCKED
 
 
-Sight = Mapping[Key, Seen]
+Sight = Mapping[WorkerId, Seen]
 
 
 def gather(
     task: TaskDir,
-    keys: Collection[Key],
+    keys: Collection[WorkerId],
     *,
     is_enough: Callable[[Sight], bool],
     timeout_s: float | None,
@@ -81,8 +75,8 @@ def gather(
                 return seen
 
 
-def _look(live_tree: LiveTree, keys: Collection[Key]) -> Sight:
-    found: dict[Key, Seen] = {}
+def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> Sight:
+    found: dict[WorkerId, Seen] = {}
     views = {live_task.task.id: (live_task.task, view) for live_task, view in live_tree.update()}
     for key in keys:
         task, view = views.get(key.task_id, (None, None))

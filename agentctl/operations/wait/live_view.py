@@ -20,13 +20,14 @@ from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.watch import SAFETY_S, Watch
+from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.show.listing import heal, tickets_for
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own
 from agentctl.operations.where.task_limits import usable_config
-from agentctl.supervision.dispatch.dispatch import Lender, dispatch
+from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of
 from agentctl.supervision.life.judging import Condition, judge_surely, queued_instances, settle
 
@@ -134,7 +135,7 @@ class LiveTask:
         os.close(fd)
         return self._sentinels.pop(fd)
 
-    def run_queue(self, lender: Lender | None = None) -> None:
+    def run_queue(self, lender: WorkerId | None = None) -> None:
         """Start what can start: at first, when a shim died, at each safety look, and always for a lender.
 
         Otherwise the shims keep the queue going, and a wait that joined in at every event would only be in their way.
@@ -225,7 +226,7 @@ class LiveTree:
                     if self._all[below.id] not in found:
                         found.append(self._all[below.id])
 
-    def run_queue(self, lender: Lender | None) -> None:
+    def run_queue(self, lender: WorkerId | None) -> None:
         """Start what can start; all tasks of a tree have one queue."""
         for live_task in [self.top] if lender is not None else self._all.values():
             live_task.run_queue(lender)

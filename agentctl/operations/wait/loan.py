@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from agentctl.adapters.locks import locked
+from agentctl.domain.names import WorkerId
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.locating import caller
-from agentctl.supervision.dispatch.dispatch import Lender, carry_out, dispatch_locked
+from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.slots import loan_lock, place_of
 
 
@@ -24,7 +25,7 @@ class Loan:
         self._me = caller()
         self._fd: int | None = None
 
-    def lender(self) -> Lender | None:
+    def lender(self) -> WorkerId | None:
         """Lend, unless another wait of the worker does; return who lends."""
         me, root_task = self._me, self._live_task.root_task
         if me is None or me.task.root.path != root_task.root.path:
@@ -35,7 +36,7 @@ class Loan:
             if self._fd is None:
                 return None
             self._live_task.watch.add(root_task.slots)  # A guest ends before its place is free: that wakes once more.
-        return Lender(me.task.id, me.instance)
+        return me.worker.id
 
     def take_back(self) -> None:
         """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""

@@ -10,7 +10,6 @@ from agentctl.adapters.files import make_folder
 from agentctl.adapters.mounts import network_file_system
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
-from agentctl.domain.events import BadLine
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import NotFound, Refused
 from agentctl.lean import NamedTuple
@@ -149,7 +148,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     worker = task.worker(check_name(instance, "the instance"))
     if os.path.islink(worker.path):
         raise Refused(f"{worker.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
-    if not worker.path.is_dir() and not _is_in_log(worker):
+    if not worker.path.is_dir() and not is_in_log(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
         known = ", ".join(task.instances()[:10]) or "none"
@@ -168,10 +167,9 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
         )
 
 
-def _is_in_log(worker: WorkerDir) -> bool:
+def is_in_log(worker: WorkerDir) -> bool:
     """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
-    rows = LogReader(worker.task.events).read_new()
-    return any(not isinstance(row, BadLine) and row[1].get("agentInstance") == worker.instance for row in rows)
+    return any(event.get("agentInstance") == worker.instance for event in LogReader(worker.task.events).events())
 
 
 def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:

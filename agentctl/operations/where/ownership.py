@@ -16,7 +16,7 @@ from agentctl.adapters.files import make_durable, read_quietly, to_json, write_w
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, root_task_of
-from agentctl.domain.events import SUBTASK_CREATED, BadLine
+from agentctl.domain.events import SUBTASK_CREATED
 from agentctl.errors import Refused
 from agentctl.lean import Any
 from agentctl.operations.where.locating import caller
@@ -154,8 +154,7 @@ def _above(task: TaskDir) -> Iterator[TaskDir]:
 
 
 def _tells_of(above: TaskDir, task: TaskDir) -> bool:
-    events = (row[1] for row in LogReader(above.events).rows() if not isinstance(row, BadLine))
-    told = (event["payload"] for event in events if event["type"] == SUBTASK_CREATED)
+    told = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
     return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in told)
 
 

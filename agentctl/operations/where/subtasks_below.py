@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agentctl.adapters import eventlog
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import cached
-from agentctl.domain.projection import TaskView
+from agentctl.operations.where.folding import fold
 
 #: A forged circle of tasks ends there; no honest tree is as deep.
 _DEEPEST = 64
@@ -17,9 +16,7 @@ def subtree(task: TaskDir) -> list[TaskDir]:
     """Return a task and all below it, each behind the one above it."""
     found, seen = [task], {task.id}
     for one in found:
-        view = TaskView()
-        view.apply(eventlog.LogReader(one.events).read_new())
-        for below in subtasks_of(one, view.subtasks):
+        for below in subtasks_of(one, fold(one).subtasks):
             if below.id not in seen:
                 seen.add(below.id)
                 found.append(below)
@@ -30,9 +27,7 @@ def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
     """Yield a task and all below it as an outline: each task, how deep it stands, then what is below it."""
     yield task, level
     if level < _DEEPEST:
-        view = TaskView()
-        view.apply(eventlog.LogReader(task.events).read_new())
-        for below in subtasks_of(task, view.subtasks):
+        for below in subtasks_of(task, fold(task).subtasks):
             yield from nesting(below, level + 1)
 
 

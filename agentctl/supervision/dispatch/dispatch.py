@@ -16,8 +16,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
+from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError, NoFreeSlot
-from agentctl.lean import NamedTuple
 from agentctl.supervision.account.awaiting import HeldInTree
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
@@ -47,14 +47,7 @@ from agentctl.supervision.worker.kinship import ancestors
 #: So many shims get ready ahead of a batch: each takes three descriptors.
 _MOST_AHEAD = 16
 
-Blobs = Mapping[tuple[str, str], bytes]
-
-
-class Lender(NamedTuple):
-    """A worker whose wait lends its place to its descendants."""
-
-    task_id: str
-    instance: str
+Blobs = Mapping[WorkerId, bytes]
 
 
 class Dispatched:
@@ -72,7 +65,7 @@ class Dispatched:
         self.held_s: float | None = None
 
 
-def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: Lender | None = None) -> Dispatched:
+def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
     """Start what can start, and give every shim its order. Returns without waiting for their answers."""
     if not read_queue(root_task) and not guests_of(root_task):
         return Dispatched()
@@ -100,8 +93,7 @@ def give_orders(
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:
-            key = (launched.ticket.task_id, launched.ticket.instance)
-            hand_over(launched, root_task, (given or {}).get(key), str(folder))
+            hand_over(launched, root_task, (given or {}).get(launched.ticket.worker_id), str(folder))
     if done.held_s is not None:
         from agentctl.supervision.dispatch.waker import see_to_wake  # Few have to wait for an account.
 
@@ -117,15 +109,15 @@ def dispatch_locked(
     root_task: TaskDir,
     *,
     given: Blobs | None = None,
-    lender: Lender | None = None,
+    lender: WorkerId | None = None,
     shim: processes.Identity | None = None,
     folder: FilePath | None = None,
 ) -> Dispatched:
     """Do what `dispatch` says, under the queue's lock that the caller holds.
 
     Args:
-        given: Environments that do not wait in memory, by task and instance.
-        lender: Whose place may be given to a descendant when no slot is free.
+        given: Environments that do not wait in memory.
+        lender: The worker whose place may be given to a descendant when no slot is free.
         shim: The calling shim, which takes the first place and ticket itself.
         folder: Where environments wait; a shim, whose own environment is empty, was told.
     """
@@ -215,12 +207,12 @@ def check_free(root_task: TaskDir, wanted: int) -> None:
 
 
 def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:
-    if given and (ticket.task_id, ticket.instance) in given:
+    if given and ticket.worker_id in given:
         return True
     return environment.waits(folder, ticket.environment)
 
 
-def _lent(root_task: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | None:
+def _lent(root_task: TaskDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
     """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
     if lender is None or not _descends(root_task, ticket, lender):
         return None
@@ -228,8 +220,8 @@ def _lent(root_task: TaskDir, ticket: Ticket, lender: Lender | None) -> Place | 
     return guest_place(root_task, place) if place is not None else None
 
 
-def _descends(root_task: TaskDir, ticket: Ticket, lender: Lender) -> bool:
-    return any((above.task.id, above.instance) == lender for above in ancestors(_agent_of(root_task, ticket)))
+def _descends(root_task: TaskDir, ticket: Ticket, lender: WorkerId) -> bool:
+    return any(above.id == lender for above in ancestors(_agent_of(root_task, ticket)))
 
 
 def _agent_of(root_task: TaskDir, ticket: Ticket) -> WorkerDir:

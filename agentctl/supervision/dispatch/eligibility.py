@@ -6,48 +6,47 @@ from collections.abc import Collection, Iterator
 
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
 from agentctl.supervision.queue.tickets import Ticket, dependencies_of, remove_ticket, some_wait
 from agentctl.supervision.worker.endings import Decision, decide, is_over, publish, status_at_end
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 
-Worker = tuple[str, str]
-
 
 def ready_tickets(
     root_task: TaskDir,
     queue: list[Ticket],
-    starting: Collection[Worker],
-    given: Collection[Worker],
+    starting: Collection[WorkerId],
+    given: Collection[WorkerId],
     removed: list[Ticket],
 ) -> Iterator[Ticket]:
     """Yield the tickets that may start, in order, looking no further than is asked for (under the queue's lock).
 
     Args:
-        starting: The workers that a place names already, by task and instance.
+        starting: The workers that a place names already.
         given: Those whose environment the caller has.
         removed: Gets the tickets that were taken out here, of workers that can never start.
     """
     waiting = []
     if some_wait(queue):  # But for who is there already: whoever runs may have put a ticket of their own there.
-        named = [ticket for ticket in queue if ticket.waits and (ticket.task_id, ticket.instance) not in starting]
+        named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
         waiting = [
             ticket for ticket in named if not _is_begun(root_task.sibling(ticket.task_id).worker(ticket.instance))
         ]
     held_back = _end_hopeless(root_task, waiting, removed)
     for ticket in queue:
-        worker = (ticket.task_id, ticket.instance)
-        if ticket in held_back or worker in starting:
+        worker_id = ticket.worker_id
+        if ticket in held_back or worker_id in starting:
             continue
-        worker_dir = root_task.sibling(ticket.task_id).worker(ticket.instance)
-        if _is_begun(worker_dir):
+        worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+        if _is_begun(worker):
             remove_ticket(root_task, ticket)
             removed.append(ticket)
             continue
-        why = _never(worker_dir, ticket, worker in given)
+        why = _never(worker, ticket, worker_id in given)
         if why is not None:
-            _refuse(root_task, ticket, worker_dir, Reason.NOT_STARTED, why)
+            _refuse(root_task, ticket, worker, Reason.NOT_STARTED, why)
             removed.append(ticket)
         else:
             yield ticket

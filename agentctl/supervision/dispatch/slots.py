@@ -17,7 +17,7 @@ from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.names import first_of
+from agentctl.domain.names import WorkerId, first_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.supervision.life.belonging import claim_of
@@ -176,10 +176,10 @@ def _is_taken(root_task: TaskDir, name: str) -> bool:
     return is_alive
 
 
-def starting_of(root_task: TaskDir, found: Survey) -> set[tuple[str, str]]:
+def starting_of(root_task: TaskDir, found: Survey) -> set[WorkerId]:
     """Return the workers that the taken places name: a guest may be on its way as well."""
     guests = (read_occupant(root_task.slots / name) for name in guests_of(root_task) if _is_taken(root_task, name))
-    return {(occupant.task_id, occupant.instance) for occupant in (*found.taken, *guests) if occupant}
+    return {occupant.worker_id for occupant in (*found.taken, *guests) if occupant}
 
 
 def _path_of(root_task: TaskDir, place: Place) -> FilePath:
@@ -213,10 +213,10 @@ def describe_taken(taken: list[Occupant]) -> str:
     return first_of(sorted(occupant.instance for occupant in taken))
 
 
-def is_being_started(root_task: TaskDir, task_id: str, instance: str) -> bool:
+def is_being_started(root_task: TaskDir, worker_id: WorkerId) -> bool:
     """Tell whether a place that somebody holds names this worker."""
     for name, occupant in held_places(root_task):
-        if (occupant.task_id, occupant.instance) == (task_id, instance):
+        if occupant.worker_id == worker_id:
             fd = _try_lock(root_task.slots / name)
             if fd is None:
                 return True

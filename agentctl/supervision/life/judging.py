@@ -89,7 +89,7 @@ def _is_parked(worker: WorkerDir) -> bool:
     """Tell whether a worker whose shim is gone had been given back to the queue; finish what its shim had begun."""
     if not worker.attempt_exit(1).exists() or parked_as(worker) is None:
         return False
-    return show_left_behind(root_task_of(worker.task), worker.task.id, worker.instance)
+    return show_left_behind(root_task_of(worker.task), worker.id)
 
 
 def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
@@ -97,7 +97,7 @@ def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
     root_task = root_task_of(worker.task)
     shim = processes.identity_from(read_quietly(worker.shim))
     if shim is None:
-        shim = shim_beside(root_task.slots, worker.task.id, worker.instance)
+        shim = shim_beside(root_task.slots, worker.id)
         if shim is not None and is_guardian(shim, root_task):
             return Condition.SUPERVISED
     return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None

@@ -11,7 +11,7 @@ from agentctl.adapters.files import json_in, read_quietly, write_in_place
 from agentctl.adapters.opening import OddFile, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
-from agentctl.domain.names import is_name
+from agentctl.domain.names import WorkerId, is_name
 from agentctl.errors import Damaged
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +30,11 @@ class Occupant(NamedTuple):
     task_id: str
     instance: str
     shim: Identity | None = None
+
+    @property
+    def worker_id(self) -> WorkerId:
+        """What names the worker."""
+        return WorkerId(self.task_id, self.instance)
 
 
 class Place(NamedTuple):
@@ -95,13 +100,12 @@ def occupant_by_shim(slots: FilePath, shim: Identity | None) -> Occupant | None:
     return _found_in(slots, found)
 
 
-def shim_beside(slots: FilePath, task_id: str, instance: str) -> Identity | None:
+def shim_beside(slots: FilePath, worker_id: WorkerId) -> Identity | None:
     """Return the shim that a tree's places name for a worker."""
 
     def found(value: dict[str, Any]) -> Identity | None:
         occupant = _occupant_from(value)
-        is_it = occupant is not None and occupant[:2] == (task_id, instance)
-        return occupant.shim if occupant is not None and is_it else None
+        return occupant.shim if occupant is not None and occupant.worker_id == worker_id else None
 
     return _found_in(slots, found)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from agentctl.adapters.files import read_json, set_aside, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.names import is_name
+from agentctl.domain.names import WorkerId, is_name
 from agentctl.errors import Damaged
 from agentctl.supervision.worker import environment
 
@@ -59,6 +59,12 @@ class Ticket(str):
     def instance(self) -> str:
         """Its worker."""
         return self.split(".")[5]
+
+    @property
+    def worker_id(self) -> WorkerId:
+        """What names its worker."""
+        parts = self.split(".")
+        return WorkerId(parts[4], parts[5])
 
     def with_environment(self, token: str) -> Ticket:
         """Return the ticket with another environment."""
@@ -125,11 +131,11 @@ def show_ticket(root_task: TaskDir, ticket: Ticket) -> None:
         os.rename(root_task.queue / (ticket + UNSEEN), root_task.queue / ticket)
 
 
-def show_left_behind(root_task: TaskDir, task_id: str, instance: str) -> bool:
+def show_left_behind(root_task: TaskDir, worker_id: WorkerId) -> bool:
     """Put a ticket into the queue that whoever wrote it could not show any more; tell whether the worker has one."""
     for name in read_names(root_task):
         ticket = parse_ticket(name.removesuffix(UNSEEN))
-        if ticket is not None and (ticket.task_id, ticket.instance) == (task_id, instance):
+        if ticket is not None and ticket.worker_id == worker_id:
             if name.endswith(UNSEEN):
                 with contextlib.suppress(FileNotFoundError):  # Somebody else has met it, too.
                     show_ticket(root_task, ticket)
@@ -152,8 +158,8 @@ def remove_ticket(root_task: TaskDir, ticket: Ticket) -> bool:
 
 def tickets_of(root_task: TaskDir, worker: WorkerDir) -> list[Ticket]:
     """Return the tickets of a worker; a killed writer may have left it two."""
-    me = (worker.task.id, worker.instance)
-    return [ticket for ticket in read_queue(root_task) if (ticket.task_id, ticket.instance) == me]
+    me = worker.id
+    return [ticket for ticket in read_queue(root_task) if ticket.worker_id == me]
 
 
 def take_out(root_task: TaskDir, tickets: Iterable[Ticket], folder: FilePath) -> None:

@@ -101,7 +101,7 @@ def _wake_stopped(worker: WorkerDir) -> None:
     root_task = root_task_of(worker.task)
     for shim in (
         processes.identity_from(read_quietly(worker.shim)),
-        shim_beside(root_task.slots, worker.task.id, worker.instance),
+        shim_beside(root_task.slots, worker.id),
     ):
         stat = processes.read_stat(shim.pid) if shim else None
         if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root_task):
@@ -141,7 +141,7 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
         mine = tickets_of(root_task, worker)
         if not mine:
             return _Withdrawal.TOO_LATE
-        if is_being_started(root_task, worker.task.id, worker.instance):
+        if is_being_started(root_task, worker.id):
             return _Withdrawal.STARTING
         ran, worked = record_of(worker), read_quietly(worker.worked)
         message = "it was waiting in the queue"

@@ -1,0 +1,14 @@
+"""The log of a task, folded whole into what is so."""
+
+from __future__ import annotations
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.projection import TaskView
+
+
+def fold(task: TaskDir) -> TaskView:
+    """Return what the log of a task says; nothing is judged. Whoever looks again keeps its reader instead."""
+    view = TaskView()
+    view.apply(LogReader(task.events).rows())
+    return view
