@@ -1,4 +1,9 @@
-"""A shim that is ready forks another one: 1 ms instead of the 40 ms in which an interpreter starts."""
+"""A shim that is ready forks another one: 1 ms instead of the 40 ms in which an interpreter starts.
+
+Measured in memory, on two busy processors, in alternation with a batch that starts an interpreter for each shim:
+`spawn --batch` of 8 workers returns after 256 ms instead of 362 ms (slower without in 13 of 15 rounds), of 16 after
+319 ms instead of 555 ms (11 of 11).
+"""
 
 from __future__ import annotations
 

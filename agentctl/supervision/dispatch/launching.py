@@ -2,6 +2,11 @@
 
 The order (see `handshake`) is written after the queue's lock is given back. A program that starts many workers keeps
 spare shims: an interpreter takes 40 ms to get ready, and the place can be handed over when there is one.
+
+Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
+runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). Shims that get ready while a batch is put on disk
+(with their twins) let `spawn --batch` of 8 return after 256 ms instead of 409 ms (15 of 15), of 16 after 319 ms instead
+of 610 ms (11 of 11); for a single `spawn` no difference was found (23 of 41).
 """
 
 from __future__ import annotations

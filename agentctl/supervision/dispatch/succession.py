@@ -3,6 +3,10 @@
 A shim whose worker has ended gives its slot back and takes the next ticket in one step, `dispatch_locked`, which looks
 at each slot, each limit and each dependency. In a long queue of short workers that is most of what a worker costs, and
 it finds the same again and again. So for a moment after such a look only what can have changed is looked at.
+
+Measured in memory, on two busy processors, in alternation with a `follow` that always returns None: `true` 500 times at
+a cap of 8 takes 1.9 s instead of 2.1 s (slower without in 12 of 13 rounds), 1,500 times 5.9 s instead of 7.7 s (4 of
+4). 300 times at a cap of 1 no difference was found (3 of 6).
 """
 
 from __future__ import annotations
