@@ -17,15 +17,17 @@ from agentctl.domain import events as ev
 from agentctl.domain.events import Event
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.retrying import put_aside
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import Account, note_held
-from agentctl.supervision.account.holds import Hold, back_off, held_now, hold_of
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket, show_ticket, write_ticket
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, parked_as
+
+if TYPE_CHECKING:
+    from agentctl.supervision.account.holds import Hold
 
 #: So often a worker is begun again after a rate limit without a time, and after one with: beside its own retries.
 MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
@@ -79,6 +81,8 @@ class Parking:
         """Return that the worker has to wait now."""
         if self.account is None:
             return None
+        from agentctl.supervision.account.holds import hold_of  # The shim of a command has no account.
+
         hold = hold_of(self.account)
         return hold if hold is not None and hold.left_for(self.worker) > 0 else None
 
@@ -90,6 +94,8 @@ class Parking:
         """
         if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
             return None
+        from agentctl.supervision.account.holds import Hold, back_off, held_now
+
         try:
             hold = held_now(self.account)
             if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:

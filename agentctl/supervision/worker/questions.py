@@ -9,7 +9,6 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import question_in
 from agentctl.lean import Any
 
 
@@ -20,6 +19,8 @@ def open_questions(worker: WorkerDir) -> list[str]:
 
 def read_question(worker: WorkerDir, question: str) -> dict[str, Any] | None:
     """Return a question as it stands in its file; None where that is missing, or holds no question."""
+    from agentctl.domain.answers import question_in  # A shim reads no question.
+
     return question_in(read_quietly(worker.question(question)))
 
 
