@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 from collections.abc import Callable, Mapping
 
@@ -12,7 +11,8 @@ from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.escalation import Escalation, Stage, advance, begin, hurried
+from agentctl.domain.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
+from agentctl.domain.escalation import Stage
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,7 @@ from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedTree
+from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker.endings import from_wait_status
 from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
@@ -69,21 +70,17 @@ class Attempt:
         # Without child subreapers (macOS) the tree is found as far as it can be.
         leader = None if processes.LINUX else processes.identify(self.pid)
         self.tree = (
-            SupervisedTree(self.worker, cookie.encode())
+            SupervisedTree(self.worker, cookie.encode(), self.pid)
             if leader is None
             else UnsupervisedTree(Claim(self.worker, leader, cookie.encode(), leader.start))
         )
         self.began = monotonic()
         self.clock.begin(self.began)
         self.next_tick = self.began + _TICK_S
-        self.leader: tuple[int, int] | None = None  # si_code and si_status once it has exited
-        self.cause: Reason | Status | None = None
-        self.message: str | None = None
-        self.step: Escalation | None = None
-        #: A cancel waits for the ends of the workers that this one has started.
-        self.is_held = False
-        self.is_paused = False
-        self.is_blocked = False
+        self.state = AttemptState()
+        #: Of its leader's exit: si_code and si_status.
+        self.exit: tuple[int, int] = (0, 0)
+        #: What its tree does while an open question of it has a live asker: then it is blocked.
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
         self.swept: list[dict[str, Any]] = []
@@ -105,23 +102,26 @@ class Attempt:
 
         As long as it is one, neither its pid nor its group's id can become somebody else's.
         """
-        while self.leader is None:
+        while not self.has_exited:
             ended = processes.ended_child()
             if ended is None:
                 return
             if ended.pid == self.pid:
-                self._leader_ended(ended.code, ended.status)
+                self._leader_exited(ended.code, ended.status)
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
         # Who lives on from process to process leaves a zombie each time: each look at the tree would take longer.
         descent.reap_all_but(self.pid)
 
-    def _leader_ended(self, code: int, status: int) -> None:
-        self.leader = (code, status)
+    @property
+    def has_exited(self) -> bool:
+        """Tell whether its leader has."""
+        return self.state.phase is AttemptPhase.SWEEPING
+
+    def _leader_exited(self, code: int, status: int) -> None:
+        self.exit = (code, status)
         # The decision between an end and a cancel: only a request that is on disk by now counts.
-        if self.cause is None and self.worker.cancel.exists():
-            self.cause = Status.CANCELLED
-        self.is_held = False
+        self._happen(Happening.EXITED, self._cancel() if self.worker.cancel.exists() else None)
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
@@ -138,34 +138,28 @@ class Attempt:
             return None
 
     def _look_at_cancel(self) -> None:
-        if self.worker.cancel.exists() and self.leader is None:
-            self.is_held = self.step is None and self.cause is None and bool(self._bear(self.offspring.holds_cancel))
-            if not self.is_held:
-                self._stop_for(Status.CANCELLED, None)
-                self._hurry(asked_grace(self.worker))
+        if self.has_exited or not self.worker.cancel.exists():
+            return
+        if self.state.escalation is None and self._bear(self.offspring.holds_cancel):
+            self._happen(Happening.CANCEL_HELD)
+        else:
+            self._happen(Happening.CANCELLED, self._cancel())
 
-    def _hurry(self, grace_s: float | None) -> None:
-        if self.step is not None:
-            self.step = hurried(self.step, monotonic(), grace_s)
+    def _cancel(self, message: str | None = None) -> Cause:
+        asked = asked_grace(self.worker)
+        return Cause(Status.CANCELLED, self.spec.grace_s if asked is None else asked, message)
 
     def _look_at_pause(self) -> None:
-        wanted = self.worker.pause.exists() and self.step is None
-        if wanted and not self.is_paused:
-            self._note_time()
-            self.tree.stop()
-            self.is_paused = True
-            self._tell(ev.PAUSED, {})
-        elif self.is_paused and not wanted:
-            self._proceed()
-            if self.step is None:
-                self._tell(ev.UNPAUSED, {})
+        is_wanted = self.worker.pause.exists()
+        if is_wanted != self.state.is_paused:
+            self._happen(Happening.PAUSED if is_wanted else Happening.UNPAUSED)
 
     def _look_at_questions(self) -> None:
         """Blocked while an open question has a live asker; the end of the asker wakes."""
-        was_blocked = self.is_blocked
+        was_blocked = self.waiting is not None
         if self.questions.look():
             self._tell(ev.RESUMED, {"reason": "asker_gone"})
-        self.is_blocked = waits = self.questions.is_any
+        waits = self.questions.is_any
         if waits != was_blocked:
             self._note_time(ends=was_blocked)
             self.waiting = Waiting(self.tree, is_for_agent(self.spec.order), monotonic()) if waits else None
@@ -177,81 +171,57 @@ class Attempt:
         size = self.output.size()
         self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
-            self._stop_for(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
+            self._limit(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
         excess = self._bear(lambda: self.wall.broken(self.clock))
         if isinstance(excess, str):
-            self._stop_for(Reason.BUDGET, excess)
+            self._limit(Reason.BUDGET, excess)
         if not self.worker.task.events.exists() and not self.worker.task.path.exists():
-            self._stop_for(Status.CANCELLED, "its task was removed")
+            self._happen(Happening.CANCELLED, self._cancel("its task was removed"))
 
     def _look_at_stall(self, size: int) -> None:
         """Tell, once, that nothing was put out for long, and that it goes on."""
-        stands = self.is_paused or self.is_blocked or self.step is not None
+        stands = self.state.is_paused or self.waiting is not None or self.state.escalation is not None
         if self.output.has_turned(monotonic(), size, stands=stands):
             is_stalled = self.output.is_stalled
             self._tell(ev.STALLED if is_stalled else ev.UNSTALLED, {"seconds": self.spec.stall_s} if is_stalled else {})
 
     # -- what is done about it -----------------------------------------------------------------------------------
 
-    def _stop_for(self, cause: Reason | Status, message: str | None) -> None:
-        """Begin the escalation; the first cause stays the reason, and a limit hurries a cancel with a longer grace."""
-        if self.is_held:
-            return
-        if self.cause is not None:
-            if cause is Status.CANCELLED and self.step is not None and self.step.stage is Stage.SURVIVORS:
-                self._take(begin(monotonic(), self.step.grace_s, Stage.KILL))
-            elif isinstance(cause, Reason):
-                self._hurry(self.spec.grace_s)
-            return
-        asked = asked_grace(self.worker) if cause is Status.CANCELLED else None
-        self.cause, self.message = cause, message
-        if self.leader is None:
-            self._take(begin(monotonic(), self.spec.grace_s if asked is None else asked))
+    def _happen(self, happening: Happening, cause: Cause | None = None) -> None:
+        self._enter(after(self.state, happening, monotonic(), cause))
+
+    def _limit(self, reason: Reason, message: str) -> None:
+        self._happen(Happening.LIMIT, Cause(reason, self.spec.grace_s, message))
 
     def _escalate(self) -> None:
         now = monotonic()
-        if self.leader is None and self._is_time_over(now):
-            self._stop_for(Reason.TIMED_OUT, f"its time limit of {self.spec.timeout_s:g} s passed")
-        if self.leader is not None and (self.step is None or self.step.stage < Stage.TERMINATE):
-            self.swept = self.tree.describe()
-            grace_s = self.spec.grace_s if self.step is None else self.step.grace_s
-            self._take(begin(now, grace_s, Stage.TERMINATE))
-            return
-        if self.step is not None:
-            step = advance(self.step, now)
-            if step is not self.step:
-                self._take(step)
-            elif step.stage is Stage.KILL:
-                self.tree.kill()  # What forked since the last look.
+        if not self.has_exited and self._is_time_over(now):
+            self._limit(Reason.TIMED_OUT, f"its time limit of {self.spec.timeout_s:g} s passed")
+        stage = self.state.stage
+        self._enter(advanced(self.state, now, self.spec.grace_s))
+        if self.state.stage is stage:
+            stay_in_stage(self.tree, stage)
 
-    def _take(self, step: Escalation) -> None:
-        self.step = step
-        match step.stage:
-            case Stage.INTERRUPT:
-                self._interrupt()
-            case Stage.TERMINATE:
-                self.tree.terminate()
-            case Stage.KILL:
-                if self.leader is None:
-                    self.swept = self.tree.describe()
-                self.tree.kill()
-            case Stage.SURVIVORS:
-                self.tree.kill()
-                self._tell(ev.CANCEL_FAILED, {"survivors": self.tree.describe()})
-        if self.is_paused:
-            self._proceed()
+    def _enter(self, state: AttemptState) -> None:
+        """Take a state, and carry out what differs from the one before."""
+        before = self.state
+        if state.is_paused != before.is_paused:
+            self._bear(self._note_time)  # What was so until now counts as it was.
+        self.state = state
+        if state.stage is not before.stage:
+            if state.stage is (Stage.TERMINATE if self.has_exited else Stage.KILL):
+                self._bear(self._note_swept)
+            enter_stage(self.worker, self.tree, state.stage)
+        if state.is_paused and not before.is_paused:
+            self.tree.stop()
+            self._tell(ev.PAUSED, {})
+        elif before.is_paused and not state.is_paused:
+            self.tree.proceed()
+            if state.phase in (AttemptPhase.RUNNING, AttemptPhase.HELD):
+                self._tell(ev.UNPAUSED, {})
 
-    def _proceed(self) -> None:
-        self._note_time()
-        self.is_paused = False
-        self.tree.proceed()
-
-    def _interrupt(self) -> None:
-        """SIGINT to the worker's group, as Ctrl-C in a terminal; once, since some take a second one as "force quit"."""
-        if self.leader is None and self.pid > 1:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGINT)
-                os.killpg(self.pid, signal.SIGCONT)
+    def _note_swept(self) -> None:
+        self.swept = self.tree.describe()
 
     def _tell(self, kind: str, payload: Mapping[str, Any]) -> None:
         """Append an event whose loss is no harm: a full disk must not end the guard."""
@@ -263,7 +233,8 @@ class Attempt:
     def _sleep(self) -> None:
         now = monotonic()
         due = [self.next_tick, self._next_look(now)]
-        due += [at for at in (self.debt.due(), self._time_due() if self.step is None else None) if at is not None]
+        time_over = self._time_due() if self.state.escalation is None else None
+        due += [at for at in (self.debt.due(), time_over) if at is not None]
         readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.questions.fds))
         is_due = monotonic() >= self.next_tick
         if is_due:  # However often somebody wakes it: a worker could write into `control` all the time.
@@ -281,7 +252,7 @@ class Attempt:
             ends: It has just ceased to be blocked.
         """
         now, waited = monotonic(), False
-        stood = self.is_paused and not self.tree.stop()  # Somebody may have continued it.
+        stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
         if self.waiting is not None:
             waited = bool(self._bear(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))
@@ -297,21 +268,22 @@ class Attempt:
 
     def _time_due(self) -> float | None:
         """Return when its time limit passes; None where only the next look can tell whether its clock has run."""
-        return None if self.is_paused or self.is_blocked else self.clock.due(self.spec.timeout_s)
+        return None if self.state.is_paused or self.waiting is not None else self.clock.due(self.spec.timeout_s)
 
     def _next_look(self, now: float) -> float:
-        if self.step is None:
+        step = self.state.escalation
+        if step is None:
             return now + _TICK_S
-        if self.step.stage is Stage.SURVIVORS:
+        if step.stage is Stage.SURVIVORS:
             return now + _SURVIVOR_TICK_S
-        if self.leader is not None or self.step.stage is Stage.KILL:
-            return min(self.step.due, now + _SWEEP_TICK_S)
-        return self.step.due
+        if self.has_exited or step.stage is Stage.KILL:
+            return min(step.due, now + _SWEEP_TICK_S)
+        return step.due
 
     def _is_over(self) -> bool:
-        if self.leader is None:
+        if not self.has_exited:
             return False
-        if self.spec.keep_children and self.cause is None:
+        if self.spec.keep_children and self.state.cause is None:
             return True
         return self._is_childless() or self.tree.is_gone()
 
@@ -320,8 +292,8 @@ class Attempt:
         return processes.LINUX and descent.own_children() == [self.pid]
 
     def _outcome(self) -> Outcome:
-        assert self.leader is not None
-        kept = self.tree.describe() if self.spec.keep_children and self.cause is None else []
+        cause = self.state.cause
+        kept = self.tree.describe() if self.spec.keep_children and cause is None else []
         self._note_time()
         self.clock.end()
         _, _, used = os.wait4(self.pid, 0)
@@ -329,12 +301,11 @@ class Attempt:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         self.questions.close()
-        status, reason, code, name = from_wait_status(*self.leader)
-        if isinstance(self.cause, Reason):
-            status, reason = Status.FAILED, self.cause
-        elif self.cause is Status.CANCELLED:
+        status, reason, code, name = from_wait_status(*self.exit)
+        if cause is not None and isinstance(cause.why, Reason):
+            status, reason = Status.FAILED, cause.why
+        elif cause is not None:
             status, reason = Status.CANCELLED, None
+        message = None if cause is None else cause.message
         lasted_s = monotonic() - self.began
-        return Outcome(
-            status, reason, code, name, lasted_s, self.message, self.swept, kept, usage_from(used)
-        )  # fmt: skip
+        return Outcome(status, reason, code, name, lasted_s, message, self.swept, kept, usage_from(used))

@@ -13,7 +13,6 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.worktime import worked_from
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 
@@ -35,6 +34,8 @@ class WorkClock:
 
     def take_up(self) -> None:
         """Go on behind the attempts that another shim has measured; of another boot their instants mean nothing."""
+        from agentctl.domain.worktime import worked_from  # Few workers are given back.
+
         known = worked_from(read_quietly(self.worker.worked), processes.boot_id(), monotonic())
         if known.boot == processes.boot_id():
             self.spans = [(span.begin, span.end) for span in known.spans]

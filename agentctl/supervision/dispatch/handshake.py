@@ -9,10 +9,10 @@ that the launcher died or has no work, and nothing is started.
 from __future__ import annotations
 
 import _socket
-import array
 import contextlib
 import json
 import os
+import struct
 from collections.abc import Sequence
 
 from agentctl.lean import Any
@@ -22,6 +22,7 @@ ORDER_FD, ANSWER_FD = 3, 4
 #: `socket` itself costs a shim 5 ms and 1 MB: what it adds is not wanted here.
 Channel = _socket.socket
 _HERE = b"h"
+_INT = struct.calcsize("i")
 _MOST_FDS = 2
 # Linux sets it with the receipt, so that no fork in between inherits the place.
 _RECEIVE_FLAGS = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
@@ -46,7 +47,7 @@ def send_fds(to: Channel, *fds: int) -> None:
     Raises:
         OSError: The shim is gone.
     """
-    to.sendmsg([_HERE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds).tobytes())])
+    to.sendmsg([_HERE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))])
 
 
 def send_order(to: Channel, head: dict[str, Any], blob: bytes) -> None:
@@ -82,10 +83,10 @@ def tell_pid(to: Channel) -> None:
 def receive_fds(source: Channel) -> Sequence[int]:
     """Return the descriptors of the next message; none where the launcher is gone."""
     with contextlib.suppress(ConnectionError):
-        _, rights, _, _ = source.recvmsg(len(_HERE), _socket.CMSG_SPACE(_MOST_FDS * 4), _RECEIVE_FLAGS)
+        _, rights, _, _ = source.recvmsg(len(_HERE), _socket.CMSG_SPACE(_MOST_FDS * _INT), _RECEIVE_FLAGS)
         for level, kind, data in rights:
             if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                fds = array.array("i", data)
+                fds = struct.unpack(f"{len(data) // _INT}i", data[: len(data) // _INT * _INT])
                 for fd in fds:
                     os.set_inheritable(fd, False)
                 return fds

@@ -82,6 +82,10 @@ class ProcessTree:
         for member in self.living():
             _send(member, *numbers)
 
+    def interrupt(self) -> None:
+        """SIGINT, then SIGCONT."""
+        self.signal(signal.SIGINT, signal.SIGCONT)
+
     def terminate(self) -> None:
         """SIGTERM, then SIGCONT: a stopped process acts on nothing."""
         self.signal(signal.SIGTERM, signal.SIGCONT)
@@ -125,7 +129,22 @@ def _send(member: Member, *numbers: int) -> None:
 
 
 class SupervisedTree(ProcessTree):
-    """The tree of the worker below this process, a child subreaper: all its descendants but the foreign ones."""
+    """The tree of the worker below this process, a child subreaper: all its descendants but the foreign ones.
+
+    Args:
+        leader: The pid of the worker's leader, a child of this process that is not waited for before the tree is gone.
+    """
+
+    def __init__(self, worker: WorkerDir, cookie: bytes, leader: int) -> None:
+        super().__init__(worker, cookie)
+        self._leader = leader
+
+    def interrupt(self) -> None:
+        """SIGINT to the leader's group, as Ctrl-C in a terminal sends it; then SIGCONT."""
+        if self._leader > 1:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._leader, signal.SIGINT)
+                os.killpg(self._leader, signal.SIGCONT)
 
     def _look(self) -> Iterable[int]:
         roots = descent.children_of(os.getpid())

@@ -1,4 +1,4 @@
 """How a worker is made to end, whatever its condition, with the workers that it has started.
 
-Doors: `requesting`, `undertaker`, `offspring`.
+Doors: `requesting`, `undertaker`, `offspring`, `escalating`.
 """

@@ -7,23 +7,22 @@ worker's liveness lock: there is one guardian, and others see the worker as supe
 from __future__ import annotations
 
 import os
-import signal
 import time
 
-from agentctl.adapters import eventlog, processes
-from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.detached import start_detached
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain import events as ev
 from agentctl.domain.escalation import Stage, advance, begin, hurried
 from agentctl.domain.states import Status
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.process_tree import ProcessTree, UnsupervisedTree
 from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
+from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.control import name_holder
@@ -92,27 +91,11 @@ def _await_children(worker: WorkerDir) -> None:
 def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
     asked = asked_grace(worker)
     step = begin(monotonic(), grace_of(worker.spec) if asked is None else asked)
-    _act(worker, step.stage, tree)
+    enter_stage(worker, tree, step.stage)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        step = hurried(step, monotonic(), asked_grace(worker))
-        later = advance(step, monotonic())
-        if later.stage is not step.stage:
-            _act(worker, later.stage, tree)
-        elif later.stage >= Stage.KILL:
-            tree.kill()
-        step = later
-
-
-def _act(worker: WorkerDir, stage: Stage, tree: ProcessTree) -> None:
-    match stage:
-        case Stage.INTERRUPT:
-            tree.signal(signal.SIGINT, signal.SIGCONT)
-        case Stage.TERMINATE:
-            tree.terminate()
-        case Stage.KILL:
-            tree.kill()
-        case Stage.SURVIVORS:
-            payload = {"survivors": tree.describe()}
-            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, worker.task.id, "agentctl", payload, worker.instance)
-            eventlog.append(worker.task.events, [event])
+        before, step = step, advance(hurried(step, monotonic(), asked_grace(worker)), monotonic())
+        if step.stage is before.stage:
+            stay_in_stage(tree, step.stage)
+        else:
+            enter_stage(worker, tree, step.stage)

@@ -1,0 +1,35 @@
+"""What each stage of an escalation does to a process tree, whoever carries it out."""
+
+from __future__ import annotations
+
+import contextlib
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain import events as ev
+from agentctl.domain.escalation import Stage
+from agentctl.errors import AgentctlError
+from agentctl.supervision.life.process_tree import ProcessTree
+
+
+def enter_stage(worker: WorkerDir, tree: ProcessTree, stage: Stage) -> None:
+    """Send what a stage begins with; name in the log who survives SIGKILL."""
+    match stage:
+        case Stage.INTERRUPT:
+            tree.interrupt()
+        case Stage.TERMINATE:
+            tree.terminate()
+        case Stage.KILL:
+            tree.kill()
+        case Stage.SURVIVORS:
+            payload = {"survivors": tree.describe()}
+            event = ev.make_event(now_iso(), ev.CANCEL_FAILED, worker.task.id, "agentctl", payload, worker.instance)
+            with contextlib.suppress(AgentctlError, OSError):  # A full disk must not end whoever guards the worker.
+                eventlog.append(worker.task.events, [event])
+
+
+def stay_in_stage(tree: ProcessTree, stage: Stage) -> None:
+    """Send once more what must be sent at each look: what forked since the last one gets SIGKILL too."""
+    if stage >= Stage.KILL:
+        tree.kill()
