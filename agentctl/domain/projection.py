@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import MOVES, PARKED, STALLED, TERMINAL, Status
-from agentctl.lean import NamedTuple
+from agentctl.lean import Any, NamedTuple
 
 
 class Deliverable(NamedTuple):
@@ -169,9 +168,10 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
     if worker.move(Status.RUNNING):
+        payload = event["payload"]
         worker.started_at = _text(event.get("ts"))
-        worker.pid = _whole(event["payload"].get("pid"))
-        worker.shim_pid = _whole(event["payload"].get("shimPid"))
+        worker.pid = _whole(payload.get("pid"))
+        worker.shim_pid = _whole(payload.get("shimPid"))
 
 
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_quietly
@@ -14,7 +13,7 @@ from agentctl.adapters.taskyaml.roster import RosterRow
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import NamedTuple
+from agentctl.lean import Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below, below_any
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import find_worker

@@ -5,12 +5,12 @@ nobody here.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import slug
 from agentctl.domain.states import Status
+from agentctl.lean import Any
 
 #: So many of the newest are shown.
 _MOST = 50
