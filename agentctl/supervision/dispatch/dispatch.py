@@ -216,7 +216,7 @@ def _lent(root_task: TaskDir, ticket: Ticket, lender: WorkerId | None) -> Place 
     """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
     if lender is None or not _descends(root_task, ticket, lender):
         return None
-    place = place_of(root_task, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    place = place_of(root_task, lender)  # Looked up each time: a lender that is a guest itself may have been moved.
     return guest_place(root_task, place) if place is not None else None
 
 

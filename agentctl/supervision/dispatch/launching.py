@@ -17,6 +17,7 @@ import json
 import os
 import select
 import signal
+from collections.abc import Iterator
 
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
@@ -126,26 +127,29 @@ def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
 
 def _twin_of(shim: Shim) -> Shim:
     """Return a twin of a shim that waits for a place; it is forked as soon as that one is ready."""
-    ours, theirs = channel()
-    answer_read, answer_write = os.pipe()
-    try:
-        send_fds(shim.orders, theirs.fileno(), answer_write)
-    except BaseException:
-        ours.close()
-        os.close(answer_read)
-        raise
-    finally:
-        theirs.close()
-        os.close(answer_write)
-    return Shim(None, ours, answer_read)
+    with _new_ends() as (ours, theirs):
+        send_fds(shim.orders, *theirs)
+    return Shim(None, *ours)
 
 
 def _start(root_task: TaskDir) -> Shim:
+    with _new_ends() as (ours, theirs):
+        given = dict(zip((ORDER_FD, ANSWER_FD), theirs, strict=True))
+        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
+    _started.add(identity)
+    return Shim(identity, *ours)
+
+
+@contextlib.contextmanager
+def _new_ends() -> Iterator[tuple[tuple[Channel, int], tuple[int, int]]]:
+    """Give the launcher's ends of a new order and answer, and the shim's, which are closed here once it has them.
+
+    The launcher's are closed too where the shim could not be started.
+    """
     ours, theirs = channel()
     answer_read, answer_write = os.pipe()
-    given = {ORDER_FD: theirs.fileno(), ANSWER_FD: answer_write}
     try:
-        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
+        yield (ours, answer_read), (theirs.fileno(), answer_write)
     except BaseException:
         ours.close()
         os.close(answer_read)
@@ -153,8 +157,6 @@ def _start(root_task: TaskDir) -> Shim:
     finally:
         theirs.close()
         os.close(answer_write)
-    _started.add(identity)
-    return Shim(identity, ours, answer_read)
 
 
 def _identity_of(pid: int) -> processes.Identity:

@@ -116,10 +116,10 @@ def held_places(root_task: TaskDir) -> Iterator[tuple[str, Occupant]]:
             yield name, occupant
 
 
-def place_of(root_task: TaskDir, task_id: str, instance: str) -> str | None:
-    """Return the name of the place that a worker has."""
+def place_of(root_task: TaskDir, worker_id: WorkerId) -> str | None:
+    """Return the name of the place that a worker has; None where it has none."""
     for name, occupant in held_places(root_task):
-        if (occupant.task_id, occupant.instance) == (task_id, instance):
+        if occupant.worker_id == worker_id:
             return name
     return None
 

@@ -48,4 +48,4 @@ class Standby:
         return has_own
 
     def _place(self) -> str | None:
-        return place_of(self.root_task, self.worker.task.id, self.worker.instance)
+        return place_of(self.root_task, self.worker.id)
