@@ -21,6 +21,7 @@ from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
+from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
@@ -28,7 +29,6 @@ from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_ba
 from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import check_own, check_rules
 from agentctl.operations.where.task_limits import read_config
-from agentctl.supervision.dispatch.dispatch import shims_ahead
 from agentctl.supervision.worker.kinship import leaves_children
 from agentctl.supervision.worker.spec import read_spec
 
@@ -101,7 +101,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
-    with shims_ahead(root_task_of(parent), 1):
+    with shims_ahead(root_task_of(parent), 1):  # It gets ready while the task is made.
         return _begin(parent, request, caller)
 
 

@@ -4,6 +4,6 @@
 `admission`), names and orders on disk (`worker_folder`, `agent_order`), what those show (`inherited`, `admission`), and
 then the queue.
 
-Doors: `spawning`, `requests`, `options`, `batch`, `new_task`, `from_template`, `permissions`, `answer_schema`,
+Doors: `spawning`, `ahead`, `requests`, `options`, `batch`, `new_task`, `from_template`, `permissions`, `answer_schema`,
 `continuation`, `requeuing`.
 """

@@ -28,6 +28,7 @@ from agentctl.operations.start.admission import (
     refuse_elsewhere,
     refuse_unreported,
 )
+from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
 from agentctl.operations.where.lineage import (
@@ -57,7 +58,6 @@ from agentctl.supervision.dispatch.dispatch import (
     check_free,
     dispatch_locked,
     give_orders,
-    shims_ahead,
 )
 from agentctl.supervision.dispatch.launching import replace_spares
 from agentctl.supervision.queue.tickets import (

@@ -5,9 +5,8 @@ It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `sh
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 from agentctl.adapters import processes
@@ -17,7 +16,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
-from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.errors import NoFreeSlot
 from agentctl.supervision.account.awaiting import HeldInTree
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
@@ -27,8 +26,6 @@ from agentctl.supervision.dispatch.launching import (
     hand_over,
     launch,
     replace_spares,
-    start_ahead,
-    trim_spares,
 )
 from agentctl.supervision.dispatch.slots import (
     describe_taken,
@@ -43,9 +40,6 @@ from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.kinship import ancestors
-
-#: So many shims get ready ahead of a batch: each takes three descriptors.
-_MOST_AHEAD = 16
 
 Blobs = Mapping[WorkerId, bytes]
 
@@ -159,26 +153,6 @@ def _give_place(
         done.mine = (ticket, place)
     else:
         done.launches.append(launch(root_task, ticket, place))
-
-
-@contextlib.contextmanager
-def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
-    """Let shims get ready, as many as are wanted and slots are free, while the workers for them are put on disk."""
-    with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
-        start_ahead(root_task, _count_free(root_task, min(wanted, _MOST_AHEAD)))
-    try:
-        yield
-    finally:
-        trim_spares(root_task)
-
-
-def _count_free(root_task: TaskDir, wanted: int) -> int:
-    with locked(root_task.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
-        found = survey(root_task, known_limits(root_task).max_concurrent_agents, wanted)
-        try:
-            return len(found.free)
-        finally:
-            found.release()
 
 
 def check_free(root_task: TaskDir, wanted: int) -> None:

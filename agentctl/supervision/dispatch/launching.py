@@ -4,9 +4,8 @@ The order (see `handshake`) is written after the queue's lock is given back. A p
 spare shims: an interpreter takes 40 ms to get ready, and the place can be handed over when there is one.
 
 Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
-runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). Shims that get ready while a batch is put on disk
-(with their twins) let `spawn --batch` of 8 return after 256 ms instead of 409 ms (15 of 15), of 16 after 319 ms instead
-of 610 ms (11 of 11); for a single `spawn` no difference was found (23 of 41).
+runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/ahead.py` has the figures of
+those that get ready for one start.
 """
 
 from __future__ import annotations
@@ -57,6 +56,11 @@ _wanted: dict[str, int] = {}
 _started: set[processes.Identity] = set()
 
 
+def count_spares(root_task: TaskDir) -> int:
+    """Return how many shims of this process have no place yet."""
+    return len(_spares.get(root_task.path, ()))
+
+
 def start_ahead(root_task: TaskDir, count: int) -> None:
     """Have so many shims ready for `launch`. Whoever asks for them trims them, too."""
     ready = _spares.setdefault(root_task.path, [])
@@ -80,10 +84,7 @@ def replace_spares(root_task: TaskDir) -> None:
 
 def trim_spares(root_task: TaskDir) -> None:
     """End the shims that were started ahead for nothing."""
-    while (
-        len(_spares.get(root_task.path, ())) > _wanted.get(root_task.path, 0)
-        and (shim := _take_spare(root_task)) is not None
-    ):
+    while count_spares(root_task) > _wanted.get(root_task.path, 0) and (shim := _take_spare(root_task)) is not None:
         _dismiss(shim)
 
 
