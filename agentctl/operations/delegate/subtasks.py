@@ -25,8 +25,8 @@ from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import check_own, check_rules
 from agentctl.operations.where.task_limits import read_config
 from agentctl.supervision.worker.kinship import leaves_children

@@ -8,20 +8,17 @@ gets past a limit, and one that is killed on its way leaves nothing counted that
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.budget import REPORTED, unheld
 from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
+from agentctl.operations.start.prepared import Prepared
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.spec import held_limits
-
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
 
 
 def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:

@@ -11,20 +11,18 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
 from agentctl.errors import Refused
+from agentctl.operations.start.prepared import Prepared
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller, true_caller
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import are_vouched_for
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import read_order
-
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
 
 
 def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:

@@ -20,8 +20,8 @@ from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.permissions import parse_policy
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
+from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import caller
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.task_limits import keep_config, personal_defaults
 

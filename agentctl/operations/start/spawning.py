@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -30,7 +30,9 @@ from agentctl.operations.start.admission import (
 )
 from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import (
     Standing,
     depth_in,
@@ -40,13 +42,7 @@ from agentctl.operations.where.lineage import (
     true_caller,
     who,
 )
-from agentctl.operations.where.locating import (
-    Caller,
-    current_task,
-    find_root,
-    find_task,
-    foreign_current,
-)
+from agentctl.operations.where.locating import current_task, find_root, find_task, foreign_current
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.sandbox import refuse_in_sandbox
 from agentctl.operations.where.task_limits import read_config
@@ -74,9 +70,6 @@ from agentctl.supervision.queue.tickets import (
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, decision_of, publish
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
-
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
 
 _COMMAND_SHOWN = 200
 
@@ -169,7 +162,7 @@ def _prepare_each(
     start: _Start, requests: list[SpawnRequest], prepared: list[Prepared], reused: dict[int, Spawned]
 ) -> None:
     """Take a name for each, and write its order; what has a folder by now is in `prepared`, whatever is refused."""
-    from agentctl.operations.start.worker_folder import Prepared, prepare  # The shims start while this is loaded.
+    from agentctl.operations.start.worker_folder import prepare  # The shims start while this is loaded.
 
     around = Surroundings(start.task)
     for index, request in enumerate(requests):

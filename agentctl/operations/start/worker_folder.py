@@ -26,33 +26,21 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
 from agentctl.errors import Next, Refused, UsageError
-from agentctl.lean import NamedTuple
 from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
+from agentctl.operations.start.prepared import Prepared, Site
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import Standing
-from agentctl.operations.where.locating import Caller, is_in_log
+from agentctl.operations.where.locating import is_in_log
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.judging import judge, queued_instances, settle
 from agentctl.supervision.worker.endings import decision_of
-from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from agentctl.supervision.worker.kinship import task_name
 from agentctl.supervision.worker.spec import WorkerSpec, digest_of, is_of_task
 
 if TYPE_CHECKING:
     from agentctl.operations.start.agent_order import Ordered
-
-
-class Prepared:
-    """A request whose folder is on disk."""
-
-    def __init__(self, request: SpawnRequest, worker: WorkerDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
-        self.request, self.worker, self.spec, self.digest = request, worker, spec, digest
-        self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
-        #: Where it was to run, before it got a worktree of its own.
-        self.folder = made.origin
-        #: The token of its environment in memory.
-        self.environment_token = NO_ENVIRONMENT
 
 
 def prepare(
@@ -76,16 +64,16 @@ def prepare(
         return worker
     try:
         failpoints.reached("spawn.after-mkdir")
-        made = _isolate(worker, request, ordered, _Made(cwd, environ, cwd), argv, parent)
+        site = _isolate(worker, request, ordered, Site(cwd, environ, cwd), argv, parent)
         spec = WorkerSpec(
-            instance=worker.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
-            env_names=around.names_in(made.environ), umask=_umask(),
+            instance=worker.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=site.cwd,
+            env_names=around.names_in(site.environ), umask=_umask(),
             timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, depth=standing.depth, **_kept(request),
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,
-            order=ordered.of(worker, made.cwd).to_json() if ordered else None,
+            order=ordered.of(worker, site.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, worker), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
@@ -98,24 +86,14 @@ def prepare(
         remove_folder(worker)
         raise
     failpoints.reached("spawn.after-spec")
-    warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, worker, spec, digest_of(data), made._replace(warnings=warnings))
-
-
-class _Made(NamedTuple):
-    """Where a worker is to run."""
-
-    cwd: str
-    environ: dict[bytes, bytes]
-    origin: str
-    warnings: tuple[str, ...] = ()
-    worktree: dict[str, str] | None = None
+    warnings = (*(ordered.warnings if ordered else ()), *site.warnings)
+    return Prepared(request, worker, spec, digest_of(data), site._replace(warnings=warnings))
 
 
 def _isolate(
-    worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
+    worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: Site, argv: Sequence[str],
     parent: Caller | None,
-) -> _Made:  # fmt: skip
+) -> Site:  # fmt: skip
     """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
     if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
         return here
@@ -144,7 +122,7 @@ def _isolate(
         check_program(argv, cwd, environ)
     except UsageError as error:  # A relative path to what is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
-    return _Made(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+    return Site(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
 
 
 def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:

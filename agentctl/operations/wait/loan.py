@@ -7,7 +7,7 @@ import os
 from agentctl.adapters.locks import locked
 from agentctl.domain.names import WorkerId
 from agentctl.operations.wait.live_view import LiveTask
-from agentctl.operations.where.locating import caller
+from agentctl.operations.where.calling import caller
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.slots import loan_lock, place_of
 

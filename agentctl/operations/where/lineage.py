@@ -20,7 +20,7 @@ from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.locating import Caller, caller
+from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist

@@ -19,7 +19,7 @@ from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.events import SUBTASK_CREATED
 from agentctl.errors import Refused
 from agentctl.lean import Any
-from agentctl.operations.where.locating import caller
+from agentctl.operations.where.calling import caller
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker.environment import COOKIE, store_folder
 from agentctl.supervision.worker.spec import order_of

@@ -89,7 +89,7 @@ def give_orders(
         for launched in done.launches:
             hand_over(launched, root_task, (given or {}).get(launched.ticket.worker_id), str(folder))
     if done.held_s is not None:
-        from agentctl.supervision.dispatch.waker import see_to_wake  # Few have to wait for an account.
+        from agentctl.supervision.dispatch.waking import see_to_wake  # Few have to wait for an account.
 
         see_to_wake(root_task, folder or environment.store_folder())
 

@@ -12,15 +12,14 @@ import time
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
-from agentctl.adapters.detached import start_detached
-from agentctl.adapters.locks import hold_alive, is_alive_held, locked
+from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import AgentctlError
 from agentctl.supervision.account.accounts import account_of
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispatch_locked
-from agentctl.supervision.life.strangers import SHIM_SCRIPT, WAKE, note_guardian
+from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
 
@@ -28,22 +27,6 @@ from agentctl.supervision.worker.control import name_holder
 _STEP_S = 0.5
 #: Not sooner after another look at the whole queue, whatever changes in it.
 _LEAST_S = 0.2
-
-
-def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
-    """Start the waker of a tree, unless it has one.
-
-    Args:
-        folder: Where the environments of queued workers wait.
-    """
-    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
-        if not is_alive_held(root_task.waker):
-            _start(root_task, folder)
-
-
-def _start(root_task: TaskDir, folder: FilePath) -> None:
-    """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
-    os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)
 
 
 def main(folder: str, root: str) -> None:
