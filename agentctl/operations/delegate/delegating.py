@@ -63,8 +63,8 @@ class TaskResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as tools answer it."""
-        told = {name: getattr(self, name) for name in _FIELDS}
-        return told | ({"summary": self.summary} if self.summary else {})
+        value = {name: getattr(self, name) for name in _FIELDS}
+        return value | ({"summary": self.summary} if self.summary else {})
 
 
 _FIELDS = (
@@ -119,8 +119,8 @@ def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) ->
     """
     if not context:
         return objective
-    told = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
-    return f"{objective}\n\nContext:\n{told}"
+    text = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
+    return f"{objective}\n\nContext:\n{text}"
 
 
 def delegate(
@@ -216,8 +216,8 @@ def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError, hint: st
 
 
 def _refused(objective: str, agent: str, error: AgentctlError, hint: str | None) -> Delegated:
-    told = f" ({hint})" if hint else ""
-    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{told}")
+    next_step = f" ({hint})" if hint else ""
+    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{next_step}")
 
 
 def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:

@@ -136,8 +136,8 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
     if driver.account is None:
         return ""
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
-    told = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
-    return f"{driver.name}-{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    return f"{driver.name}-{hashlib.blake2b(login, digest_size=5).hexdigest()}"
 
 
 def _content(path: str) -> bytes:

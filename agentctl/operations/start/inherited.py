@@ -80,15 +80,15 @@ def _denying(order: Mapping[str, Any]) -> list[Rules]:
     return [*(order.get("deniedAbove") or []), *([own] if denies(own) else [])]
 
 
-def refuse_allowing(rules: Rules, told: Callable[[], Iterable[Rules]] = tuple) -> None:
+def refuse_allowing(rules: Rules, granted: Callable[[], Iterable[Rules]] = tuple) -> None:
     """Raise `Refused` where an agent would have a child under rules that allow more than its own, or its task's, do.
 
     Args:
-        told: What else a person has said of such a child; called where an agent starts it.
+        granted: Returns what else a person allows such a child; called where an agent starts it.
     """
     for me, worker, order in _orders_of(_callers()):
         own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
-        beyond = first_beyond(rules, own, _rules_in(worker.task), *told())
+        beyond = first_beyond(rules, own, _rules_in(worker.task), *granted())
         if beyond is not None:
             raise Refused(
                 f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",

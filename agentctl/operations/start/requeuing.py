@@ -21,8 +21,8 @@ from agentctl.supervision.worker.spec import digest_of, is_of_task
 def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets of workers that a spawn has put there: a repository may bring others."""
     views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
-    told = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
-    return [ticket for ticket in told if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
+    logged = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
+    return [ticket for ticket in logged if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
 
 
 def resume_queue(task: TaskDir) -> list[str]:

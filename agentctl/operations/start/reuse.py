@@ -11,7 +11,6 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from typing import Any
 
 from agentctl.adapters.git import Git, GitError, git_in
 from agentctl.adapters.opening import open_plain
@@ -33,8 +32,9 @@ def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> 
     Raises:
         Refused: The folder is in no git repository: nobody can tell whether its files are the same.
     """
-    told: dict[str, Any] = {key: value for key, value in order.to_json().items() if key not in _ASIDE} if order else {}
-    work = {"order": told, "argv": list(request.argv), "env": dict(request.env), "cwd": os.path.realpath(cwd),
+    fields = order.to_json() if order is not None else {}
+    asked = {key: value for key, value in fields.items() if key not in _ASIDE}
+    work = {"order": asked, "argv": list(request.argv), "env": dict(request.env), "cwd": os.path.realpath(cwd),
             "artifacts": list(request.artifacts), "files": _state_of(root, cwd)}  # fmt: skip
     text = json.dumps(work, sort_keys=True).encode("utf-8", "surrogatepass")
     return f"reuse-{hashlib.sha256(text).hexdigest()}"

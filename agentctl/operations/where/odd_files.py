@@ -236,7 +236,6 @@ def examine_notes(task: TaskDir) -> Iterator[Finding]:
         yield finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
     elif text.strip():
         last = text.strip().splitlines()[-1].decode(errors="replace")
-        told = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
-        yield finding(
-            "warning", f"a shim met what it could not read: {told}", task.shim_log, "remove it once you have seen to it"
-        )
+        message = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
+        what = f"a shim met what it could not read: {message}"
+        yield finding("warning", what, task.shim_log, "remove it once you have seen to it")

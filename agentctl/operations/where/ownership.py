@@ -154,8 +154,8 @@ def _above(task: TaskDir) -> Iterator[TaskDir]:
 
 
 def _tells_of(above: TaskDir, task: TaskDir) -> bool:
-    told = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
-    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in told)
+    payloads = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
+    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in payloads)
 
 
 # -- rules that allow --------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str,
     Args:
         question: What was answered, all of it: to the same request in other words it is not an answer.
     """
-    origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_told_by(worker, question, answer))
+    origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
 
 def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> bool:
@@ -215,16 +215,16 @@ def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mappi
     Args:
         marks: Where it is noted, as the driver knows it: what lies in the worker's folder the worker may have written.
     """
-    return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_told_by(worker, question, answer))
+    return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
 
-def _marks_in(told: object) -> FilePath:
-    return FilePath(told) if isinstance(told, str) and os.path.isabs(told) else place_for_marks()
+def _marks_in(folder: object) -> FilePath:
+    return FilePath(folder) if isinstance(folder, str) and os.path.isabs(folder) else place_for_marks()
 
 
-def _told_by(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
-    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
-    return [worker.instance, *told, text_of(question)]
+def _details_of(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
+    fields = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
+    return [worker.instance, *fields, text_of(question)]
 
 
 def text_of(value: object) -> str:
@@ -241,13 +241,13 @@ def _how(path: str) -> str:
     return f"agentctl trust {shlex.quote(path)}"
 
 
-def _is_marked(task: TaskDir, what: str, *told: str) -> bool:
-    return any(origin.is_marked(folder, task, what, *told) for folder in _folders())
+def _is_marked(task: TaskDir, what: str, *details: str) -> bool:
+    return any(origin.is_marked(folder, task, what, *details) for folder in _folders())
 
 
-def _unmark(task: TaskDir, what: str, *told: str) -> bool:
+def _unmark(task: TaskDir, what: str, *details: str) -> bool:
     """Take a mark back wherever it is; tell whether there was one."""
-    return bool(sum(origin.unmark(folder, task, what, *told) for folder in _folders()))
+    return bool(sum(origin.unmark(folder, task, what, *details) for folder in _folders()))
 
 
 def _folders() -> Iterator[FilePath]:

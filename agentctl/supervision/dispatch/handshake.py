@@ -66,11 +66,11 @@ def twin_at(source: Channel) -> int:
         OSError: It is gone, or says nothing.
     """
     source.settimeout(_TWIN_LIMIT_S)
-    told = source.recv(32)
+    line = source.recv(32)
     source.settimeout(None)
-    if not told.endswith(b"\n"):
+    if not line.endswith(b"\n"):
         raise ConnectionResetError("a shim was gone before it was there")
-    return int(told)
+    return int(line)
 
 
 def tell_pid(to: Channel) -> None:
