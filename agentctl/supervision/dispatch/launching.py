@@ -1,7 +1,7 @@
 """Starting a shim: detached, with an empty environment and a clean interpreter; then it gets a place, and its order.
 
 The order (see `handshake`) is written after the queue's lock is given back. A program that starts many workers keeps
-spare shims: an interpreter takes 40 ms to get ready, and the place can be handed over when there is one.
+spare shims, since an interpreter takes 40 ms to get ready; a spare one is given its place when there is one.
 
 Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
 runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/ahead.py` has the figures of
@@ -28,14 +28,14 @@ from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket
 
-#: A shim takes a tenth of a second, and on a busy machine some.
+#: A shim answers within a tenth of a second, and on a busy machine within some seconds.
 _ANSWER_LIMIT_S = 60.0
 
 
 class Shim(NamedTuple):
     """A shim that was started and has no place yet."""
 
-    #: None of a twin, which another one has forked and which tells its pid itself.
+    #: None for a twin: another shim forks it, and it tells its pid itself.
     identity: processes.Identity | None
     orders: Channel
     answer_fd: int
@@ -62,7 +62,7 @@ def count_spares(root_task: TaskDir) -> int:
 
 
 def start_ahead(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready for `launch`. Whoever asks for them trims them, too."""
+    """Have so many shims ready for `launch`; whoever asks for them calls `trim_spares` in the end."""
     ready = _spares.setdefault(root_task.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
         while len(ready) < count:
@@ -71,19 +71,19 @@ def start_ahead(root_task: TaskDir, count: int) -> None:
 
 
 def keep_spares(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready from now on: those that are used are replaced, none with 0."""
+    """Have so many shims ready from now on, and replace those that are used; 0 ends those that were kept."""
     _wanted[root_task.path] = count
     trim_spares(root_task)
     start_ahead(root_task, count)
 
 
 def replace_spares(root_task: TaskDir) -> None:
-    """Start what `keep_spares` was to keep and was used."""
+    """Start as many shims as are missing of those that `keep_spares` was to keep."""
     start_ahead(root_task, _wanted.get(root_task.path, 0))
 
 
 def trim_spares(root_task: TaskDir) -> None:
-    """End the shims that were started ahead for nothing."""
+    """End the shims that are ready and not to be kept."""
     while count_spares(root_task) > _wanted.get(root_task.path, 0) and (shim := _take_spare(root_task)) is not None:
         _dismiss(shim)
 
@@ -109,7 +109,7 @@ def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
 
 
 def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
-    """Return a shim that the place names and that has it: a spare one, unless somebody has killed it."""
+    """Give the place to a shim, and return that: a spare one that lives, else a new one."""
     while True:
         spare = _take_spare(root_task)
         shim = spare or _start(root_task)
@@ -212,7 +212,7 @@ def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: 
 def await_answer(launched: Launch) -> dict[str, Any]:
     """Return what the shim answers once its worker runs or could not be started; {} where it died first.
 
-    A worker may stop its shim before that has answered: whoever waits is told so.
+    A worker may stop its shim before that has answered: then an error is returned that says so.
     """
     data, poll = b"", select.poll()
     poll.register(launched.answer_fd, select.POLLIN)

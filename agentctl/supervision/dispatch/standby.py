@@ -25,7 +25,7 @@ class Standby:
     """The place of a worker that is kept, or only waits for others to end.
 
     Args:
-        folder: Where the environments of queued workers wait; a shim, whose own environment is empty, was told.
+        folder: Where the environments of queued workers wait. A shim has it from its order: its own one is empty.
     """
 
     def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath | None = None) -> None:

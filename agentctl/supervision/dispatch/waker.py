@@ -23,9 +23,9 @@ from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
 
-#: A wall clock that was set by so much may change who is to wait; it wakes nobody.
+#: A step of the wall clock wakes nobody; one of so much may change who is to wait.
 _STEP_S = 0.5
-#: Not sooner after another look at the whole queue, whatever changes in it.
+#: At least so long between two looks at the whole queue, however much changes in it.
 _LEAST_S = 0.2
 
 
@@ -63,7 +63,7 @@ class _Waker:
                 self._sleep(watch, held_s, folders, stamps)
 
     def _folders(self) -> list[str]:
-        """Return the folders of which a change may let somebody go on: the queue, and those of the accounts."""
+        """Return the folders in which a change may let somebody go on: the queue, and those of the accounts."""
         tickets = read_queue(self.root_task)
         found = (account_of(self.root_task.sibling(ticket.task_id).worker(ticket.instance)) for ticket in tickets)
         return [self.root_task.queue, *{account.folder for account in found if account is not None}]
@@ -85,5 +85,5 @@ class _Waker:
 
 
 def _stamps(folders: list[str]) -> list[int]:
-    """Return when names in folders have changed last."""
+    """Return when the names in each folder changed last."""
     return [os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)]
