@@ -1,7 +1,7 @@
 """The restrictions that a worker passes on: what it may not do, nobody that it starts may do.
 
-Looked at for every start, and by who really calls: an agent that has a shell can call the command line under any name.
-Where it says to be another than it is shown to be, it is held to what both may do.
+They are checked at every start, for whoever really calls: an agent that has a shell can call the command line under any
+name. Where it claims to be another worker than it is shown to be, it may do only what both may do.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
 
 
 def orders_above(parent: Caller) -> list[tuple[Caller, Mapping[str, Any]]]:
-    """Return the agents by whom a start that comes from a worker is held, with what their drivers were told."""
+    """Return those whose restrictions hold for a start by a worker, each with the order of its agent."""
     return [(caller, order) for caller, _, order in _orders_of([*_callers(), parent])]
 
 
 def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
-    """Refuse a folder that does not lie within the agent's own: what it may do there, its child may do in its own.
+    """Refuse a folder outside of the agent's own: its child may do there what the agent may do only in its own.
 
     An agent that goes on in the worktree of its earlier run goes back to what was made for it.
     """
     if item.worktree is not None and item.request.continues:
         return
-    # The agent's own is not looked up anew: whoever is above it may have put a link in its place.
+    # No link is followed in the agent's own: whoever is above it may have put one in its place.
     wanted, within = os.path.realpath(item.folder), os.path.normpath(folder)
     if os.path.commonpath([wanted, within]) != within:
         raise Refused(
@@ -102,12 +102,12 @@ def _rules_in(task: TaskDir) -> Rules:
 
 
 def _callers() -> list[Caller]:
-    """Return the worker in which this process is shown to run, and the one that it says to be; none for a person."""
+    """Return the worker in which this process is shown to run, and the one that it claims to be; none for a person."""
     return [one for one in (shown_caller(), true_caller()) if one is not None]
 
 
 def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, WorkerDir, Mapping[str, Any]]]:
-    """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
+    """Yield each worker once, with its agent (for a command, the nearest above it) and that agent's order."""
     for worker in dict.fromkeys(workers):
         for worker_dir in (worker.worker, *ancestors(worker.worker)):
             order = read_order(worker_dir)

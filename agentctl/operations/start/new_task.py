@@ -44,12 +44,13 @@ def create_task(
     furnish: Callable[[TaskDir], None] | None = None,
     is_taken: Callable[[str], bool] = lambda _: False,
 ) -> TaskDir:
-    """Make a task with these limits over the person's own; where a person asks, it becomes the root's current one.
+    """Make a task; where a person asks for it, it becomes the root's current one.
 
     Args:
+        config: The limits that it is to have instead of the person's own, and other keys of `config` in task.yaml.
         above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
         furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
-        is_taken: Tells of an id whether something else has it for a name.
+        is_taken: Tells whether something else has an id for its name.
     """
     config = {**({} if above else personal_defaults()), **(config or {})}
     try:

@@ -1,4 +1,4 @@
-"""A worker whose folder is on disk, and of which nobody has been told yet: what the steps of a start hand on."""
+"""A worker whose folder is on disk, and of which nobody has been told yet: the steps of a start hand it on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class Site(NamedTuple):
 
     cwd: str
     environ: dict[bytes, bytes]
+    #: Where it was to run, before it got a worktree of its own.
     origin: str
     warnings: tuple[str, ...] = ()
     worktree: dict[str, str] | None = None
@@ -25,7 +26,6 @@ class Prepared:
     def __init__(self, request: SpawnRequest, worker: WorkerDir, spec: WorkerSpec, digest: str, site: Site) -> None:
         self.request, self.worker, self.spec, self.digest = request, worker, spec, digest
         self.environ, self.warnings, self.worktree = site.environ, site.warnings, site.worktree
-        #: Where it was to run, before it got a worktree of its own.
         self.folder = site.origin
         #: The token of its environment in memory.
         self.environment_token = NO_ENVIRONMENT

@@ -20,14 +20,14 @@ from agentctl.errors import Refused
 from agentctl.operations.start.requests import SpawnRequest
 
 _LIMIT_S = 60.0
-#: So much that is not committed is read, by git or here: some seconds. A repository may come with a file of a tebibyte.
+#: At most so much is read that is not committed: some seconds. A repository may come with a file of a tebibyte.
 _MOST_BYTES = 1 << 30
 #: Of an order, what is not the work: who does it, and where its session is.
 _ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers"})
 
 
 def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:
-    """Return what two requests share that ask for the same work.
+    """Return a key: two requests have the same one where they ask for the same work.
 
     Raises:
         Refused: The folder is in no git repository: nobody can tell whether its files are the same.
@@ -91,7 +91,7 @@ def _size_of(path: str) -> int:
 
 
 def _content(path: str) -> bytes:
-    """Return whether a file can be run and the hash of what it holds, or where a link leads; nothing of all else."""
+    """Return whether a file can be run and its hash, or where a link leads; for anything else, nothing."""
     if os.path.islink(path):
         return b"link " + os.fsencode(os.readlink(path))
     if not os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""Start workers: validate, put on disk, queue or take a slot, and wait for the shim's word that it runs."""
+"""Start workers: check them, put them on disk, queue them or take slots, and wait until their shims say they run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def task_for_spawn(
     """Return the task that `find_task` finds; where none is chosen, make one.
 
     Args:
-        tell: Called where one is chosen that is not this person's own, and so another one is made.
+        tell: Called with the reason where the chosen task is not this person's own, and so another one is made.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
@@ -129,9 +129,9 @@ class _Start(NamedTuple):
 
     task: TaskDir
     root_task: TaskDir
-    #: Of the task, for each worker.
+    #: The task's, for each worker.
     own_limits: Limits
-    #: Of the tree, as they hold for who starts something in it.
+    #: The tree's, as they hold for whoever starts this.
     limits: Limits
     standing: Standing
     #: Wait for a free slot instead of being refused.
@@ -161,7 +161,7 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
 def _prepare_each(
     start: _Start, requests: list[SpawnRequest], prepared: list[Prepared], reused: dict[int, Spawned]
 ) -> None:
-    """Take a name for each, and write its order; what has a folder by now is in `prepared`, whatever is refused."""
+    """Take a name for each, and write its order; `prepared` gets each that has a folder, whatever is refused later."""
     from agentctl.operations.start.worker_folder import prepare  # The shims start while this is loaded.
 
     around = Surroundings(start.task)
@@ -215,7 +215,7 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
 
 
 def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest], parent: Caller | None) -> None:
-    """Refuse another agent in a sub-task: it is bound to one. What that one starts there itself is its own affair."""
+    """Refuse another agent in a sub-task: it is bound to one. What that agent starts there is its own affair."""
     if config.agent is None or (parent is not None and parent.task.path == task.path):
         return
     for agent in map(agent_named, requests):
@@ -243,7 +243,7 @@ def _line_up(start: _Start, prepared: list[Prepared]) -> None:
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
         failpoints.reached("spawn.after-queued")
-        # Names that count only now: a worker that starts is in the log, whoever is killed when.
+        # Only now do the tickets count: so a worker that starts is in the log, whoever is killed when.
         for ticket in tickets:
             show_ticket(root_task, ticket)
         sync_folder(root_task.queue)
@@ -339,7 +339,7 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
 
 
 def _waits(item: Prepared) -> Spawned:
-    """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
+    """Return that a worker is in the queue; or that it has ended there, since one that it was to start after failed."""
     decision = decision_of(item.worker)
     if decision is None:
         return _spawned(item, Status.QUEUED)
@@ -374,10 +374,10 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
 
 
 def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
-    """Tell the truth of a worker whose shim did not say that it runs.
+    """Return what is so of a worker whose shim did not say that it runs.
 
-    With its ticket still there nothing has run, and one with its environment in memory is started by the next
-    dispatch. One without could only wait for ever: it is ended.
+    While its ticket is there, nothing of it has run. If its environment waits in memory, the next dispatch starts it;
+    if not, it could only wait for ever, and is ended.
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")

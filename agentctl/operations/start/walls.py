@@ -51,9 +51,9 @@ def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.enviro
 
 
 def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -> None:
-    """Raise `Refused` where an agent would have what is closed for its workspace, which it may change.
+    """Raise `Refused` where the workspace of an agent, which it may change, is part of what is closed.
 
-    Its own worktree lies within the root too; the folders above that are those of others as well.
+    Only its own worktree may be, which lies within the root; the folders above that are also those of others.
     """
     workspace, trees = walls["workspace"], os.path.realpath(worker.task.root.worktrees)
     is_worktree = lies_in(workspace, trees) and os.path.dirname(workspace) != trees

@@ -49,7 +49,7 @@ def prepare(
     """Take a worker's name, and put on disk what it is to do.
 
     Returns:
-        The worker, not told of to anybody yet; or the one that has the request's key already.
+        The worker, of which nobody has been told yet; or the one that has the request's key already.
     """
     parent = standing.parent
     keeps = request.work is not None or parent is not None
@@ -152,7 +152,7 @@ def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: s
 
 
 def _kept(request: SpawnRequest) -> dict[str, Any]:
-    """Return the fields of a spec that have what was said of the worker."""
+    """Return the fields of a spec that keep options of the request unchanged."""
     return {option.kept: getattr(request, option.name) for option in OF_WORKERS if option.kept is not None}
 
 
@@ -179,7 +179,7 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wo
 
 
 def _is_subtask(worker: WorkerDir) -> bool:
-    """Tell whether a worker's name is the id of a sub-task of its tree: whoever says it would mean either."""
+    """Tell whether a worker's name is the id of a sub-task of its tree: the name could then mean either."""
     other, root_task = worker.task.sibling(worker.instance), root_task_of(worker.task)
     is_other = other.path not in (worker.task.path, root_task.path) and other.exists
     return is_other and root_task_of(other).path == root_task.path
@@ -248,7 +248,7 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
 
 
 def _was_in_vain(worker: WorkerDir) -> bool:
-    """Tell whether a worker has ended without what it was for: nobody wants that again."""
+    """Tell whether a worker has ended without success: nobody wants that answer again."""
     decision = decision_of(worker)
     return decision is not None and decision.status is not Status.COMPLETED
 
@@ -266,6 +266,7 @@ def _spawned_of(worker_dir: WorkerDir) -> Spawned:
 
 
 def remove_folder(worker: WorkerDir) -> None:
+    """Remove the folder of a worker that never was, and its worktree."""
     if worker.worktree.exists():
         from agentctl.operations.worktree.making import take_back
 
