@@ -65,7 +65,7 @@ def newest_run(task: TaskDir, name: str) -> WorkerDir:
 
 
 def newest_of(task: TaskDir, chains: Chains, name: str) -> WorkerDir:
-    """Return the same, by what is known of the task: whoever looks for many reads it once."""
+    """Return what `newest_run` returns, by chains that were read before: whoever looks for many reads them once."""
     if name in chains:
         return task.worker(chains[name][-1])
     worker = find_worker(task, name)

@@ -42,7 +42,7 @@ _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeiling
 
 
 class SubtaskRequest(NamedTuple):
-    """A piece of work for one agent; what is None is the definition's or the task's to say."""
+    """A piece of work for one agent; None leaves it to the definition or the task."""
 
     agent: str
     title: str
@@ -94,7 +94,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     Raises:
         UsageError: The title is empty, or an artifact is not there.
         NotFound: There is no such agent or task.
-        Refused: The depth, or the agent, or the calling worker is being cancelled.
+        Refused: It would be too deep, the agent cannot be used, or the calling worker is being cancelled.
     """
     if not request.title.strip():
         raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
@@ -228,12 +228,12 @@ def _begun_at(worker: WorkerDir) -> float:
 def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
     """Wait through questions to the end of a sub-task; within a worker, its slot is lent meanwhile.
 
-    Where the calling worker is cancelled, the child is too, unless its task leaves children: of a child that succeeded
-    in that moment the answer is Success all the same.
+    Where the calling worker is cancelled, the child is too, unless its task leaves children. A child that succeeds in
+    that moment answers with Success all the same.
 
     Args:
         wait_s: After so long the answer is that it still runs.
-        on_asked: Is told of open questions, of the child and of all below it.
+        on_asked: Called with the open questions of the child and of all below it.
     """
     # The child is at work while these are loaded.
     from agentctl.operations.show.subtask_answer import still_running
@@ -253,7 +253,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: On
 def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     """Cancel a sub-task whose caller is being cancelled, and return its answer; None where the caller is not.
 
-    One that is to live on (`childrenAtEnd: leave`) does, and so is lost to this caller: that is `Cancel`, too.
+    A sub-task that is to live on (`childrenAtEnd: leave`) does. This caller has lost it: that is `Cancel`, too.
     """
     caller = true_caller()
     if caller is None or not caller.worker.cancel.exists():

@@ -95,7 +95,7 @@ def _which(root: Root) -> str:
 
 
 def foreign_current(root: Root) -> str | None:
-    """Return what to say of a `current` that is not taken, since it names a task which is not this person's own."""
+    """Return why `current` is not used where it names a task that is not this person's own; None in all other cases."""
     named = _named_current(root)
     if named is None or current_task(root) is not None:
         return None
@@ -143,7 +143,7 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:
-    """Say of a sub-agent of a program that somebody runs by hand that it is nobody's to wait for or to stop here."""
+    """Refuse a sub-agent of a program that somebody runs by hand: nobody can wait for it or stop it here."""
     from agentctl.operations.where.observed import observed_row  # Few tasks have any.
 
     if observed_row(task, instance) is not None:

@@ -104,7 +104,7 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
         return shim is None or not names_shim(root_task.slots, shim)
     try:
         settle(worker, condition)
-    except (AgentctlError, OSError):  # Its exit.json is no decision: only its processes tell.
+    except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes tell.
         return not UnsupervisedTree(claim_of(worker)).is_gone()
     return False
 
