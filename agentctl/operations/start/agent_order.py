@@ -37,7 +37,7 @@ _RESTRICTIONS = {
 }  # fmt: skip
 #: What a driver should honour, or there is a warning.
 _PREFERENCES = {"model": "model", "effort": "effort"}
-#: Of a configuration of an agent program; what is longer tells nothing of the account.
+#: At most so much is read of an agent program's configuration: what is longer tells nothing of the account.
 _MOST_BYTES = 16 << 20
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 

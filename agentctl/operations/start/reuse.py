@@ -66,7 +66,7 @@ def _digest(git: Git, ours: str) -> str:
     _refuse_much(git.folder, names)
     found = hashlib.sha256(git.run("rev-parse", "HEAD"))
     folders = [f":(top,literal){name}" for name in changed if os.path.isdir(os.path.join(git.folder, name))]
-    if folders:  # Submodules: git tells their commits. Where a file became a folder, not what the file held.
+    if folders:  # Git tells a submodule's commit; of a file that became a folder, not what it held.
         found.update(git.run(*differs, "--full-index", "--irreversible-delete", "--", *folders))
     for name in names:
         found.update(b"\0" + os.fsencode(name) + b"\0" + _content(os.path.join(git.folder, name)))

@@ -69,9 +69,7 @@ def _own_folders(environ: Mapping[str, str]) -> list[str]:
     """Return the person's own folders, made: one that is missing could be made from within."""
     folders = [str(config_folder(environ)), str(state_folder(environ))]
     for folder in folders:
-        with contextlib.suppress(
-            AgentctlError, OSError
-        ):  # Where it cannot be made, it cannot be made from within either.
+        with contextlib.suppress(AgentctlError, OSError):  # What cannot be made here cannot be made from within.
             make_folder(folder)
     return folders
 

@@ -114,7 +114,7 @@ def _above() -> tuple[list[_Above], list[WorkerDir]]:
     for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
         worker = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
-        if worker is None or not _is_in_log(worker):
+        if worker is None or not _has_readable_spec(worker):
             continue
         if guarded is not None:
             above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
@@ -126,8 +126,8 @@ def _above() -> tuple[list[_Above], list[WorkerDir]]:
     return above, marked
 
 
-def _is_in_log(worker: WorkerDir) -> bool:
-    """Tell whether a worker's spec can be read: else nobody knows how deep it is, and whose child."""
+def _has_readable_spec(worker: WorkerDir) -> bool:
+    """Tell whether a worker's spec can be read: else nobody knows how deep the worker is, and whose child."""
     try:
         read_spec(worker.spec)
     except AgentctlError:

@@ -83,7 +83,7 @@ def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, 
 def give_orders(
     root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None
 ) -> None:
-    """Give each launched shim its order, and see to a waker; the queue's lock must be free again."""
+    """Give each launched shim its order, and start a waker where one is needed; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:

@@ -22,7 +22,7 @@ def idle_place(root_task: TaskDir) -> Place | None:
 
 
 def count_idle(root_task: TaskDir) -> int:
-    """Return how many places are lent that nobody is in."""
+    """Return how many lent places nobody is in."""
     count = 0
     for place in _idle_places(root_task):
         place.let_go()
@@ -52,7 +52,7 @@ def _idle_places(root_task: TaskDir) -> Iterator[Place]:
 
 
 def _is_lent(root_task: TaskDir, place: str) -> bool:
-    """Tell whether a place is lent; one of a guest only while its host lends too, and so on: nobody above goes on."""
+    """Tell whether a place is lent; a guest's place is so only while its host lends too, and so on upwards."""
     if not _is_held(root_task, place + IDLE):
         return False
     while place.endswith(GUEST):

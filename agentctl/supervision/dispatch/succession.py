@@ -57,7 +57,7 @@ class Succession:
         return ticket
 
     def _first(self, names: list[str]) -> Ticket | None:
-        """Return the first ticket that may start; None where the names and the slots' files alone do not tell."""
+        """Return the first ticket that may start; None where the names and the slots' files do not tell of any."""
         taken = self._taken()
         if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
             return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
@@ -76,7 +76,7 @@ class Succession:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
             if len(slots) < len(found) or not all(map(is_slot, slots.values())):
-                return None  # Some file systems of a user's own (FUSE) tell one number for all.
+                return None  # Some file systems of a user's own (FUSE) have one number for all files.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))
             return {head_of(self._content(inode, name)) for inode, name in slots.items()}

@@ -30,7 +30,7 @@ _LEAST_S = 0.2
 
 
 def main(folder: str, root: str) -> None:
-    """Be that process: let go of what was inherited, and of the parent, then wait."""
+    """Be the waker: let go of what was inherited, and of the parent, then wait."""
     os.closerange(3, 1 << 16)
     os.chdir("/")
     os.umask(0o077)
@@ -45,7 +45,7 @@ class _Waker:
         self.root_task, self.folder = root_task, folder
 
     def run(self) -> None:
-        """Dispatch when somebody need not wait any more, until nobody is left who waits for an account."""
+        """Dispatch whenever somebody need not wait any more, until nobody waits for an account."""
         lock, me = hold_alive(self.root_task.waker), processes.identify(os.getpid())
         if lock is None or me is None:
             return

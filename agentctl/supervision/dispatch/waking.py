@@ -25,5 +25,5 @@ def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
 
 
 def _start(root_task: TaskDir, folder: FilePath) -> None:
-    """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
+    """Start the waker as a program of its own, without this one's environment: no worker's sweep may take it."""
     os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)

@@ -68,7 +68,7 @@ def head_for(task_id: str, instance: str) -> bytes:
 
 
 def head_of(data: bytes) -> bytes:
-    """Return how a place's file begins, as `head_for` does; parses no JSON."""
+    """Return the part of a place's file that `head_for` makes; JSON is not parsed."""
     return data[: data.find(b', "shim"')]
 
 
@@ -78,7 +78,7 @@ def is_slot(name: str) -> bool:
 
 
 def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
-    """Yield the names of a tree's places, of whatever kind, with their occupants, where they name one."""
+    """Yield the name of each place of a tree, of whatever kind, that names an occupant, with that occupant."""
     for name, value in _files_in(slots):
         occupant = _occupant_from(value)
         if occupant is not None:
@@ -91,7 +91,7 @@ def names_shim(slots: FilePath, shim: Identity) -> bool:
 
 
 def occupant_by_shim(slots: FilePath, shim: Identity | None) -> Occupant | None:
-    """Return who a tree's places name beside a shim."""
+    """Return the occupant beside whom a place of a tree names this shim."""
 
     def found(value: dict[str, Any]) -> Occupant | None:
         occupant = _occupant_from(value)

@@ -95,7 +95,7 @@ def read_names(root_task: TaskDir) -> list[str]:
 def read_queue(root_task: TaskDir) -> list[Ticket]:
     """Return all tickets in the order of the queue."""
     names = read_names(root_task)
-    if not _TICKETS.fullmatch("/".join([*names, ""])):  # One look at all of them takes half the time of one at each.
+    if not _TICKETS.fullmatch("/".join([*names, ""])):  # One match for all takes half the time of one for each.
         names = list(filter(_TICKET.fullmatch, names))
     return list(map(Ticket, names))
 
