@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.task import Task
@@ -29,9 +28,9 @@ from agentctl.operations.delegate.delegating import (
     result_of,
     session_results,
 )
+from agentctl.operations.start.ahead import keep_spares
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.locating import find_worker
-from agentctl.supervision.dispatch.launching import keep_spares
 
 #: What becomes of the workers of a coroutine that is cancelled.
 OnCancel: TypeAlias = Literal["cancel", "leave"]
@@ -97,10 +96,6 @@ class TaskExecutor:
     @property
     def _folder(self) -> TaskDir:
         return self.task.folder
-
-    @property
-    def _root_task(self) -> TaskDir:
-        return root_task_of(self._folder)
 
     # -- delegating --------------------------------------------------------------------------------------------
 
@@ -252,7 +247,7 @@ class TaskExecutor:
         return done
 
     async def __aenter__(self) -> Self:
-        await self._do(keep_spares, self._root_task, 1)  # The first of its tasks is started in no time.
+        await self._do(keep_spares, self._folder, 1)  # The first of its tasks is started in no time.
         return self
 
     async def __aexit__(
@@ -272,7 +267,7 @@ class TaskExecutor:
             await self._do(cancel_workers, self._folder, active, wait=False)
         if self._answering is not None:
             self._answering.close()
-        await self._do(keep_spares, self._root_task, 0)
+        await self._do(keep_spares, self._folder, 0)
         self._thread.shutdown(wait=False)
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
@@ -13,7 +12,6 @@ from agentctl.cli.render import QuestionNotes, note, out, out_json, out_now, pla
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.where.locating import find_task
-from agentctl.supervision.dispatch.dispatch import shims_ahead
 
 if TYPE_CHECKING:
     from agentctl.operations.delegate.subtasks import Subtask
@@ -74,16 +72,14 @@ def subtask(
     wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
         parent = _parent(task, root, force)
-        with shims_ahead(root_task_of(parent), 1):
-            # One gets ready while these are loaded.
-            from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
+        from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
-            request = SubtaskRequest(
-                agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
-                wishes={name: value for name, value in wishes.items() if value is not None}, cwd=cwd,
-                timeout_seconds=timeout_seconds, worktree=worktree,
-            )  # fmt: skip
-            begun = begin_subtask(parent, request)
+        request = SubtaskRequest(
+            agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
+            wishes={name: value for name, value in wishes.items() if value is not None}, cwd=cwd,
+            timeout_seconds=timeout_seconds, worktree=worktree,
+        )  # fmt: skip
+        begun = begin_subtask(parent, request)
     except AgentctlError as error:
         if json:
             from agentctl.operations.show.subtask_answer import refusal

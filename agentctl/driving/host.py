@@ -139,13 +139,14 @@ class Host:
             self.patience.hang_up()
 
     def _look(self) -> None:
-        """Pass on new answers, messages and words from the outbox."""
+        """Pass on new answers, messages and words from the outbox; lend the slot of an agent that has nothing to do."""
         for ask, answer, reason in self.questions.answered():
             self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
             self.recorder.row(tampered_row(what, question))
         for message in self.inbox.messages(self._is_open, self._look_again):
             self._hear(message)
+        self.idle.lend(self._look_again)
         self.outbox.look(self._look_again)
         self.recorder.flush()
 
@@ -281,9 +282,9 @@ class Host:
             # Whoever is killed from now on: it has ended like this.
             self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()
-        elif next_message(self.worker) is None:
-            self.idle.begin()
         else:
+            if next_message(self.worker) is None:
+                self.idle.begin()
             self.loop.call_soon(self._look)
 
     def _stop(self, outcome: AgentOutcome) -> None:

@@ -2,11 +2,13 @@
 
 It waits on a question of its own ("what next?"), so that every command shows it as blocked, its clock stands still,
 and an answer is a message too. `slots/N.idle`, held locked, lends its place to anybody; before it goes on it takes the
-place back, which may mean to wait until the guest has ended.
+place back, which may mean to wait until the guest has ended. What cannot be done now, since somebody has the queue's
+lock, is done at a later look: the agent may be cancelled meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -24,6 +26,7 @@ class Idle:
         self.worker = worker
         self._place = Standby(worker, root_task_of(worker.task))
         self._asked: Asked | None = None
+        self._is_to_lend = False
 
     @property
     def is_idle(self) -> bool:
@@ -31,7 +34,7 @@ class Idle:
         return self._asked is not None
 
     def begin(self) -> None:
-        """Wait for a message, and lend the slot."""
+        """Wait for a message; `lend` does the rest."""
         if self._asked is not None:
             return
         body: dict[str, Any] = {
@@ -39,7 +42,18 @@ class Idle:
             "default": None, "deadlineSeconds": None, "idle": True,
         }  # fmt: skip
         self._asked = when_there_is_room(lambda: put_question(self.worker, body, None))
-        when_there_is_room(self._place.lend)
+        self._is_to_lend = True
+
+    def lend(self, again: Callable[[], None]) -> None:
+        """Lend the slot, once for each wait.
+
+        Args:
+            again: Called where that cannot be done now.
+        """
+        if self._is_to_lend:
+            self._is_to_lend = not self._place.lend()
+            if self._is_to_lend:
+                again()
 
     def answer(self) -> str | None:
         """Return what somebody has answered to "what next?"; None while nobody has."""
@@ -49,15 +63,15 @@ class Idle:
         return str(answer) if answer and str(answer).strip() else None
 
     def take_back(self) -> bool:
-        """Take the slot back; return False while a guest is in it."""
+        """Take the slot back; return False while a guest may be in it."""
         if self._asked is None:
             return True
-        self._place.end_loan()
-        return when_there_is_room(self._place.has_own)
+        self._end_loan()
+        return self._place.has_own()
 
     def end(self, why: str) -> str | None:
         """Wait no longer; return what was answered before that."""
-        self._place.end_loan()
+        self._end_loan()
         if self._asked is None:
             return None
         asked = self._asked
@@ -66,3 +80,7 @@ class Idle:
         leave(self.worker, asked)
         self._asked = None
         return answer
+
+    def _end_loan(self) -> None:
+        self._is_to_lend = False
+        self._place.end_loan()

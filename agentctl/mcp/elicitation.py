@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _Asked = frozenset[tuple[WorkerId, int]]
 #: How often it is looked whether a question was answered elsewhere, so that its form can be withdrawn.
+#: This look is no round of a wait (`WaitRounds`): it runs no queue and lends no slot. The call that waits does both.
 _LOOK_S = 0.5
 
 

@@ -20,8 +20,9 @@ from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
 from agentctl.operations.show.listing import read_task
 from agentctl.operations.start.spawning import task_for_spawn
 from agentctl.operations.trust.definitions import Agent, list_agent_specs
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
-from agentctl.operations.where.locating import Caller, find_root, find_task
+from agentctl.operations.where.locating import find_root, find_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtree
 from agentctl.operations.where.task_limits import usable_config

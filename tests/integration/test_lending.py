@@ -186,7 +186,7 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
     task.has("agent.queued", "leaf")
     tree = TaskDir(str(task.path))
     top = WorkerId(tree.id, "top")
-    place = place_of(tree, tree.id, "child")
+    place = place_of(tree, WorkerId(tree.id, "child"))
     assert place is not None
     guest = guest_place(tree, place)
     assert guest is not None

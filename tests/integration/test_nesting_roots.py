@@ -9,8 +9,8 @@ import pytest
 
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import queues_locked
-from agentctl.operations.where.locating import Caller
 from tests.life import leader_of, lives, set_config
 from tests.shells import AGENTCTL
 from tests.steps import Task, new_task, row, spawn

@@ -1,4 +1,7 @@
-"""Each folder says in a sentence what it decides; a wing names its doors, and what is not a door is private to it."""
+"""Each folder says in a sentence what it decides; a wing names its doors, and what is not a door is private to it.
+
+Within a wing nobody imports whoever imports them, at whatever depth: what is read first can be understood first.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 import tomllib
 from collections import defaultdict
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,12 @@ FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.pa
 LAYERS_WITH_WINGS = ("operations", "supervision")
 #: Wings beside those: a subject of some files in a layer that is flat otherwise.
 OTHER_WINGS = ("domain/activity", "adapters/taskyaml")
+#: Imports inside of a function that close a circle all the same, by who has them and what they bring, with the reason.
+CLOSING = {
+    ("agentctl.supervision.stop.offspring", "agentctl.supervision.stop.requesting"): (
+        "few workers have children to be cancelled: a shim that has none does without it"
+    ),
+}
 
 
 def sentence_of(folder: Path) -> str:
@@ -59,6 +69,25 @@ def importers() -> dict[str, set[str]]:
     return found
 
 
+def ranked(inside: str) -> TopologicalSorter[str]:
+    """Return the modules of a wing, with the order among them; what is imported for types alone counts too."""
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for module, users in importers().items():
+        for user in users:
+            is_within = module.startswith(f"{inside}.") and user.startswith(f"{inside}.")
+            if is_within and user != module and (user, module) not in CLOSING:
+                order.add(user, module)
+    return order
+
+
+def imported_at_once(module: str) -> set[str]:
+    """Return what a module imports as soon as it is loaded itself."""
+    path = PACKAGE.parent / (module.replace(".", "/") + ".py")
+    return {
+        node.module for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.ImportFrom) and node.module
+    }
+
+
 def private_modules() -> dict[str, set[str]]:
     """What import-linter keeps private, by the package that may know it."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -94,6 +123,21 @@ def test_what_is_not_a_door_is_private(wing: Path) -> None:
     hidden = {f"{inside}.{module}" for module in modules_in(wing) - doors_of(sentence_of(wing))}
     assert private_modules().get(inside, set()) == hidden
     assert all(any(user.startswith(f"{inside}.") for user in importers()[module]) for module in hidden)
+
+
+@pytest.mark.parametrize("wing", wings(), ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_a_wing_has_no_circle_of_imports(wing: Path) -> None:
+    try:
+        ranked(name_of(wing)).prepare()
+    except CycleError as error:
+        pytest.fail(f"move what both need into a module of its own: {' -> '.join(reversed(error.args[1]))}")
+
+
+@pytest.mark.parametrize("one", CLOSING, ids=" to ".join)
+def test_an_import_that_closes_a_circle_is_inside_of_a_function(one: tuple[str, str]) -> None:
+    user, module = one
+    assert user in importers()[module], "it is gone: take it out of CLOSING"
+    assert module not in imported_at_once(user)
 
 
 def test_a_door_is_told_from_other_words() -> None:

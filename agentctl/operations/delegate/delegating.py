@@ -1,6 +1,6 @@
 """Work handed to sub-agents: how it is put to them, and what came of each, attributed to who did it.
 
-One that cannot be started, or fails, is a result as any other: it takes nothing from the rest.
+A task that cannot be started, or fails, has a result like any other, and takes nothing from the rest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TaskResult:
     error: str | None = None
     #: Seconds from its start to its end.
     duration: float = 0.0
-    #: As all times that agentctl tells: ISO 8601, in UTC.
+    #: Like all times of agentctl: ISO 8601, in UTC.
     started_at: str | None = None
     completed_at: str | None = None
     #: What it declared beside its answer.
@@ -54,17 +54,17 @@ class TaskResult:
 
     @property
     def is_ended(self) -> bool:
-        """Whether this is the end of it."""
+        """Whether the task has ended."""
         return self.status in _ENDS
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it: `to_json` by the name that dataclasses use."""
+        """Return what `to_json` returns, by the name that dataclasses use."""
         return self.to_json()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as tools answer it."""
-        told = {name: getattr(self, name) for name in _FIELDS}
-        return told | ({"summary": self.summary} if self.summary else {})
+        value = {name: getattr(self, name) for name in _FIELDS}
+        return value | ({"summary": self.summary} if self.summary else {})
 
 
 _FIELDS = (
@@ -119,8 +119,8 @@ def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) ->
     """
     if not context:
         return objective
-    told = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
-    return f"{objective}\n\nContext:\n{told}"
+    text = context if isinstance(context, str) else json.dumps(context, indent=2, ensure_ascii=False)
+    return f"{objective}\n\nContext:\n{text}"
 
 
 def delegate(
@@ -130,11 +130,11 @@ def delegate(
     *,
     hint_of: Callable[[AgentctlError], str | None] = lambda error: error.hint,
 ) -> list[Delegated]:
-    """Start each item, or queue it where there is no slot; returns once all of that is on disk, in their order.
+    """Start each item, or queue it where there is no slot; return what became of each, in order, once it is on disk.
 
     Args:
-        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv` it
-            is that command that is run, and no agent.
+        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv`
+            that command is run, and no agent.
         hint_of: Returns the next step in the caller's words.
     """
     terms = terms or Terms()
@@ -194,7 +194,7 @@ def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnReq
 
 
 def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned | AgentctlError]:
-    """Start what can be started, as few spawns as that takes: a batch that is refused as a whole is halved."""
+    """Start what can be started, in as few spawns as that takes: a batch that is refused as a whole is halved."""
     if not requests:
         return []
     try:
@@ -216,8 +216,8 @@ def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError, hint: st
 
 
 def _refused(objective: str, agent: str, error: AgentctlError, hint: str | None) -> Delegated:
-    told = f" ({hint})" if hint else ""
-    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{told}")
+    next_step = f" ({hint})" if hint else ""
+    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{next_step}")
 
 
 def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
@@ -233,7 +233,7 @@ def result_of(worker: WorkerDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: 
 
     Args:
         max_bytes: Of the answer.
-        status: What is so with one that has not ended.
+        status: That of a worker which has not ended.
     """
     spec, decision = read_quietly(worker.spec), decision_of(worker)
     delegation = spec.get("delegation") or {}

@@ -65,7 +65,7 @@ def newest_run(task: TaskDir, name: str) -> WorkerDir:
 
 
 def newest_of(task: TaskDir, chains: Chains, name: str) -> WorkerDir:
-    """Return the same, by what is known of the task: whoever looks for many reads it once."""
+    """Return what `newest_run` returns, by chains that were read before: whoever looks for many reads them once."""
     if name in chains:
         return task.worker(chains[name][-1])
     worker = find_worker(task, name)
@@ -93,15 +93,15 @@ def _session_of(worker: WorkerDir) -> str:
 
 def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return what continues a run: the same order, the vendor's session, another prompt."""
-    spec, session, told = read_quietly(worker.spec), _session_of(worker), read_order(worker)
+    spec, session, recorded = read_quietly(worker.spec), _session_of(worker), read_order(worker)
     if not is_of_task(worker):
         raise Refused(
             f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
             hint="spawn it anew",
         )
-    if told is None:
+    if recorded is None:
         raise Refused(f"{worker.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
-    order = order_from(told)
+    order = order_from(recorded)
     if "resume" not in load(order.driver).honours:
         raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
     if not worker.has_ended:

@@ -21,14 +21,14 @@ from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
+from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import check_own, check_rules
 from agentctl.operations.where.task_limits import read_config
-from agentctl.supervision.dispatch.dispatch import shims_ahead
 from agentctl.supervision.worker.kinship import leaves_children
 from agentctl.supervision.worker.spec import read_spec
 
@@ -42,7 +42,7 @@ _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeiling
 
 
 class SubtaskRequest(NamedTuple):
-    """A piece of work for one agent; what is None is the definition's or the task's to say."""
+    """A piece of work for one agent; None leaves it to the definition or the task."""
 
     agent: str
     title: str
@@ -94,14 +94,14 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     Raises:
         UsageError: The title is empty, or an artifact is not there.
         NotFound: There is no such agent or task.
-        Refused: The depth, or the agent, or the calling worker is being cancelled.
+        Refused: It would be too deep, the agent cannot be used, or the calling worker is being cancelled.
     """
     if not request.title.strip():
         raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
     check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
-    with shims_ahead(root_task_of(parent), 1):
+    with shims_ahead(root_task_of(parent), 1):  # It gets ready while the task is made.
         return _begin(parent, request, caller)
 
 
@@ -228,12 +228,12 @@ def _begun_at(worker: WorkerDir) -> float:
 def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
     """Wait through questions to the end of a sub-task; within a worker, its slot is lent meanwhile.
 
-    Where the calling worker is cancelled, the child is too, unless its task leaves children: of a child that succeeded
-    in that moment the answer is Success all the same.
+    Where the calling worker is cancelled, the child is too, unless its task leaves children. A child that succeeds in
+    that moment answers with Success all the same.
 
     Args:
         wait_s: After so long the answer is that it still runs.
-        on_asked: Is told of open questions, of the child and of all below it.
+        on_asked: Called with the open questions of the child and of all below it.
     """
     # The child is at work while these are loaded.
     from agentctl.operations.show.subtask_answer import still_running
@@ -253,7 +253,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: On
 def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     """Cancel a sub-task whose caller is being cancelled, and return its answer; None where the caller is not.
 
-    One that is to live on (`childrenAtEnd: leave`) does, and so is lost to this caller: that is `Cancel`, too.
+    A sub-task that is to live on (`childrenAtEnd: leave`) does. This caller has lost it: that is `Cancel`, too.
     """
     caller = true_caller()
     if caller is None or not caller.worker.cancel.exists():

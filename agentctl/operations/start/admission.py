@@ -1,32 +1,29 @@
 """Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts that rest.
 
-The limits are looked at under the queue's lock of the tree's root task, which every start in the tree needs, and
-counted from the logs, in which every worker stands that was ever accepted. So of any number of spawns at once no one
-gets past a limit, and one that is killed on its way leaves nothing counted that was not begun.
+The limits are checked under the queue's lock of the tree's root task, which every start in the tree needs. What counts
+is read from the logs: they name every worker that was ever accepted. So however many spawns run at once, none gets past
+a limit; and what a spawn had not begun when it was killed is not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.budget import REPORTED, unheld
 from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
+from agentctl.operations.start.prepared import Prepared
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.spec import held_limits
 
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
-
 
 def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
-    """Return the limits that hold for the whole tree: those of its root task; and for a start that comes from a worker
-    no looser ones than those under which that worker was started.
+    """Return the limits of the whole tree: those of its root task. Where a worker starts something, they are no looser
+    than those under which that worker was started.
     """
     now = config.limits if root_task.path == task.path else usable_config(root_task).limits
     if parent is None or root_task_of(parent.task).path != root_task.path:
@@ -35,7 +32,7 @@ def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent
 
 
 def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
-    """Raise `Refused` where a worker of a limited tree starts something outside of it, where nobody would count."""
+    """Raise `Refused` where a worker of a limited tree starts something outside of it: nobody would count that."""
     if parent is None:
         return
     own = root_task_of(parent.task)
@@ -48,7 +45,7 @@ def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
 
 
 def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
-    """Raise `Refused` for an agent whose program does not tell of what the tree is limited in."""
+    """Raise `Refused` for an agent whose program does not report something that the tree limits."""
     drivers = {str(item.spec.order["driver"]) for item in prepared if item.spec.order}
     if not drivers:
         return

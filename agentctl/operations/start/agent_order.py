@@ -30,13 +30,14 @@ from agentctl.operations.where.ownership import place_for_marks
 from agentctl.operations.where.task_limits import driver_order, usable_config
 from agentctl.supervision.account.accounts import folder_of_accounts
 
-#: What a driver that cannot honour it refuses, and what it only warns of: the order's field -> the definition's key.
+#: What a driver must honour, or the order is refused: the order's field -> the definition's key.
 _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
     "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
+#: What a driver should honour, or there is a warning.
 _PREFERENCES = {"model": "model", "effort": "effort"}
-#: Of a configuration of an agent program; what is longer tells nothing of the account.
+#: At most so much is read of an agent program's configuration: what is longer tells nothing of the account.
 _MOST_BYTES = 16 << 20
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
@@ -45,7 +46,7 @@ class Ordered(NamedTuple):
     """An order that can be carried out here."""
 
     order: Order
-    #: What the definition says of the time; None is the task's to say.
+    #: The definition's time limit; None leaves it to the task.
     timeout_seconds: float | None = None
     wants_worktree: bool = False
     warnings: tuple[str, ...] = ()
@@ -59,7 +60,7 @@ class Ordered(NamedTuple):
         """Return the order with the worker's name, its folder, and the walls around it.
 
         Raises:
-            Refused: It may write, and its folder is what the walls are to protect.
+            Refused: The agent may write, and its folder is part of what the walls protect.
         """
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
@@ -104,7 +105,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 
 
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
-    """Return an order that was carried out before, under the rules of who wants it again too."""
+    """Return an order that was carried out before, also under the rules of whoever wants it again."""
     check_policy_again(task, order.agent, order.permissions)
     more = [rules for rules in denied if rules not in order.denied_above]
     account = _account(load(order.driver), environ)
@@ -129,15 +130,15 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
 def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
     """Return a name for the account that a program uses: the same for all that share its rate limits.
 
-    A hash of what decides it: short enough to tell nothing of a key that is among it.
+    It is a hash of what decides the account, too short to tell anything of a key that is part of that.
     """
     import hashlib
 
     if driver.account is None:
         return ""
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
-    told = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
-    return f"{driver.name}-{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    return f"{driver.name}-{hashlib.blake2b(login, digest_size=5).hexdigest()}"
 
 
 def _content(path: str) -> bytes:

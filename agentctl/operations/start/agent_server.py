@@ -1,4 +1,4 @@
-"""The MCP server that an agent gets from us: with it, it starts sub-agents of its own and asks the user."""
+"""The MCP server that agentctl gives to an agent, which starts sub-agents of its own with it and asks the user."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _START_S = 120
 def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
     """Return an order with our server in it, where the agent may use one and gains by it.
 
-    An agent that may only read gets no server at all. The variables go to this one by name, since some programs give a
-    server next to nothing of their own: a sub-agent needs its keys.
+    An agent that may only read gets no server at all. The order names the variables that are to be passed on, since
+    some programs give a server next to none of theirs, and a sub-agent needs its keys.
     """
     if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
         return order
@@ -55,7 +55,7 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
 
 
 def server_command(dialect: str, *, call_s: float) -> list[str]:
-    """Return the command line of a server: `agentctl mcp`, in the form that answers first."""
+    """Return the command line of a server: `agentctl mcp`, in the form that answers before its library is loaded."""
     return [sys.executable, "-P", "-S", str(_PROGRAM), f"--tools={dialect}", f"--call-seconds={call_s:g}"]
 
 
@@ -81,8 +81,8 @@ def _names_ours(order: Order) -> bool:
 def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
     """Tell whether a server is worth its memory and its part of the agent's start.
 
-    Where nothing may be started it is there for asking, which most programs can do by themselves; and for whoever
-    names its tools in the definition.
+    Where the agent may start nothing, a server is only of use for asking, which most programs can do themselves, or
+    where the definition names its tools.
     """
     return _names_ours(order) or not driver.asks or _may_start(task)
 

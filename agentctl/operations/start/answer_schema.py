@@ -43,5 +43,5 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
 
 
 def ask_for(schema: Mapping[str, Any]) -> str:
-    """Return what a program is told that knows no schemas itself."""
+    """Return the words that ask for it, for a program that knows no schemas."""
     return f"Answer with nothing but one JSON value that fits this schema:\n{json.dumps(schema, ensure_ascii=False)}"

@@ -15,7 +15,7 @@ from agentctl.supervision.worker import environment
 
 
 class Surroundings:
-    """Of one call of spawn: another one may come from elsewhere, and find other programs."""
+    """What one call of spawn has found; another call may come from elsewhere, and find other programs."""
 
     def __init__(self, task: TaskDir) -> None:
         self._task = task
@@ -28,11 +28,11 @@ class Surroundings:
         """Return the folder that a worker runs in.
 
         Args:
-            keeps: Where its links lead now; without it they are followed once the worker starts.
+            keeps: Return where its links lead now; otherwise they are followed when the worker starts.
         """
         try:
             folder = os.path.abspath(request.cwd) if request.cwd else os.getcwd()
-            # What an earlier run has was found so: a link that came into it since must not count.
+            # That of an earlier run was found like this: a link that has come into it since must not count.
             return os.path.realpath(folder) if keeps and not request.continues else folder
         except FileNotFoundError:
             raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None

@@ -23,12 +23,12 @@ _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowTy
 def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str] = ()) -> Order:
     """Return the order of the run that goes on where this agent's last one ended.
 
-    A program writes its session down a moment after it was told something. Of one that was killed before the first
-    word of its model there may be none yet: the next run is told everything again, and nothing is lost.
+    A program writes its session down a moment after it was told something. One that was killed before the first word
+    of its model may have none yet: then the next run is told everything again, and nothing is lost.
 
     Args:
-        session: The vendor's, of that run.
-        texts: What it is told now; without any, to go on, and that it was interrupted if it was.
+        session: The vendor's session of that run.
+        texts: What it is told now. Without any it is told to go on, and that it was interrupted, if it was.
     """
     if has_spoken(worker):
         used = read_quietly(worker.session).get("used")

@@ -44,7 +44,7 @@ _KEYS = ("name", "description", "title", "parameters", "config", "roster")
 
 
 def list_templates(root: Root | None) -> list[dict[str, Any]]:
-    """Return a row for each template: {name, description, source, parameters, usable}; those that win."""
+    """Return a row for each template: {name, description, source, parameters, usable}; for each name the one used."""
     found: dict[str, dict[str, Any]] = {}
     for template in all_templates(root):
         if template.name not in found:

@@ -1,7 +1,7 @@
 """The restrictions that a worker passes on: what it may not do, nobody that it starts may do.
 
-Looked at for every start, and by who really calls: an agent that has a shell can call the command line under any name.
-Where it says to be another than it is shown to be, it is held to what both may do.
+They are checked at every start, for whoever really calls: an agent that has a shell can call the command line under any
+name. Where it claims to be another worker than it is shown to be, it may do only what both may do.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
 from agentctl.errors import Refused
+from agentctl.operations.start.prepared import Prepared
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller, true_caller
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.ownership import are_vouched_for
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import read_order
-
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
 
 
 def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
@@ -46,18 +44,18 @@ def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
 
 
 def orders_above(parent: Caller) -> list[tuple[Caller, Mapping[str, Any]]]:
-    """Return the agents by whom a start that comes from a worker is held, with what their drivers were told."""
+    """Return those whose restrictions hold for a start by a worker, each with the order of its agent."""
     return [(caller, order) for caller, _, order in _orders_of([*_callers(), parent])]
 
 
 def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
-    """Refuse a folder that does not lie within the agent's own: what it may do there, its child may do in its own.
+    """Refuse a folder outside of the agent's own: its child may do there what the agent may do only in its own.
 
     An agent that goes on in the worktree of its earlier run goes back to what was made for it.
     """
     if item.worktree is not None and item.request.continues:
         return
-    # The agent's own is not looked up anew: whoever is above it may have put a link in its place.
+    # No link is followed in the agent's own: whoever is above it may have put one in its place.
     wanted, within = os.path.realpath(item.folder), os.path.normpath(folder)
     if os.path.commonpath([wanted, within]) != within:
         raise Refused(
@@ -82,15 +80,15 @@ def _denying(order: Mapping[str, Any]) -> list[Rules]:
     return [*(order.get("deniedAbove") or []), *([own] if denies(own) else [])]
 
 
-def refuse_allowing(rules: Rules, told: Callable[[], Iterable[Rules]] = tuple) -> None:
+def refuse_allowing(rules: Rules, granted: Callable[[], Iterable[Rules]] = tuple) -> None:
     """Raise `Refused` where an agent would have a child under rules that allow more than its own, or its task's, do.
 
     Args:
-        told: What else a person has said of such a child; called where an agent starts it.
+        granted: Returns what else a person allows such a child; called where an agent starts it.
     """
     for me, worker, order in _orders_of(_callers()):
         own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
-        beyond = first_beyond(rules, own, _rules_in(worker.task), *told())
+        beyond = first_beyond(rules, own, _rules_in(worker.task), *granted())
         if beyond is not None:
             raise Refused(
                 f"{me.instance} may not allow its child what it is not allowed itself: {json.dumps(beyond)}",
@@ -104,12 +102,12 @@ def _rules_in(task: TaskDir) -> Rules:
 
 
 def _callers() -> list[Caller]:
-    """Return the worker in which this process is shown to run, and the one that it says to be; none for a person."""
+    """Return the worker in which this process is shown to run, and the one that it claims to be; none for a person."""
     return [one for one in (shown_caller(), true_caller()) if one is not None]
 
 
 def _orders_of(workers: Iterable[Caller]) -> Iterator[tuple[Caller, WorkerDir, Mapping[str, Any]]]:
-    """Yield each worker once, its agent (of a command the nearest above it), and what the driver of that was told."""
+    """Yield each worker once, with its agent (for a command, the nearest above it) and that agent's order."""
     for worker in dict.fromkeys(workers):
         for worker_dir in (worker.worker, *ancestors(worker.worker)):
             order = read_order(worker_dir)

@@ -20,8 +20,8 @@ from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.permissions import parse_policy
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
+from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import caller
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.task_limits import keep_config, personal_defaults
 
@@ -44,12 +44,13 @@ def create_task(
     furnish: Callable[[TaskDir], None] | None = None,
     is_taken: Callable[[str], bool] = lambda _: False,
 ) -> TaskDir:
-    """Make a task with these limits over the person's own; where a person asks, it becomes the root's current one.
+    """Make a task; where a person asks for it, it becomes the root's current one.
 
     Args:
+        config: The limits that it is to have instead of the person's own, and other keys of `config` in task.yaml.
         above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
         furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
-        is_taken: Tells of an id whether something else has it for a name.
+        is_taken: Tells whether something else has an id for its name.
     """
     config = {**({} if above else personal_defaults()), **(config or {})}
     try:

@@ -1,7 +1,7 @@
-"""What can be said of a worker that is to be started, each option once.
+"""The options of a start, each once.
 
-From here come the options of `spawn`, also those of its plain lines, the keys of a batch and of a template's roster,
-and what of them `spec.json` keeps as it was said. What a type checker has to read is written out: the fields of
+From here come the options of `spawn` and of its plain lines, the keys of a batch and of a template's roster, and which
+of them `spec.json` keeps unchanged. What a type checker has to read is written out: the fields of
 `SpawnRequest` and `AgentWork`, and `agentctl.SpawnOptions`. `tests/unit/test_start_options.py` holds every place where
 a start is asked for to this table.
 """
@@ -23,15 +23,15 @@ class Option(NamedTuple):
 
     name: str
     kind: str
-    #: On the command line: how its value is called, and what it does.
+    #: On the command line: what its value is called, and what it does.
     metavar: str | None
     help: str
     also: tuple[str, ...] = (API,)
-    #: The field of `WorkerSpec` that has it as it was said.
+    #: The field of `WorkerSpec` that keeps it unchanged.
     kept: str | None = None
 
 
-#: Fields of `AgentWork`; with a command there are none of them.
+#: Fields of `AgentWork`; a command has none of them.
 OF_AGENTS = (
     Option("agent", TEXT, "AGENT", "explore, plan, general or your own (agentctl agents); else general."),
     Option("driver", TEXT, "DRIVER", "claude or codex; else the first found.", (API, TOOLS, SUBTASK)),

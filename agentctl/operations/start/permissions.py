@@ -35,9 +35,9 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
 
 
 def asking(task: TaskDir, spec: AgentSpec) -> Rules:
-    """Return rules by which an agent is asked about everything that it may do unasked, and denied what it is denied.
+    """Return rules that ask about everything which an agent may do unasked, and deny what it is denied.
 
-    To stand before the definition's own and the task's: a rule that asks is read widely, and leaves them nothing.
+    They stand before the definition's own and the task's: a rule that asks is read widely, and leaves those nothing.
     """
     own = [*spec.permissions, *usable_config(task).permissions]
     return [{**rule, "answer": "ask"} if rule["answer"] == "allow" else dict(rule) for rule in own]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AgentWork(NamedTuple):
-    """Work for an agent; what is None is the definition's to say."""
+    """Work for an agent; None leaves it to the definition."""
 
     prompt: str
     agent: str = "general"
@@ -41,7 +41,7 @@ class AgentWork(NamedTuple):
     #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
     order: Mapping[str, Any] | None = None
     agent_id: str | None = None
-    #: What `agent` names, where somebody has looked already.
+    #: The definition that `agent` names, where it was looked up already.
     spec: AgentSpec | None = None
 
 
@@ -70,7 +70,7 @@ class SpawnRequest(NamedTuple):
     #: How long it may wait for its account after it was stopped.
     max_park_seconds: float | None = None
     key: str | None = None
-    #: The same work over the same files that was done before answers again, instead of being done.
+    #: Where the same work over the same files was done before, that worker answers again.
     reuse: bool = False
     keep_children: bool = False
     #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
@@ -80,9 +80,9 @@ class SpawnRequest(NamedTuple):
     #: What it is about in a few words: the stem of the name that it gets.
     label: str | None = None
     delegation: Delegation | None = None
-    #: A tool of a session asks for it, and no person's hand.
+    #: A tool of a session asks for it, and not a person.
     by_tool: bool = False
-    #: The line that it stands in (`source:number`), for what is said about it.
+    #: The line that it stands in (`source:number`), for errors about it.
     where: str = ""
 
     @property
@@ -101,9 +101,9 @@ class Spawned(NamedTuple):
     #: The key was known: this is the worker that has it.
     reused: bool = False
     message: str | None = None
-    #: What its agent program cannot do of what was wished.
+    #: Which wishes its agent program cannot fulfil.
     warnings: tuple[str, ...] = ()
-    #: {path, branch} of its own.
+    #: {path, branch} of a worktree of its own.
     worktree: Mapping[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Spawned(NamedTuple):
 
 @contextlib.contextmanager
 def naming_the_line(request: SpawnRequest) -> Iterator[None]:
-    """Name the line of a request in what is said about it."""
+    """Put the line of a request before the message of an error about it."""
     try:
         yield
     except AgentctlError as error:

@@ -19,16 +19,16 @@ from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 
 def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
-    """Return the tickets of workers that a spawn has put there: a repository may bring others."""
+    """Return the tickets that a spawn has put into the queue: a repository may bring others."""
     views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
-    told = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
-    return [ticket for ticket in told if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
+    logged = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
+    return [ticket for ticket in logged if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
 
 
 def resume_queue(task: TaskDir) -> list[str]:
     """Give this process's environment to queued workers whose own is gone, and start what can start.
 
-    It is the person's word for their orders as they are now: what vouched for them is gone with the environment.
+    With it a person vouches for the orders as they are now: what vouched for them is gone with the environment.
     """
     check_own(task)
     root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))

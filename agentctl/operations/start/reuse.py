@@ -11,7 +11,6 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from typing import Any
 
 from agentctl.adapters.git import Git, GitError, git_in
 from agentctl.adapters.opening import open_plain
@@ -21,20 +20,21 @@ from agentctl.errors import Refused
 from agentctl.operations.start.requests import SpawnRequest
 
 _LIMIT_S = 60.0
-#: So much that is not committed is read, by git or here: some seconds. A repository may come with a file of a tebibyte.
+#: At most so much is read that is not committed: some seconds. A repository may come with a file of a tebibyte.
 _MOST_BYTES = 1 << 30
 #: Of an order, what is not the work: who does it, and where its session is.
 _ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers"})
 
 
 def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:
-    """Return what two requests share that ask for the same work.
+    """Return a key: two requests have the same one where they ask for the same work.
 
     Raises:
         Refused: The folder is in no git repository: nobody can tell whether its files are the same.
     """
-    told: dict[str, Any] = {key: value for key, value in order.to_json().items() if key not in _ASIDE} if order else {}
-    work = {"order": told, "argv": list(request.argv), "env": dict(request.env), "cwd": os.path.realpath(cwd),
+    fields = order.to_json() if order is not None else {}
+    asked = {key: value for key, value in fields.items() if key not in _ASIDE}
+    work = {"order": asked, "argv": list(request.argv), "env": dict(request.env), "cwd": os.path.realpath(cwd),
             "artifacts": list(request.artifacts), "files": _state_of(root, cwd)}  # fmt: skip
     text = json.dumps(work, sort_keys=True).encode("utf-8", "surrogatepass")
     return f"reuse-{hashlib.sha256(text).hexdigest()}"
@@ -66,7 +66,7 @@ def _digest(git: Git, ours: str) -> str:
     _refuse_much(git.folder, names)
     found = hashlib.sha256(git.run("rev-parse", "HEAD"))
     folders = [f":(top,literal){name}" for name in changed if os.path.isdir(os.path.join(git.folder, name))]
-    if folders:  # Submodules: git tells their commits. Where a file became a folder, not what the file held.
+    if folders:  # Git tells a submodule's commit; of a file that became a folder, not what it held.
         found.update(git.run(*differs, "--full-index", "--irreversible-delete", "--", *folders))
     for name in names:
         found.update(b"\0" + os.fsencode(name) + b"\0" + _content(os.path.join(git.folder, name)))
@@ -91,7 +91,7 @@ def _size_of(path: str) -> int:
 
 
 def _content(path: str) -> bytes:
-    """Return whether a file can be run and the hash of what it holds, or where a link leads; nothing of all else."""
+    """Return whether a file can be run and its hash, or where a link leads; for anything else, nothing."""
     if os.path.islink(path):
         return b"link " + os.fsencode(os.readlink(path))
     if not os.path.isfile(path):

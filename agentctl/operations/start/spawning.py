@@ -1,11 +1,11 @@
-"""Start workers: validate, put on disk, queue or take a slot, and wait for the shim's word that it runs."""
+"""Start workers: check them, put them on disk, queue them or take slots, and wait until their shims say they run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -28,8 +28,11 @@ from agentctl.operations.start.admission import (
     refuse_elsewhere,
     refuse_unreported,
 )
+from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import (
     Standing,
     depth_in,
@@ -39,13 +42,7 @@ from agentctl.operations.where.lineage import (
     true_caller,
     who,
 )
-from agentctl.operations.where.locating import (
-    Caller,
-    current_task,
-    find_root,
-    find_task,
-    foreign_current,
-)
+from agentctl.operations.where.locating import current_task, find_root, find_task, foreign_current
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.sandbox import refuse_in_sandbox
 from agentctl.operations.where.task_limits import read_config
@@ -57,7 +54,6 @@ from agentctl.supervision.dispatch.dispatch import (
     check_free,
     dispatch_locked,
     give_orders,
-    shims_ahead,
 )
 from agentctl.supervision.dispatch.launching import replace_spares
 from agentctl.supervision.queue.tickets import (
@@ -75,9 +71,6 @@ from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, decision_of, publish
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 
-if TYPE_CHECKING:
-    from agentctl.operations.start.worker_folder import Prepared
-
 _COMMAND_SHOWN = 200
 
 
@@ -87,7 +80,7 @@ def task_for_spawn(
     """Return the task that `find_task` finds; where none is chosen, make one.
 
     Args:
-        tell: Called where one is chosen that is not this person's own, and so another one is made.
+        tell: Called with the reason where the chosen task is not this person's own, and so another one is made.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
@@ -136,9 +129,9 @@ class _Start(NamedTuple):
 
     task: TaskDir
     root_task: TaskDir
-    #: Of the task, for each worker.
+    #: The task's, for each worker.
     own_limits: Limits
-    #: Of the tree, as they hold for who starts something in it.
+    #: The tree's, as they hold for whoever starts this.
     limits: Limits
     standing: Standing
     #: Wait for a free slot instead of being refused.
@@ -168,8 +161,8 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
 def _prepare_each(
     start: _Start, requests: list[SpawnRequest], prepared: list[Prepared], reused: dict[int, Spawned]
 ) -> None:
-    """Take a name for each, and write its order; what has a folder by now is in `prepared`, whatever is refused."""
-    from agentctl.operations.start.worker_folder import Prepared, prepare  # The shims start while this is loaded.
+    """Take a name for each, and write its order; `prepared` gets each that has a folder, whatever is refused later."""
+    from agentctl.operations.start.worker_folder import prepare  # The shims start while this is loaded.
 
     around = Surroundings(start.task)
     for index, request in enumerate(requests):
@@ -222,7 +215,7 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
 
 
 def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest], parent: Caller | None) -> None:
-    """Refuse another agent in a sub-task: it is bound to one. What that one starts there itself is its own affair."""
+    """Refuse another agent in a sub-task: it is bound to one. What that agent starts there is its own affair."""
     if config.agent is None or (parent is not None and parent.task.path == task.path):
         return
     for agent in map(agent_named, requests):
@@ -250,7 +243,7 @@ def _line_up(start: _Start, prepared: list[Prepared]) -> None:
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
         failpoints.reached("spawn.after-queued")
-        # Names that count only now: a worker that starts is in the log, whoever is killed when.
+        # Only now do the tickets count: so a worker that starts is in the log, whoever is killed when.
         for ticket in tickets:
             show_ticket(root_task, ticket)
         sync_folder(root_task.queue)
@@ -346,7 +339,7 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
 
 
 def _waits(item: Prepared) -> Spawned:
-    """Tell that a worker is in the queue, or that it has ended there: one that it was to start after had failed."""
+    """Return that a worker is in the queue; or that it has ended there, since one that it was to start after failed."""
     decision = decision_of(item.worker)
     if decision is None:
         return _spawned(item, Status.QUEUED)
@@ -381,10 +374,10 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
 
 
 def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
-    """Tell the truth of a worker whose shim did not say that it runs.
+    """Return what is so of a worker whose shim did not say that it runs.
 
-    With its ticket still there nothing has run, and one with its environment in memory is started by the next
-    dispatch. One without could only wait for ever: it is ended.
+    While its ticket is there, nothing of it has run. If its environment waits in memory, the next dispatch starts it;
+    if not, it could only wait for ever, and is ended.
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")

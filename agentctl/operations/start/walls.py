@@ -51,9 +51,9 @@ def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.enviro
 
 
 def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -> None:
-    """Raise `Refused` where an agent would have what is closed for its workspace, which it may change.
+    """Raise `Refused` where the workspace of an agent, which it may change, is part of what is closed.
 
-    Its own worktree lies within the root too; the folders above that are those of others as well.
+    Only its own worktree may be, which lies within the root; the folders above that are also those of others.
     """
     workspace, trees = walls["workspace"], os.path.realpath(worker.task.root.worktrees)
     is_worktree = lies_in(workspace, trees) and os.path.dirname(workspace) != trees
@@ -69,9 +69,7 @@ def _own_folders(environ: Mapping[str, str]) -> list[str]:
     """Return the person's own folders, made: one that is missing could be made from within."""
     folders = [str(config_folder(environ)), str(state_folder(environ))]
     for folder in folders:
-        with contextlib.suppress(
-            AgentctlError, OSError
-        ):  # Where it cannot be made, it cannot be made from within either.
+        with contextlib.suppress(AgentctlError, OSError):  # What cannot be made here cannot be made from within.
             make_folder(folder)
     return folders
 

@@ -26,33 +26,21 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
 from agentctl.errors import Next, Refused, UsageError
-from agentctl.lean import NamedTuple
 from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
+from agentctl.operations.start.prepared import Prepared, Site
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import Standing
-from agentctl.operations.where.locating import Caller, is_in_log
+from agentctl.operations.where.locating import is_in_log
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.judging import judge, queued_instances, settle
 from agentctl.supervision.worker.endings import decision_of
-from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from agentctl.supervision.worker.kinship import task_name
 from agentctl.supervision.worker.spec import WorkerSpec, digest_of, is_of_task
 
 if TYPE_CHECKING:
     from agentctl.operations.start.agent_order import Ordered
-
-
-class Prepared:
-    """A request whose folder is on disk."""
-
-    def __init__(self, request: SpawnRequest, worker: WorkerDir, spec: WorkerSpec, digest: str, made: _Made) -> None:
-        self.request, self.worker, self.spec, self.digest = request, worker, spec, digest
-        self.environ, self.warnings, self.worktree = made.environ, made.warnings, made.worktree
-        #: Where it was to run, before it got a worktree of its own.
-        self.folder = made.origin
-        #: The token of its environment in memory.
-        self.environment_token = NO_ENVIRONMENT
 
 
 def prepare(
@@ -61,7 +49,7 @@ def prepare(
     """Take a worker's name, and put on disk what it is to do.
 
     Returns:
-        The worker, not told of to anybody yet; or the one that has the request's key already.
+        The worker, of which nobody has been told yet; or the one that has the request's key already.
     """
     parent = standing.parent
     keeps = request.work is not None or parent is not None
@@ -76,16 +64,16 @@ def prepare(
         return worker
     try:
         failpoints.reached("spawn.after-mkdir")
-        made = _isolate(worker, request, ordered, _Made(cwd, environ, cwd), argv, parent)
+        site = _isolate(worker, request, ordered, Site(cwd, environ, cwd), argv, parent)
         spec = WorkerSpec(
-            instance=worker.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=made.cwd,
-            env_names=around.names_in(made.environ), umask=_umask(),
+            instance=worker.instance, agent=ordered.order.agent if ordered else "command", argv=argv, cwd=site.cwd,
+            env_names=around.names_in(site.environ), umask=_umask(),
             timeout_s=_time_limit(request, ordered, limits),
             grace_s=limits.grace_seconds if request.grace_seconds is None else request.grace_seconds,
             max_output_bytes=limits.max_output_bytes, depth=standing.depth, **_kept(request),
             parent=parent.instance if parent else None,
             parent_task=task_name(parent.task, task) if parent else None,
-            order=ordered.of(worker, made.cwd).to_json() if ordered else None,
+            order=ordered.of(worker, site.cwd).to_json() if ordered else None,
             agent_id=_agent_id(request, worker), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
@@ -98,24 +86,14 @@ def prepare(
         remove_folder(worker)
         raise
     failpoints.reached("spawn.after-spec")
-    warnings = (*(ordered.warnings if ordered else ()), *made.warnings)
-    return Prepared(request, worker, spec, digest_of(data), made._replace(warnings=warnings))
-
-
-class _Made(NamedTuple):
-    """Where a worker is to run."""
-
-    cwd: str
-    environ: dict[bytes, bytes]
-    origin: str
-    warnings: tuple[str, ...] = ()
-    worktree: dict[str, str] | None = None
+    warnings = (*(ordered.warnings if ordered else ()), *site.warnings)
+    return Prepared(request, worker, spec, digest_of(data), site._replace(warnings=warnings))
 
 
 def _isolate(
-    worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: _Made, argv: Sequence[str],
+    worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: Site, argv: Sequence[str],
     parent: Caller | None,
-) -> _Made:  # fmt: skip
+) -> Site:  # fmt: skip
     """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
     if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
         return here
@@ -144,7 +122,7 @@ def _isolate(
         check_program(argv, cwd, environ)
     except UsageError as error:  # A relative path to what is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
-    return _Made(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+    return Site(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
 
 
 def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:
@@ -174,7 +152,7 @@ def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: s
 
 
 def _kept(request: SpawnRequest) -> dict[str, Any]:
-    """Return the fields of a spec that have what was said of the worker."""
+    """Return the fields of a spec that keep options of the request unchanged."""
     return {option.kept: getattr(request, option.name) for option in OF_WORKERS if option.kept is not None}
 
 
@@ -201,7 +179,7 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wo
 
 
 def _is_subtask(worker: WorkerDir) -> bool:
-    """Tell whether a worker's name is the id of a sub-task of its tree: whoever says it would mean either."""
+    """Tell whether a worker's name is the id of a sub-task of its tree: the name could then mean either."""
     other, root_task = worker.task.sibling(worker.instance), root_task_of(worker.task)
     is_other = other.path not in (worker.task.path, root_task.path) and other.exists
     return is_other and root_task_of(other).path == root_task.path
@@ -270,7 +248,7 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
 
 
 def _was_in_vain(worker: WorkerDir) -> bool:
-    """Tell whether a worker has ended without what it was for: nobody wants that again."""
+    """Tell whether a worker has ended without success: nobody wants that answer again."""
     decision = decision_of(worker)
     return decision is not None and decision.status is not Status.COMPLETED
 
@@ -288,6 +266,7 @@ def _spawned_of(worker_dir: WorkerDir) -> Spawned:
 
 
 def remove_folder(worker: WorkerDir) -> None:
+    """Remove the folder of a worker that never was, and its worktree."""
     if worker.worktree.exists():
         from agentctl.operations.worktree.making import take_back
 

@@ -18,8 +18,8 @@ from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller
-from agentctl.operations.where.locating import Caller
 from agentctl.operations.where.sandbox import is_in_sandbox_of
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.supervision.worker.spec import read_order

@@ -20,8 +20,8 @@ from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
 from agentctl.domain.plaintext import whole_json
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
+from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import status_at_end

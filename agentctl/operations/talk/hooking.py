@@ -16,7 +16,8 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType, encode_row
 from agentctl.errors import AgentctlError
-from agentctl.operations.where.locating import caller, find_task
+from agentctl.operations.where.calling import caller
+from agentctl.operations.where.locating import find_task
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.spec import is_for_agent, order_of
 

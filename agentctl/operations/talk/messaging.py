@@ -11,8 +11,9 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import UsageError, WaitTimedOut
+from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import shown_caller, who
-from agentctl.operations.where.locating import caller_or_refuse, find_worker
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.inboxes import message_names, put_message
 from agentctl.supervision.worker.kinship import ancestors

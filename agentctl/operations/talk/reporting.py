@@ -17,7 +17,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.activity.row import REPORTED, Row, RowType
 from agentctl.domain.plaintext import whole
 from agentctl.errors import Refused, StorageError, UsageError
-from agentctl.operations.where.locating import caller_or_refuse
+from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 
 _TEXT_SHOWN = 2000

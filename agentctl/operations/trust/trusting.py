@@ -17,8 +17,8 @@ from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.trust.definitions import Agent, all_agents
 from agentctl.operations.trust.templates import Template, all_templates, digest_of, is_usable, powers_of
+from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import true_caller
-from agentctl.operations.where.locating import caller
 from agentctl.operations.where.odd_files import refuse_odd_within
 from agentctl.operations.where.ownership import (
     allowing,

@@ -8,7 +8,7 @@ from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.errors import WaitStopped
-from agentctl.operations.where.locating import Caller, caller
+from agentctl.operations.where.calling import Caller, caller
 
 
 class Stop:

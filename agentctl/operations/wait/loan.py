@@ -7,7 +7,7 @@ import os
 from agentctl.adapters.locks import locked
 from agentctl.domain.names import WorkerId
 from agentctl.operations.wait.live_view import LiveTask
-from agentctl.operations.where.locating import caller
+from agentctl.operations.where.calling import caller
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.slots import loan_lock, place_of
 
@@ -31,7 +31,7 @@ class Loan:
         if me is None or me.task.root.path != root_task.root.path:
             return None
         if self._fd is None:
-            place = place_of(root_task, me.task.id, me.instance)
+            place = place_of(root_task, me.worker.id)
             self._fd = loan_lock(root_task, place) if place is not None else None
             if self._fd is None:
                 return None

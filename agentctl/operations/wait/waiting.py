@@ -17,7 +17,8 @@ from agentctl.operations.show.listing import row_of
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
-from agentctl.operations.where.locating import caller, find_worker
+from agentctl.operations.where.calling import caller
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import folder_of_accounts

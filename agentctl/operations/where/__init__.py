@@ -1,5 +1,5 @@
 """Which task and which worker is meant, whose they are, who asks, and which limits hold there.
 
-Doors: `locating`, `ownership`, `lineage`, `task_limits`, `subtasks_below`, `observed`, `sandbox`, `odd_files`,
-`findings`, `folding`.
+Doors: `locating`, `calling`, `ownership`, `lineage`, `task_limits`, `subtasks_below`, `observed`, `sandbox`,
+`odd_files`, `findings`, `folding`.
 """

@@ -1,4 +1,4 @@
-"""The log of a task, folded whole into what is so."""
+"""The whole log of a task, folded into what is so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentctl.domain.projection import TaskView
 
 
 def fold(task: TaskDir) -> TaskView:
-    """Return what the log of a task says; nothing is judged. Whoever looks again keeps its reader instead."""
+    """Return what the log of a task says; nothing is judged. Whoever looks more than once keeps a reader instead."""
     view = TaskView()
     view.apply(LogReader(task.events).rows())
     return view

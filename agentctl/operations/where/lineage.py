@@ -2,7 +2,7 @@
 
 The environment says who calls, and can be unset or set to anything. So the process tree is looked at too: whatever
 descends from a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
-Of what is said and shown within one tree of tasks the deepest counts: a lie can only make a start deeper.
+Within one tree of tasks the deepest of what is said and shown counts: a lie can only make a start deeper.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.locating import Caller, caller
+from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist
@@ -32,11 +32,11 @@ _NOT_YOURS = "do the work here, or leave it to whoever started you: only a perso
 
 
 class Standing(NamedTuple):
-    """What comes of who starts a worker."""
+    """What follows from who starts a worker."""
 
     parent: Caller | None
     depth: int
-    #: The limits of the tree that its own starts will be held to.
+    #: The limits that its own starts will be held to.
     held: Mapping[str, float]
 
 
@@ -50,7 +50,7 @@ def true_caller() -> Caller | None:
 
 
 def shown_caller() -> Caller | None:
-    """Return the worker in which this process runs, where a lie about that could bring more power.
+    """Return the worker in which this process runs, for whoever must not be given more power by a lie about that.
 
     What is said counts only where nothing is shown.
     """
@@ -90,12 +90,12 @@ class _Above(NamedTuple):
 
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
 def _shown_to(_pid: int) -> Sequence[WorkerDir]:
-    """Return the workers that this process may belong to: whose shim it is below, then those that it is marked as of.
+    """Return the workers that this process may belong to: first that whose shim it is below, then those of its marks.
 
-    The one that is farthest up cannot be of another's making. What is above a shim may only have launched it: any shim
-    does that, for whoever is next in the queue. So a worker further down counts, and not those above it, if its shim is
-    proven to be one: by a place in the tree of tasks of each above, or by a note there. Any other is a process of the
-    worker above, in a tree of its own making; and so is who is marked as of such a tree.
+    The shim that is farthest up is real: no worker can have made it. One below it may be real too, and only launched by
+    the upper one, as any shim does for whoever is next in the queue. Or it is a process of the upper worker, in a tree
+    of tasks of that one's own making. It is real if each tree above proves that, by a place or by a note. The lowest
+    real one counts, and not those above it; and a mark counts only where it is of the same tree as that one.
     """
     if not processes.LINUX:
         return ()
@@ -109,12 +109,12 @@ def _shown_to(_pid: int) -> Sequence[WorkerDir]:
 
 
 def _above() -> tuple[list[_Above], list[WorkerDir]]:
-    """Return what seems to be above this process, and whose mark it or something above has; nearest first."""
+    """Return who seems to be above this process, and the workers whose marks it or one above has; nearest first."""
     above, marked = [], []
     for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
         worker = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
-        if worker is None or not _is_in_log(worker):
+        if worker is None or not _has_readable_spec(worker):
             continue
         if guarded is not None:
             above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
@@ -126,8 +126,8 @@ def _above() -> tuple[list[_Above], list[WorkerDir]]:
     return above, marked
 
 
-def _is_in_log(worker: WorkerDir) -> bool:
-    """Tell whether what a worker is can be read; else nobody knows how deep it is, and whose child."""
+def _has_readable_spec(worker: WorkerDir) -> bool:
+    """Tell whether a worker's spec can be read: else nobody knows how deep the worker is, and whose child."""
     try:
         read_spec(worker.spec)
     except AgentctlError:
@@ -143,7 +143,7 @@ def _depth_of(worker: WorkerDir) -> int:
 
 
 def depth_in(task: TaskDir, parent: Caller | None) -> int:
-    """Return the depth of a worker that `parent` starts in a task: no less than the tasks that are above it.
+    """Return the depth of a worker that `parent` starts in a task: no less than how many tasks are above that.
 
     Raises:
         Refused: It is deeper than it may be, or the parent has ended or is being cancelled.
@@ -170,7 +170,7 @@ def limited(message: str, how: str) -> Limited:
 def depth_limit(task: TaskDir, parent: Caller | None) -> int:
     """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
 
-    A worker that starts something in a tree of its own making is still held to the one that it is in, and to those of
+    A worker that starts something in a tree of its own making is still held to the tree that it is in, and to those of
     the workers above it; and to what held when it was started, whatever it has written into a file since.
     """
     tasks = {one.path: one for one in (task, *tasks_above(task))}

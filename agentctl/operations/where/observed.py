@@ -21,7 +21,7 @@ _UNKNOWN = (
 
 
 def observed_rows(task: TaskDir) -> list[dict[str, Any]]:
-    """Return a row, as of `list`, for each; `observed` is true in it."""
+    """Return a row for each, like those of `list`; `observed` is true in it."""
     if not task.observed.exists():
         return []
     from agentctl.adapters.activitylog import ActivityReader  # Few tasks have any.

@@ -39,7 +39,7 @@ _FAILED = re.compile(rb"^\S+ pid \d+ ended unexpectedly$", re.MULTILINE)
 
 
 def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each file and folder of a task that is none, or cannot be used, the first hundred."""
+    """Yield findings for files and folders of a task that are something else, or cannot be used; a hundred at most."""
     for number, (path, is_folder, problem) in enumerate(_odd(_places(task))):
         if number >= _MOST_NAMED:
             yield finding("error", "there are more of these", task.path, "mend them, then look again")
@@ -126,7 +126,7 @@ def _problem(path: str, is_folder: bool) -> str | None:
 
 
 def _mend(path: str) -> bool:
-    """Give a file of ours its mode back, or what is none another name; tell whether it could be done."""
+    """Give a file of ours its mode back, and anything else another name; tell whether that could be done."""
     try:
         found = os.lstat(path)
         is_ours = found.st_uid == os.geteuid()
@@ -144,7 +144,7 @@ def _mend(path: str) -> bool:
 def refuse_odd_within(task: TaskDir) -> None:
     """Raise `Refused` for the first thing in a task's folder that is not a plain file or folder of this person's.
 
-    The FIFO that wakes a worker's shim may lie where that has it.
+    The FIFO that wakes a worker's shim may lie in its own place.
     """
     number = 0
     folders = [str(task.path)]
@@ -201,7 +201,7 @@ def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterato
 
 
 def _woken(worker: WorkerDir) -> int | None:
-    """Wake a shim; return what tells whether it has taken that, or None where it has no FIFO."""
+    """Wake a shim; return its FIFO, which tells whether it has taken the byte; None where it has none."""
     try:
         fd = open_to_wake(worker) if poke(worker) else None
     except OSError:
@@ -222,7 +222,7 @@ def _next(worker: WorkerDir) -> str:
 
 
 def examine_notes(task: TaskDir) -> Iterator[Finding]:
-    """Yield what shims have put down: an error of ours, or what they met and went on in spite of."""
+    """Yield a finding for what shims have noted: an error of ours, or else what they could not read and did without."""
     try:
         fd = open_plain(task.shim_log)
     except OSError:
@@ -236,7 +236,6 @@ def examine_notes(task: TaskDir) -> Iterator[Finding]:
         yield finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
     elif text.strip():
         last = text.strip().splitlines()[-1].decode(errors="replace")
-        told = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
-        yield finding(
-            "warning", f"a shim met what it could not read: {told}", task.shim_log, "remove it once you have seen to it"
-        )
+        message = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
+        what = f"a shim met what it could not read: {message}"
+        yield finding("warning", what, task.shim_log, "remove it once you have seen to it")

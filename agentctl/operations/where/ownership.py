@@ -1,4 +1,4 @@
-"""Whether a task is this person's own: only then is anything started, written or believed that its files say.
+"""Whether a task is this person's own: only then is anything started or written there, and its files believed.
 
 A repository that somebody else wrote may bring tasks, with everything that lies in one: orders, a queue, records of
 worktrees, identities of processes, rules. They can be looked at, and that is all.
@@ -19,7 +19,7 @@ from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.events import SUBTASK_CREATED
 from agentctl.errors import Refused
 from agentctl.lean import Any
-from agentctl.operations.where.locating import caller
+from agentctl.operations.where.calling import caller
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker.environment import COOKIE, store_folder
 from agentctl.supervision.worker.spec import order_of
@@ -33,7 +33,7 @@ _TASK, _RULES, _ANSWER = "task", "rules", "answer"
 
 
 def mark_own(task: TaskDir) -> None:
-    """Note that this person makes a task; its `origin` the caller makes durable, with all else that it writes there.
+    """Note that this person makes a task; the caller makes its `origin` durable, with all else that it writes there.
 
     Raises:
         Refused: There is no place for the note.
@@ -48,7 +48,7 @@ def take_over(task: TaskDir) -> None:
     """Note that a person takes a task for their own, with the orders that were written for it.
 
     It gets a new random text: whoever made the task knows the one that came with it. The text is noted first, and the
-    mark comes last: where this is killed, it is not one's own yet, and both texts are known when that is said again.
+    mark comes last: where this is killed, the task is not one's own yet, and the next call knows both texts.
 
     Raises:
         Refused: There is no place for the note.
@@ -86,7 +86,7 @@ def _noted(task: TaskDir) -> list[str]:
 
 
 def disown(task: TaskDir) -> bool:
-    """Take that back; tell whether it was noted."""
+    """Forget that a task is this person's own; tell whether it was noted."""
     for folder in _folders():
         origin.forget_place(folder, task)
     return _unmark(task, _TASK)
@@ -114,23 +114,23 @@ def check_own(task: TaskDir) -> None:
 
 
 def may_be_stopped(task: TaskDir) -> bool:
-    """Tell whether what runs in a task may be judged and ended: it is one's own, or one of one's own stood there.
+    """Tell whether what runs in a task may be judged and ended: it is one's own, or a task of one's own lay there.
 
-    A worker can change `origin`, and must not keep anybody from stopping it by that.
+    A worker can change `origin`; that must not keep anybody from stopping it.
     """
     return is_own(task) or (not os.path.islink(task.path) and bool(_noted(task)))
 
 
 def check_may_be_stopped(task: TaskDir) -> None:
-    """Raise `Refused` where a task's files may be somebody else's, and never was one's own task in their place."""
+    """Raise `Refused` where a task's files may be somebody else's, and no task of one's own ever lay there."""
     if not may_be_stopped(task):
         check_own(task)
 
 
 def _is_callers(task: TaskDir) -> bool:
-    """Tell whether a worker calls that belongs to the task: its HOME may be another one.
+    """Tell whether a worker of the task calls, which may have another HOME, without the marks.
 
-    The shim that gave it its cookie runs in a person's own task and its sub-tasks, and nowhere else.
+    It has its cookie from its shim, and shims run in a person's own tasks and their sub-tasks, and nowhere else.
     """
     me, cookie = caller(), os.environ.get(COOKIE)
     if me is None or not cookie or task.path not in (me.task.path, root_task_of(me.task).path):
@@ -139,7 +139,7 @@ def _is_callers(task: TaskDir) -> bool:
 
 
 def _above(task: TaskDir) -> Iterator[TaskDir]:
-    """Yield the tasks above one, as far as each tells of the one below it: a worker makes one with another HOME.
+    """Yield the tasks above one, as long as each tells of the one below it, which a worker with another HOME may make.
 
     In a clone, two tasks may name each other.
     """
@@ -154,8 +154,8 @@ def _above(task: TaskDir) -> Iterator[TaskDir]:
 
 
 def _tells_of(above: TaskDir, task: TaskDir) -> bool:
-    told = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
-    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in told)
+    payloads = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
+    return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in payloads)
 
 
 # -- rules that allow --------------------------------------------------------------------------------------------------
@@ -201,34 +201,34 @@ def _text_of(rules: Rules) -> str:
 
 
 def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> None:
-    """Note, where its driver looks for that, that an answer to a request for permission came through agentctl.
+    """Note, where its driver looks for it, that an answer to a request for permission came through agentctl.
 
     Args:
-        question: What was answered, all of it: to the same request in other words it is not an answer.
+        question: All of what was answered: to the same request in other words it is not an answer.
     """
-    origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_told_by(worker, question, answer))
+    origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
 
 def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> bool:
-    """Tell whether an answer to this very question came through agentctl; its note is not needed any more.
+    """Tell whether an answer to this very question came through agentctl, and remove the note of that.
 
     Args:
-        marks: Where it is noted, as the driver knows it: what lies in the worker's folder the worker may have written.
+        marks: Where it is noted, as the driver knows it: the worker may have written what lies in its own folder.
     """
-    return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_told_by(worker, question, answer))
+    return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
 
-def _marks_in(told: object) -> FilePath:
-    return FilePath(told) if isinstance(told, str) and os.path.isabs(told) else place_for_marks()
+def _marks_in(folder: object) -> FilePath:
+    return FilePath(folder) if isinstance(folder, str) and os.path.isabs(folder) else place_for_marks()
 
 
-def _told_by(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
-    told = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
-    return [worker.instance, *told, text_of(question)]
+def _details_of(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
+    fields = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
+    return [worker.instance, *fields, text_of(question)]
 
 
 def text_of(value: object) -> str:
-    """Return the same text for what is the same in two JSON files."""
+    """Return a text that is the same for equal values, as two JSON files may have them."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -241,17 +241,17 @@ def _how(path: str) -> str:
     return f"agentctl trust {shlex.quote(path)}"
 
 
-def _is_marked(task: TaskDir, what: str, *told: str) -> bool:
-    return any(origin.is_marked(folder, task, what, *told) for folder in _folders())
+def _is_marked(task: TaskDir, what: str, *details: str) -> bool:
+    return any(origin.is_marked(folder, task, what, *details) for folder in _folders())
 
 
-def _unmark(task: TaskDir, what: str, *told: str) -> bool:
+def _unmark(task: TaskDir, what: str, *details: str) -> bool:
     """Take a mark back wherever it is; tell whether there was one."""
-    return bool(sum(origin.unmark(folder, task, what, *told) for folder in _folders()))
+    return bool(sum(origin.unmark(folder, task, what, *details) for folder in _folders()))
 
 
 def _folders() -> Iterator[FilePath]:
-    """Yield where marks may be: among a person's own files, and without a home in memory."""
+    """Yield where marks may be: among a person's own files, and in memory, for whoever has no home."""
     yield origin.marks_folder(os.environ)
     try:
         yield store_folder() / "own"

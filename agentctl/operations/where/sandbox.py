@@ -11,7 +11,7 @@ from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
-from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.calling import Caller
 from agentctl.supervision.dispatch.slots import held_places
 
 

@@ -31,10 +31,10 @@ def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
             yield from nesting(below, level + 1)
 
 
-def subtasks_of(task: TaskDir, told: Iterable[str]) -> list[TaskDir]:
-    """Return the sub-tasks that a task's log tells of and that are there: each must name the task as the one above."""
+def subtasks_of(task: TaskDir, names: Iterable[str]) -> list[TaskDir]:
+    """Return the sub-tasks that a task's log names, as far as they are there and name the task as the one above."""
     found = []
-    for name in told:
+    for name in names:
         config = cached(task.sibling(name))
         if config is not None and config.parent_task_id == task.id and task.sibling(name).exists:
             found.append(task.sibling(name))

@@ -48,7 +48,7 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
 
 
 def keep_config(task: TaskDir, head: bytes, value: dict[str, Any]) -> None:
-    """Keep what the head of one's own task says that was just written: `value`, which need not be parsed out of it."""
+    """Keep `value` as what the head of one's own task says, which was just written: nobody has to parse it."""
     _keep(task, head, _understood(Document(Path(task.task_file), value, {})))
 
 
@@ -114,7 +114,7 @@ def _personal() -> Document:
     if data is None or says is not None:
         return Document(path, says or {}, {})
     document = reader.parse_personal(path, data)
-    with contextlib.suppress(UsageError):  # It stays unknown: who needs what is wrong there is told the line.
+    with contextlib.suppress(UsageError):  # It is not kept: whoever needs what is wrong there is told the line.
         reader.read_limits(document)
         _order_in(document)
         known.keep("config", path, data, document.value)

@@ -25,7 +25,7 @@ from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.placing import lies_in
 from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.calling import Caller
 from agentctl.supervision.worktree.recorded import git_from
 
 #: A checkout may fetch large files.

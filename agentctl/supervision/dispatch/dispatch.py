@@ -5,9 +5,8 @@ It runs at every spawn, end, cancel, answer, wait and raised cap; `list` and `sh
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 from agentctl.adapters import processes
@@ -17,7 +16,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
-from agentctl.errors import AgentctlError, NoFreeSlot
+from agentctl.errors import NoFreeSlot
 from agentctl.supervision.account.awaiting import HeldInTree
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
@@ -27,8 +26,6 @@ from agentctl.supervision.dispatch.launching import (
     hand_over,
     launch,
     replace_spares,
-    start_ahead,
-    trim_spares,
 )
 from agentctl.supervision.dispatch.slots import (
     describe_taken,
@@ -44,29 +41,26 @@ from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.kinship import ancestors
 
-#: So many shims get ready ahead of a batch: each takes three descriptors.
-_MOST_AHEAD = 16
-
 Blobs = Mapping[WorkerId, bytes]
 
 
 class Dispatched:
-    """What a dispatch began; shims still to be given their orders."""
+    """What a dispatch began: shims that have their places, and not their orders yet."""
 
     def __init__(self) -> None:
         self.launches: list[Launch] = []
-        #: What the calling shim takes itself.
+        #: The ticket and the place that the calling shim takes for itself.
         self.mine: tuple[Ticket, Place] | None = None
         #: Tickets of workers that were ended because they can never start.
         self.removed: list[Ticket] = []
         #: Why no more could be started: a full disk, no process left.
         self.problem: str | None = None
-        #: How long it is until somebody in the queue need not wait for an account any more; None where nobody does.
+        #: How long it is until the first of those who wait for an account may start; None where nobody waits for one.
         self.held_s: float | None = None
 
 
 def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
-    """Start what can start, and give every shim its order. Returns without waiting for their answers."""
+    """Start what can start, and give each shim its order; returns before they have answered."""
     if not read_queue(root_task) and not guests_of(root_task):
         return Dispatched()
     with locked(root_task.queue_lock):
@@ -76,7 +70,7 @@ def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId
 
 
 def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
-    """Do what a dispatch has left for after the queue's lock, without waiting for the shims' answers."""
+    """Do what a dispatch leaves for when the queue's lock is free again; waits for no shim's answer."""
     give_orders(root_task, done, given, folder)
     for launched in done.launches:
         os.close(launched.answer_fd)
@@ -89,19 +83,19 @@ def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, 
 def give_orders(
     root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None
 ) -> None:
-    """Hand over the orders of what was launched, and see to those that wait; the queue's lock must be free again."""
+    """Give each launched shim its order, and start a waker where one is needed; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:
             hand_over(launched, root_task, (given or {}).get(launched.ticket.worker_id), str(folder))
     if done.held_s is not None:
-        from agentctl.supervision.dispatch.waker import see_to_wake  # Few have to wait for an account.
+        from agentctl.supervision.dispatch.waking import see_to_wake  # Few have to wait for an account.
 
         see_to_wake(root_task, folder or environment.store_folder())
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
-    """Wait until every launched worker runs or could not be started; instance -> the shim's answer."""
+    """Wait until each launched worker runs, or could not be started; return the shims' answers by instance."""
     return {launched.ticket.instance: await_answer(launched) for launched in done.launches}
 
 
@@ -113,13 +107,13 @@ def dispatch_locked(
     shim: processes.Identity | None = None,
     folder: FilePath | None = None,
 ) -> Dispatched:
-    """Do what `dispatch` says, under the queue's lock that the caller holds.
+    """Start what can start, under the queue's lock, which the caller holds; `carry_out` does the rest.
 
     Args:
-        given: Environments that do not wait in memory.
+        given: Environments that the caller has, and that do not wait in memory.
         lender: The worker whose place may be given to a descendant when no slot is free.
         shim: The calling shim, which takes the first place and ticket itself.
-        folder: Where environments wait; a shim, whose own environment is empty, was told.
+        folder: Where environments wait. A shim has it from its order: its own environment is empty.
     """
     done = Dispatched()
     queue = read_queue(root_task)
@@ -161,26 +155,6 @@ def _give_place(
         done.launches.append(launch(root_task, ticket, place))
 
 
-@contextlib.contextmanager
-def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
-    """Let shims get ready, as many as are wanted and slots are free, while the workers for them are put on disk."""
-    with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
-        start_ahead(root_task, _count_free(root_task, min(wanted, _MOST_AHEAD)))
-    try:
-        yield
-    finally:
-        trim_spares(root_task)
-
-
-def _count_free(root_task: TaskDir, wanted: int) -> int:
-    with locked(root_task.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
-        found = survey(root_task, known_limits(root_task).max_concurrent_agents, wanted)
-        try:
-            return len(found.free)
-        finally:
-            found.release()
-
-
 def check_free(root_task: TaskDir, wanted: int) -> None:
     """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock."""
     cap = known_limits(root_task).max_concurrent_agents
@@ -213,10 +187,10 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
 
 
 def _lent(root_task: TaskDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
-    """Return the lender's guest place if `ticket` descends from the lender and nobody is there."""
+    """Return the lender's guest place, if the worker of `ticket` descends from the lender and nobody is in it."""
     if lender is None or not _descends(root_task, ticket, lender):
         return None
-    place = place_of(root_task, *lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    place = place_of(root_task, lender)  # Looked up each time: a lender that is a guest itself may have been moved.
     return guest_place(root_task, place) if place is not None else None
 
 

@@ -1,4 +1,4 @@
-"""Which workers in the queue may start, and which never can: those are ended, and told so."""
+"""Which workers in the queue may start; those that never can are ended here, with the reason."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def ready_tickets(
     given: Collection[WorkerId],
     removed: list[Ticket],
 ) -> Iterator[Ticket]:
-    """Yield the tickets that may start, in order, looking no further than is asked for (under the queue's lock).
+    """Yield the tickets that may start, in order; looks no further than the caller asks (under the queue's lock).
 
     Args:
         starting: The workers that a place names already.
         given: Those whose environment the caller has.
-        removed: Gets the tickets that were taken out here, of workers that can never start.
+        removed: Gets the tickets that are taken out here, of workers that have begun or never can.
     """
     waiting = []
-    if some_wait(queue):  # But for who is there already: whoever runs may have put a ticket of their own there.
+    if some_wait(queue):  # A worker that runs may have put a ticket of its own there: such are left out.
         named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
         waiting = [
             ticket for ticket in named if not _is_begun(root_task.sibling(ticket.task_id).worker(ticket.instance))
@@ -66,7 +66,7 @@ def _never(worker: WorkerDir, ticket: Ticket, is_given: bool) -> str | None:
 
 
 def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
-    """End the workers whose dependencies did not complete, and those behind them; return who may not start now."""
+    """End the workers whose dependencies did not complete, and those behind them; return the tickets that must wait."""
     held_back: set[Ticket] = set()
     hopeless: set[Ticket] = set()
     again = bool(waiting)
@@ -88,7 +88,7 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
 
 
 def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
-    """Return (the worker that did not complete, whether all have ended as wished)."""
+    """Return the worker that did not complete, if there is one, and whether all have ended as the ticket wants."""
     try:
         names, any_end = dependencies_of(root_task, ticket)
     except Damaged as error:
@@ -99,7 +99,7 @@ def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | Non
         if not worker.has_ended and not worker.path.exists():
             if not any_end:
                 return f"{name} is gone: its folder was removed", False
-        # Decided and not told yet, as long as its shim is there: in the log no start may stand before the end.
+        # While its shim is there, its end may not be in the log yet: no start that waits for it may stand before it.
         elif not worker.has_ended or is_alive_held(worker.shim):
             is_met = False
         elif not any_end and (status := status_at_end(worker)) is not Status.COMPLETED:

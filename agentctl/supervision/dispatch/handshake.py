@@ -1,9 +1,9 @@
 """How a launcher and a shim talk: the descriptors of a shim, and both sides of the order.
 
-3 is a socket by which descriptors come, each message of them with one byte: two for a twin of the shim, its own 3 and
-4, as often as one is wanted; then one, the place. Behind it comes the order (one line of JSON, then the worker's
-environment, end of file). 4 takes the answer (one line: started, or the error). End of file before a whole order means
-that the launcher died or has no work, and nothing is started.
+Descriptor 3 of a shim is a socket. Messages of one byte each bring descriptors: two of them, as often as a twin of the
+shim is wanted, are the twin's own 3 and 4; then a single one is the place. Behind it comes the order: one line of JSON,
+the worker's environment, the end of file. Where the end comes before the order is whole, the launcher died or has no
+work, and nothing is started. Descriptor 4 takes the answer, one line: started, or the error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def channel_at(fd: int) -> Channel:
 
 
 def send_fds(to: Channel, *fds: int) -> None:
-    """Give descriptors away; a lock of theirs is held by what is under way, and free if nobody receives it (unix(7)).
+    """Give descriptors away. Their locks are held while they are under way, and free if nobody receives them (unix(7)).
 
     Raises:
         OSError: The shim is gone.
@@ -67,15 +67,15 @@ def twin_at(source: Channel) -> int:
         OSError: It is gone, or says nothing.
     """
     source.settimeout(_TWIN_LIMIT_S)
-    told = source.recv(32)
+    line = source.recv(32)
     source.settimeout(None)
-    if not told.endswith(b"\n"):
+    if not line.endswith(b"\n"):
         raise ConnectionResetError("a shim was gone before it was there")
-    return int(told)
+    return int(line)
 
 
 def tell_pid(to: Channel) -> None:
-    """Tell the launcher who is here."""
+    """Tell the launcher this process's pid."""
     with contextlib.suppress(OSError):  # It is gone: the end of file comes next.
         to.sendall(b"%d\n" % os.getpid())
 

@@ -1,12 +1,11 @@
 """Starting a shim: detached, with an empty environment and a clean interpreter; then it gets a place, and its order.
 
 The order (see `handshake`) is written after the queue's lock is given back. A program that starts many workers keeps
-spare shims: an interpreter takes 40 ms to get ready, and the place can be handed over when there is one.
+spare shims, since an interpreter takes 40 ms to get ready; a spare one is given its place when there is one.
 
 Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
-runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). Shims that get ready while a batch is put on disk
-(with their twins) let `spawn --batch` of 8 return after 256 ms instead of 409 ms (15 of 15), of 16 after 319 ms instead
-of 610 ms (11 of 11); for a single `spawn` no difference was found (23 of 41).
+runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/ahead.py` has the figures of
+those that get ready for one start.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import json
 import os
 import select
 import signal
+from collections.abc import Iterator
 
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
@@ -28,14 +28,14 @@ from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket
 
-#: A shim takes a tenth of a second, and on a busy machine some.
+#: A shim answers within a tenth of a second, and on a busy machine within some seconds.
 _ANSWER_LIMIT_S = 60.0
 
 
 class Shim(NamedTuple):
     """A shim that was started and has no place yet."""
 
-    #: None of a twin, which another one has forked and which tells its pid itself.
+    #: None for a twin: another shim forks it, and it tells its pid itself.
     identity: processes.Identity | None
     orders: Channel
     answer_fd: int
@@ -56,8 +56,13 @@ _wanted: dict[str, int] = {}
 _started: set[processes.Identity] = set()
 
 
+def count_spares(root_task: TaskDir) -> int:
+    """Return how many shims of this process have no place yet."""
+    return len(_spares.get(root_task.path, ()))
+
+
 def start_ahead(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready for `launch`. Whoever asks for them trims them, too."""
+    """Have so many shims ready for `launch`; whoever asks for them calls `trim_spares` in the end."""
     ready = _spares.setdefault(root_task.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
         while len(ready) < count:
@@ -66,23 +71,20 @@ def start_ahead(root_task: TaskDir, count: int) -> None:
 
 
 def keep_spares(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready from now on: those that are used are replaced, none with 0."""
+    """Have so many shims ready from now on, and replace those that are used; 0 ends those that were kept."""
     _wanted[root_task.path] = count
     trim_spares(root_task)
     start_ahead(root_task, count)
 
 
 def replace_spares(root_task: TaskDir) -> None:
-    """Start what `keep_spares` was to keep and was used."""
+    """Start as many shims as are missing of those that `keep_spares` was to keep."""
     start_ahead(root_task, _wanted.get(root_task.path, 0))
 
 
 def trim_spares(root_task: TaskDir) -> None:
-    """End the shims that were started ahead for nothing."""
-    while (
-        len(_spares.get(root_task.path, ())) > _wanted.get(root_task.path, 0)
-        and (shim := _take_spare(root_task)) is not None
-    ):
+    """End the shims that are ready and not to be kept."""
+    while count_spares(root_task) > _wanted.get(root_task.path, 0) and (shim := _take_spare(root_task)) is not None:
         _dismiss(shim)
 
 
@@ -107,7 +109,7 @@ def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
 
 
 def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
-    """Return a shim that the place names and that has it: a spare one, unless somebody has killed it."""
+    """Give the place to a shim, and return that: a spare one that lives, else a new one."""
     while True:
         spare = _take_spare(root_task)
         shim = spare or _start(root_task)
@@ -126,26 +128,29 @@ def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
 
 def _twin_of(shim: Shim) -> Shim:
     """Return a twin of a shim that waits for a place; it is forked as soon as that one is ready."""
-    ours, theirs = channel()
-    answer_read, answer_write = os.pipe()
-    try:
-        send_fds(shim.orders, theirs.fileno(), answer_write)
-    except BaseException:
-        ours.close()
-        os.close(answer_read)
-        raise
-    finally:
-        theirs.close()
-        os.close(answer_write)
-    return Shim(None, ours, answer_read)
+    with _new_ends() as (ours, theirs):
+        send_fds(shim.orders, *theirs)
+    return Shim(None, *ours)
 
 
 def _start(root_task: TaskDir) -> Shim:
+    with _new_ends() as (ours, theirs):
+        given = dict(zip((ORDER_FD, ANSWER_FD), theirs, strict=True))
+        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
+    _started.add(identity)
+    return Shim(identity, *ours)
+
+
+@contextlib.contextmanager
+def _new_ends() -> Iterator[tuple[tuple[Channel, int], tuple[int, int]]]:
+    """Give the launcher's ends of a new order and answer, and the shim's, which are closed here once it has them.
+
+    The launcher's are closed too where the shim could not be started.
+    """
     ours, theirs = channel()
     answer_read, answer_write = os.pipe()
-    given = {ORDER_FD: theirs.fileno(), ANSWER_FD: answer_write}
     try:
-        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
+        yield (ours, answer_read), (theirs.fileno(), answer_write)
     except BaseException:
         ours.close()
         os.close(answer_read)
@@ -153,8 +158,6 @@ def _start(root_task: TaskDir) -> Shim:
     finally:
         theirs.close()
         os.close(answer_write)
-    _started.add(identity)
-    return Shim(identity, ours, answer_read)
 
 
 def _identity_of(pid: int) -> processes.Identity:
@@ -209,7 +212,7 @@ def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: 
 def await_answer(launched: Launch) -> dict[str, Any]:
     """Return what the shim answers once its worker runs or could not be started; {} where it died first.
 
-    A worker may stop its shim before that has answered: whoever waits is told so.
+    A worker may stop its shim before that has answered: then an error is returned that says so.
     """
     data, poll = b"", select.poll()
     poll.register(launched.answer_fd, select.POLLIN)

@@ -59,7 +59,7 @@ class Survey(NamedTuple):
 
 
 def survey(root_task: TaskDir, cap: int, wanted: int) -> Survey:
-    """Take free slots, as many as are wanted and `cap` leaves beside those that are taken; under the queue's lock.
+    """Take free slots, as many as are wanted and `cap` allows beside those that are taken (under the queue's lock).
 
     A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
     """
@@ -104,22 +104,22 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
         return shim is None or not names_shim(root_task.slots, shim)
     try:
         settle(worker, condition)
-    except (AgentctlError, OSError):  # What lies in the place of its end is none: its processes alone tell.
+    except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes tell.
         return not UnsupervisedTree(claim_of(worker)).is_gone()
     return False
 
 
 def held_places(root_task: TaskDir) -> Iterator[tuple[str, Occupant]]:
-    """Yield the names and occupants of slots and guest places that name somebody."""
+    """Yield each slot and guest place that names somebody, with its occupant."""
     for name, occupant in occupants_in(root_task.slots):
         if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
-def place_of(root_task: TaskDir, task_id: str, instance: str) -> str | None:
-    """Return the name of the place that a worker has."""
+def place_of(root_task: TaskDir, worker_id: WorkerId) -> str | None:
+    """Return the name of the place that a worker has; None where it has none."""
     for name, occupant in held_places(root_task):
-        if (occupant.task_id, occupant.instance) == (task_id, instance):
+        if occupant.worker_id == worker_id:
             return name
     return None
 
@@ -177,7 +177,7 @@ def _is_taken(root_task: TaskDir, name: str) -> bool:
 
 
 def starting_of(root_task: TaskDir, found: Survey) -> set[WorkerId]:
-    """Return the workers that the taken places name: a guest may be on its way as well."""
+    """Return the workers that taken slots and guest places name: a shim may be on its way to each."""
     guests = (read_occupant(root_task.slots / name) for name in guests_of(root_task) if _is_taken(root_task, name))
     return {occupant.worker_id for occupant in (*found.taken, *guests) if occupant}
 
@@ -191,7 +191,7 @@ def _path_of(root_task: TaskDir, place: Place) -> FilePath:
 
 
 def loan_lock(root_task: TaskDir, place: str) -> int | None:
-    """Open a loan of a place: the descriptor holds it open; None where another wait of the worker has lent it."""
+    """Begin the loan of a place; it lasts as long as the descriptor. None where another wait of the worker lends it."""
     return _try_lock(root_task.slots / (place + LOAN))
 
 

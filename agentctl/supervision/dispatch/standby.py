@@ -1,36 +1,48 @@
-"""The place of a worker that has nothing to do: lent to anybody, and taken back before the worker goes on."""
+"""The place of a worker that has nothing to do: lent to anybody, and taken back before the worker goes on.
+
+Whoever lends it has more to see to, a cancel above all. So nothing here waits long for the queue's lock, or fails: what
+cannot be done now is done at the next look.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.errors import AgentctlError, LockTimeout, StorageError
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
 from agentctl.supervision.dispatch.slots import IDLE, place_of
+
+#: Whoever has the queue's lock mostly has it for some milliseconds.
+_PATIENCE_S = 0.1
 
 
 class Standby:
     """The place of a worker that is kept, or only waits for others to end.
 
     Args:
-        folder: Where the environments of queued workers wait; a shim, whose own environment is empty, was told.
+        folder: Where the environments of queued workers wait. A shim has it from its order: its own one is empty.
     """
 
     def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath | None = None) -> None:
         self.worker, self.root_task, self.folder = worker, root_task, folder
         self._loan: int | None = None
 
-    def lend(self) -> None:
-        """Lend the place, if the worker has one, and start who may have it now."""
-        with locked(self.root_task.queue_lock):  # A guest's place is moved, and renamed, under it.
-            place = self._place()
-            if place is not None and self._loan is None:
-                self._loan = try_lock(self.root_task.slots / (place + IDLE))
-            done = dispatch_locked(self.root_task, folder=self.folder)
-        carry_out(self.root_task, done, folder=self.folder)
+    def lend(self) -> bool:
+        """Lend the place, if the worker has one, and start who may have it; False where that cannot be done now."""
+        with contextlib.suppress(AgentctlError, OSError):
+            with self._queue_locked():  # A guest's place is moved, and renamed, under it.
+                place = self._place()
+                if place is not None and self._loan is None:
+                    self._loan = try_lock(self.root_task.slots / (place + IDLE))
+                done = dispatch_locked(self.root_task, folder=self.folder)
+            carry_out(self.root_task, done, folder=self.folder)
+            return True
+        return False
 
     def end_loan(self) -> None:
         """Let no new guest in; one that has come stays."""
@@ -39,13 +51,21 @@ class Standby:
             self._loan = None
 
     def has_own(self) -> bool:
-        """Start whoever may start, and tell whether nobody works in the place; a guest moves to a free slot first."""
-        with locked(self.root_task.queue_lock):
-            done = dispatch_locked(self.root_task, folder=self.folder)
-            place = self._place()
-            has_own = place is None or come_back(self.root_task, place)
-        carry_out(self.root_task, done, folder=self.folder)
-        return has_own
+        """Start whoever may start, and tell whether nobody works in the place; a guest moves to a free slot first.
+
+        False also where that cannot be told now: somebody has the queue's lock, or the disk is full.
+        """
+        with contextlib.suppress(LockTimeout, StorageError):
+            with self._queue_locked():
+                done = dispatch_locked(self.root_task, folder=self.folder)
+                place = self._place()
+                has_own = place is None or come_back(self.root_task, place)
+            carry_out(self.root_task, done, folder=self.folder)
+            return has_own
+        return False
+
+    def _queue_locked(self) -> locked:
+        return locked(self.root_task.queue_lock, limit_s=_PATIENCE_S)
 
     def _place(self) -> str | None:
-        return place_of(self.root_task, self.worker.task.id, self.worker.instance)
+        return place_of(self.root_task, self.worker.id)

@@ -23,7 +23,7 @@ from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 from agentctl.supervision.worker import environment
 
-#: A slot whose shim was killed is found by a whole look; so long it may lie idle while short workers follow another.
+#: Only a whole look finds a slot whose shim was killed: it may lie idle for so long, while short workers run.
 _WHOLE_LOOK_EVERY_S = 1.0
 #: So many slots' files are kept open; a name and an identity have a few hundred bytes.
 _MOST_FILES, _MOST_BYTES = 64, 4096
@@ -35,7 +35,7 @@ class Succession:
     def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
         self._root_task, self._folder = root_task, folder
         self._until = 0.0
-        #: The limits are those of the last look.
+        #: The version of the limits at the last look.
         self._config: tuple[int, int] | None = None
         #: The files of the slots, open, by their inodes: a file that is open keeps its number.
         self._files: dict[int, int] = {}
@@ -57,7 +57,7 @@ class Succession:
         return ticket
 
     def _first(self, names: list[str]) -> Ticket | None:
-        """Return the first ticket that may start, where that can be told by the names and the slots' files alone."""
+        """Return the first ticket that may start; None where the names and the slots' files do not tell of any."""
         taken = self._taken()
         if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
             return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
@@ -76,7 +76,7 @@ class Succession:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
             if len(slots) < len(found) or not all(map(is_slot, slots.values())):
-                return None  # Some file systems of a user's own (FUSE) tell one number for all.
+                return None  # Some file systems of a user's own (FUSE) have one number for all files.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))
             return {head_of(self._content(inode, name)) for inode, name in slots.items()}

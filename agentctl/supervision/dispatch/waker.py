@@ -12,42 +12,25 @@ import time
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
-from agentctl.adapters.detached import start_detached
-from agentctl.adapters.locks import hold_alive, is_alive_held, locked
+from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import AgentctlError
 from agentctl.supervision.account.accounts import account_of
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispatch_locked
-from agentctl.supervision.life.strangers import SHIM_SCRIPT, WAKE, note_guardian
+from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
 
-#: A wall clock that was set by so much may change who is to wait; it wakes nobody.
+#: A step of the wall clock wakes nobody; one of so much may change who is to wait.
 _STEP_S = 0.5
-#: Not sooner after another look at the whole queue, whatever changes in it.
+#: At least so long between two looks at the whole queue, however much changes in it.
 _LEAST_S = 0.2
 
 
-def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
-    """Start the waker of a tree, unless it has one.
-
-    Args:
-        folder: Where the environments of queued workers wait.
-    """
-    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
-        if not is_alive_held(root_task.waker):
-            _start(root_task, folder)
-
-
-def _start(root_task: TaskDir, folder: FilePath) -> None:
-    """Start it as a program of its own, with nothing of this one's environment: no worker's sweep may take it."""
-    os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)
-
-
 def main(folder: str, root: str) -> None:
-    """Be that process: let go of what was inherited, and of the parent, then wait."""
+    """Be the waker: let go of what was inherited, and of the parent, then wait."""
     os.closerange(3, 1 << 16)
     os.chdir("/")
     os.umask(0o077)
@@ -62,7 +45,7 @@ class _Waker:
         self.root_task, self.folder = root_task, folder
 
     def run(self) -> None:
-        """Dispatch when somebody need not wait any more, until nobody is left who waits for an account."""
+        """Dispatch whenever somebody need not wait any more, until nobody waits for an account."""
         lock, me = hold_alive(self.root_task.waker), processes.identify(os.getpid())
         if lock is None or me is None:
             return
@@ -80,7 +63,7 @@ class _Waker:
                 self._sleep(watch, held_s, folders, stamps)
 
     def _folders(self) -> list[str]:
-        """Return the folders of which a change may let somebody go on: the queue, and those of the accounts."""
+        """Return the folders in which a change may let somebody go on: the queue, and those of the accounts."""
         tickets = read_queue(self.root_task)
         found = (account_of(self.root_task.sibling(ticket.task_id).worker(ticket.instance)) for ticket in tickets)
         return [self.root_task.queue, *{account.folder for account in found if account is not None}]
@@ -102,5 +85,5 @@ class _Waker:
 
 
 def _stamps(folders: list[str]) -> list[int]:
-    """Return when names in folders have changed last."""
+    """Return when the names in each folder changed last."""
     return [os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)]

@@ -1,4 +1,4 @@
-"""A place to run in: who has it is written in its file, and held by its lock."""
+"""A place to run in: its file names who has it, and the lock on that file is held by their shim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-#: Places that change faster than that are no longer looked at again: one look takes less than a millisecond.
+#: So many looks are made at places that go on changing; each takes less than a millisecond.
 _MOST_LOOKS = 100
 
 
@@ -50,8 +50,8 @@ class Place(NamedTuple):
     def vacate(self, shim: Identity | None) -> None:
         """Give the place back.
 
-        It goes on naming the shim, which may be about to take another worker: a sweep above it that met it unnamed
-        would take it for a process of its own worker.
+        Its file goes on naming the shim, which may be about to take another worker: a sweep further up that met a shim
+        which no place names would take it for a process of its own worker.
         """
         with contextlib.suppress(OSError):
             write_in_place(self.fd, b'{"shim": %b}\n' % processes.text_of(shim) if shim else b"")
@@ -68,17 +68,17 @@ def head_for(task_id: str, instance: str) -> bytes:
 
 
 def head_of(data: bytes) -> bytes:
-    """Return the beginning of a place's file that `head_for` tells: no JSON is parsed."""
+    """Return the part of a place's file that `head_for` makes; JSON is not parsed."""
     return data[: data.find(b', "shim"')]
 
 
 def is_slot(name: str) -> bool:
-    """Tell whether a name is that of a slot: other digits than these are numbers to nobody."""
+    """Tell whether a name is that of a slot: nothing but the digits 0 to 9."""
     return name.isascii() and name.isdecimal()
 
 
 def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
-    """Yield the names of a tree's places, of whatever kind, with their occupants, where they name one."""
+    """Yield the name of each place of a tree, of whatever kind, that names an occupant, with that occupant."""
     for name, value in _files_in(slots):
         occupant = _occupant_from(value)
         if occupant is not None:
@@ -86,12 +86,12 @@ def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
 
 
 def names_shim(slots: FilePath, shim: Identity) -> bool:
-    """Tell whether a place of a tree names a shim, also one that was given back."""
+    """Tell whether any place of a tree names a shim, even one that was given back."""
     return _found_in(slots, lambda value: processes.identity_from(value.get("shim")) == shim or None) is not None
 
 
 def occupant_by_shim(slots: FilePath, shim: Identity | None) -> Occupant | None:
-    """Return who a tree's places name beside a shim."""
+    """Return the occupant beside whom a place of a tree names this shim."""
 
     def found(value: dict[str, Any]) -> Occupant | None:
         occupant = _occupant_from(value)
@@ -113,8 +113,8 @@ def shim_beside(slots: FilePath, worker_id: WorkerId) -> Identity | None:
 def _found_in(slots: FilePath, find: Callable[[dict[str, Any]], _T | None]) -> _T | None:
     """Return the first thing that is found in a place of a tree; None only where none of them had it in one moment.
 
-    Who changes the places has the queue's lock, and who looks mostly not: one that is renamed while they are read one
-    after the other is met under neither name, and one that is written just then holds no JSON. So nothing counts as
+    Whoever changes the places has the queue's lock; whoever looks mostly has not. A place that is renamed during a look
+    may be met under neither name, and what is read of one that is being written is not JSON. So nothing counts as
     absent before two looks in a row have read the same.
     """
     before: dict[str, bytes] | None = None

@@ -1,4 +1,4 @@
-"""The queue: one file a waiting worker, in an order that its name tells.
+"""The queue: one file for each waiting worker, in the order of their names.
 
 `<priority>.<age>.<environment>.<r|w>.<task>.<instance>`: smaller priority first, then smaller age; `w` waits for other
 workers, which the file names; `environment` names where its variables wait, or is `0`.
@@ -19,12 +19,12 @@ from agentctl.domain.names import WorkerId, is_name
 from agentctl.errors import Damaged
 from agentctl.supervision.worker import environment
 
-#: No honest queue has come so far; a larger age is not counted on from, since there would soon be none behind it.
+#: No honest queue comes so far. A larger, forged age is not counted on from: there would soon be none behind it.
 _MOST_AGE = 10**11
 LOWEST, HIGHEST = -4000, 4000
 #: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is not a ticket.
 UNSEEN = ".new"
-#: What names a ticket, and nothing else does: whoever wrote a clone, or a worker, may put any file into a queue.
+#: The exact form of a ticket's name: a worker, or whoever wrote a clone, may put any file into a queue.
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
 _FORM = rf"\d{{4}}\.\d{{12}}\.(?:0|[0-9a-f]{{16}})\.[rw]\.{_NAME}\.{_NAME}"
 _TICKET, _TICKETS = re.compile(_FORM, re.ASCII), re.compile(rf"(?:{_FORM}/)*+", re.ASCII)
@@ -78,12 +78,12 @@ class Ticket(str):
 
 
 def parse_ticket(name: str) -> Ticket | None:
-    """Return the ticket that a file name tells; None for any other file."""
+    """Return the ticket of that file name; None where it is not the name of one."""
     return Ticket(name) if _TICKET.fullmatch(name) else None
 
 
 def read_names(root_task: TaskDir) -> list[str]:
-    """Return the names of all files of the queue, in its order: not each is a ticket."""
+    """Return the names of all files of the queue, in its order; not every one is a ticket."""
     try:
         names = os.listdir(root_task.queue)
     except (FileNotFoundError, NotADirectoryError):
@@ -95,7 +95,7 @@ def read_names(root_task: TaskDir) -> list[str]:
 def read_queue(root_task: TaskDir) -> list[Ticket]:
     """Return all tickets in the order of the queue."""
     names = read_names(root_task)
-    if not _TICKETS.fullmatch("/".join([*names, ""])):  # One look at all of them takes half the time of one at each.
+    if not _TICKETS.fullmatch("/".join([*names, ""])):  # One match for all takes half the time of one for each.
         names = list(filter(_TICKET.fullmatch, names))
     return list(map(Ticket, names))
 
@@ -106,7 +106,7 @@ def some_wait(names: Sequence[str]) -> bool:
 
 
 def next_age(queue: Sequence[Ticket]) -> int:
-    """Return an age behind all of the queue. Ages count, they are no times: the clock may be set back."""
+    """Return an age behind all of the queue. Ages are counted, and not times: the clock may be set back."""
     return max((ticket.age for ticket in queue if ticket.age < _MOST_AGE), default=0) + 1
 
 
@@ -132,7 +132,7 @@ def show_ticket(root_task: TaskDir, ticket: Ticket) -> None:
 
 
 def show_left_behind(root_task: TaskDir, worker_id: WorkerId) -> bool:
-    """Put a ticket into the queue that whoever wrote it could not show any more; tell whether the worker has one."""
+    """Show a ticket whose writer was killed before it could do that; tell whether the worker has a ticket."""
     for name in read_names(root_task):
         ticket = parse_ticket(name.removesuffix(UNSEEN))
         if ticket is not None and ticket.worker_id == worker_id:

@@ -16,12 +16,9 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import Any
 from agentctl.supervision.worker import kinship
 from agentctl.supervision.worker.spec import asked_grace
-
-if TYPE_CHECKING:
-    from agentctl.supervision.dispatch.standby import Standby
 
 #: How often they are looked at; the end of each wakes.
 _TICK_S = 1.0
@@ -97,12 +94,12 @@ class Offspring:
         standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
         try:
             while living and self.worker.task.path.exists():
-                is_lent = is_lent or _is_lent(standby)  # Nothing of the parent is at work any more.
                 is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.worker.cancel.exists()
                 if is_cancelled and not self.holds_cancel():
                     break
                 if not is_cancelled:
                     self._let_go(living)
+                is_lent = is_lent or standby.lend()  # Nothing of the parent is at work any more.
                 rest(_TICK_S)
                 self._tell_pause(tell)
                 living = self.living()
@@ -124,13 +121,6 @@ class Offspring:
             self._is_paused = not self._is_paused
             with contextlib.suppress(AgentctlError):
                 tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
-
-
-def _is_lent(standby: Standby) -> bool:
-    with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-        standby.lend()
-        return True
-    return False
 
 
 def _lives(child: WorkerDir) -> bool:

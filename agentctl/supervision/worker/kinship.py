@@ -55,7 +55,7 @@ def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
 def enlist(parent: WorkerDir, child: WorkerDir) -> None:
     """Put the name of a child down in its parent's folder."""
     make_folder(parent.children)
-    name, content = f"{child.task.id}.{child.instance}", b""
+    name, content = ".".join(child.id), b""
     if parent.task.path.parent != child.task.path.parent:
         # Of two roots' children of the same name each has a file.
         name, content = _name_elsewhere(child), to_json({"path": str(child.path)})
@@ -64,7 +64,7 @@ def enlist(parent: WorkerDir, child: WorkerDir) -> None:
 
 def _name_elsewhere(child: WorkerDir) -> str:
     found = os.stat(child.path)
-    return f"{child.task.id}.{child.instance}.{found.st_dev}-{found.st_ino}"
+    return ".".join((*child.id, f"{found.st_dev}-{found.st_ino}"))
 
 
 def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:

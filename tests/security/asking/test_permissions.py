@@ -21,7 +21,7 @@ from agentctl.errors import Damaged, Refused
 from agentctl.mcp import forms
 from agentctl.operations.install.agent_files import guidance
 from agentctl.operations.talk.answerers import Answerer, check_answerer
-from agentctl.operations.where.locating import Caller
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope

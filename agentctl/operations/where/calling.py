@@ -1,0 +1,44 @@
+"""Which worker a command is called by, as its environment says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
+from agentctl.domain.names import check_name
+from agentctl.errors import Refused
+from agentctl.lean import NamedTuple
+from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
+
+
+class Caller(NamedTuple):
+    """The worker in which a command runs."""
+
+    task: TaskDir
+    instance: str
+
+    @property
+    def worker(self) -> WorkerDir:
+        """Its folder."""
+        return self.task.worker(self.instance)
+
+
+def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
+    """Return the worker in which this process runs; None outside of one."""
+    root, task, instance = (environ.get(name) for name in (ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE))
+    if not (root and task and instance):
+        return None
+    return Caller(Root(root).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
+
+
+def caller_or_refuse(what: str) -> Caller:
+    """Return the calling worker.
+
+    Raises:
+        Refused: This process runs in none; `what` names the command.
+    """
+    found = caller()
+    if found is None or not found.worker.spec.exists():
+        raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
+    return found

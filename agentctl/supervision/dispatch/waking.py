@@ -1,0 +1,29 @@
+"""Sees to it that a tree of tasks has a waker, as long as somebody in its queue waits for an account."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from agentctl.adapters.detached import start_detached
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.errors import AgentctlError
+from agentctl.supervision.life.strangers import SHIM_SCRIPT, WAKE
+
+
+def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
+    """Start the waker of a tree, unless it has one.
+
+    Args:
+        folder: Where the environments of queued workers wait.
+    """
+    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
+        if not is_alive_held(root_task.waker):
+            _start(root_task, folder)
+
+
+def _start(root_task: TaskDir, folder: FilePath) -> None:
+    """Start the waker as a program of its own, without this one's environment: no worker's sweep may take it."""
+    os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)
