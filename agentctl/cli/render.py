@@ -9,15 +9,17 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any
 
 from agentctl.domain.names import first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
 from agentctl.domain.windows import label_of
+from agentctl.lean import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from agentctl.operations.show.askers import PendingQuestion
 
 #: What an empty column shows.

@@ -58,10 +58,7 @@ def _percent(word: str) -> float | None:
     exits=(),
     examples='agentctl report message "the cache was cold"\nagentctl report message "1 of 3"',
 )
-def message(
-    call: opt.Anywhere,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")],
-) -> None:
+def message(call: opt.Anywhere, text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")]) -> None:
     """Leave a message in this worker's activity."""
     _show(call, report_message(text))
 

@@ -25,7 +25,7 @@ from agentctl.operations.show.tree_view import Tree, WorkerTree
 
 app = module()
 
-#: What changes with the clock alone is no change.
+#: A line of which only the time changes counts as unchanged.
 _CLOCK = re.compile(r"  \d[\d.]*(s|m\d\ds|h\d\dm)(?=  |$)")
 
 

@@ -31,11 +31,7 @@ agentctl wait explore-1 explore-2 --timeout-seconds 600
 agentctl wait build && agentctl result build
 """,
 )
-def wait(
-    call: opt.InTask,
-    instances: opt.Instances,
-    timeout_seconds: opt.WaitSeconds = None,
-) -> int:
+def wait(call: opt.InTask, instances: opt.Instances, timeout_seconds: opt.WaitSeconds = None) -> int:
     """Wait until the named workers have ended.
 
     Questions do not end the wait; stderr says that they are open. Exits with 0 only if all of them completed.
@@ -54,10 +50,7 @@ agentctl wait-all
 agentctl wait-all --timeout-seconds 600 --json
 """,
 )
-def wait_all_command(
-    call: opt.InTask,
-    timeout_seconds: opt.WaitSeconds = None,
-) -> int:
+def wait_all_command(call: opt.InTask, timeout_seconds: opt.WaitSeconds = None) -> int:
     """Wait until all workers of the task have ended.
 
     On a terminal it shows them at work. Exits with 0 only if all of them completed.

@@ -41,7 +41,7 @@ def wait_any_command(
     timeout_seconds: opt.WaitSeconds = None,
     consumer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who is asking: each consumer is given each end once."),
+        typer.Option(metavar="NAME", help="Who is asking: each consumer is given each end once; by default `default`."),
     ] = None,
     kinds: Annotated[
         str | None,
@@ -55,8 +55,8 @@ def wait_any_command(
 ) -> None:
     """Wait for the next worker to end or to block.
 
-    Prints the earliest end or block that this consumer has not been given yet. Without --timeout-seconds the task's
-    `timeoutSeconds` is the limit.
+    Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
+    --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
     with reporting_the_stop(call), in_foreground(timeout_seconds) as limit_s:
         wait_any(

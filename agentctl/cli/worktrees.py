@@ -61,20 +61,14 @@ def _draw(columns: list[list[Any]]) -> None:
 
 
 @verb(app, "show", examples="agentctl worktrees show fix-1\nagentctl worktrees show fix-1 --json")
-def show(
-    call: opt.InTask,
-    instance: opt.Instance,
-) -> None:
+def show(call: opt.InTask, instance: opt.Instance) -> None:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
     worktree = show_worktree(call.task_to_show(), instance)
     call.show(worktree, outline(worktree))
 
 
 @verb(app, "remove", examples="agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2")
-def remove(
-    call: opt.InTask,
-    instances: opt.Instances,
-) -> int:
+def remove(call: opt.InTask, instances: opt.Instances) -> int:
     """Remove worktrees in which nothing would be lost, and their branches if git calls them merged.
 
     Uncommitted or unmerged work is refused, with a hint how to merge it; no option removes it. Files that git ignores

@@ -1,7 +1,7 @@
-"""What can be said of a worker that is to be started, each option once.
+"""The options of a start, each once.
 
-From here come the options of `spawn`, also those of its plain lines, the keys of a batch and of a template's roster,
-and what of them `spec.json` keeps as it was said. What a type checker has to read is written out: the fields of
+From here come the options of `spawn` and of its plain lines, the keys of a batch and of a template's roster, and which
+of them `spec.json` keeps unchanged. What a type checker has to read is written out: the fields of
 `SpawnRequest` and `AgentWork`, and `agentctl.SpawnOptions`. `tests/unit/test_start_options.py` holds every place where
 a start is asked for to this table.
 """
@@ -34,11 +34,11 @@ class Option(NamedTuple):
     #: Which of `GROUPS` it belongs to.
     group: str
     also: tuple[str, ...] = (API,)
-    #: The field of `WorkerSpec` that has it as it was said.
+    #: The field of `WorkerSpec` that keeps it unchanged.
     kept: str | None = None
 
 
-#: Fields of `AgentWork`; with a command there are none of them.
+#: Fields of `AgentWork`; a command has none of them.
 OF_AGENTS = (
     Option("agent", TEXT, "AGENT", "explore, plan, general or your own (agentctl agents); by default general.", AGENT),
     Option("driver", TEXT, "DRIVER", "claude or codex; by default the first found.", AGENT, (API, TOOLS, SUBTASK)),
@@ -69,9 +69,10 @@ OF_WORKERS = (
     Option("max_park_seconds", NUMBER, "N", "Fail rather than wait longer for its account.", LIMITS,
            kept="max_park_s"),
     Option("key", TEXT, "TEXT", "The same key twice starts one worker, and returns it.", WORK, kept="key"),
-    Option("reuse", FLAG, None, "Return the earlier result of the same work on the same files (as git sees them).",
+    Option("reuse", FLAG, None, "Return the worker that did the same work on the same files (as git sees them).",
            WORK),
-    Option("keep_children", FLAG, None, "Leave alive what it leaves behind at its end.", LIMITS, kept="keep_children"),
+    Option("keep_children", FLAG, None, "Let processes that it leaves behind at its end live on.", LIMITS,
+           kept="keep_children"),
     Option("worktree", FLAG, None, "Run it in a git worktree and on a branch of its own.", PLACE,
            (API, TOOLS, SUBTASK)),
 )  # fmt: skip
