@@ -9,11 +9,11 @@ from typing import Any, Unpack
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
-from agentctl.domain.limits import KEYS
+from agentctl.domain.limits import KEYS, RESULT_BYTES
 from agentctl.errors import UsageError
 from agentctl.operations.delegate.subtasks import SubtaskRequest, run_subtask
 from agentctl.operations.show.listing import list_workers, show_worker
-from agentctl.operations.show.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.show.results import read_result
 from agentctl.operations.show.subtask_answer import SubtaskEnd
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.new_task import create_task
@@ -131,7 +131,7 @@ class Task:
         """Return everything that is known of a worker."""
         return show_worker(self.folder, instance)
 
-    def result(self, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+    def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
         """Return what a worker brought, bounded, with size, hash and path of the whole."""
         return read_result(self.folder, instance, max_bytes=max_bytes)
 

@@ -1,18 +1,19 @@
-"""`activity`: the rows that a worker's driver made of what its program printed."""
+"""`activity`: the rows that a worker's driver made from the output of its program."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import WorkerDir
 from agentctl.cli import options as opt
 from agentctl.cli.activitytext import label_of
-from agentctl.cli.render import as_json, note_foreign, out, out_fields, out_json, warn
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import as_json, fields, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_activity, rebuild
-from agentctl.operations.where.locating import find_task, find_worker
+from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 
 app = module()
@@ -28,46 +29,40 @@ agentctl activity explore-1 --rebuild
 """,
 )
 def activity(
+    call: opt.InTaskByLine,
     instance: opt.Instance,
     remake: Annotated[
-        bool, typer.Option("--rebuild", help="Make the rows again from the raw output; not while it runs.")
+        bool, typer.Option("--rebuild", help="Make the rows again from the raw output of a worker that has ended.")
     ] = False,
     follow: opt.Follow = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.JsonLines = False,
 ) -> None:
     """Print the rows of a worker's activity, or make them again.
 
     A line each: time, type, phase, id, parent, status, what it is, with tabs between and `-` for nothing.
-    With -f it goes on until the worker has ended. --rebuild prints how many rows there are then.
+    With -f it continues until the worker has ended. --rebuild prints how many rows it made.
     """
     if remake and follow:
         raise UsageError("--rebuild and --follow exclude each other")
-    place = note_foreign(find_task(task, root=root, force=force))
+    task = call.task_to_show()
     if remake:
-        _rebuild(place, instance, json=json)
+        _rebuild(call, find_worker(task, instance))
         return
-    for row in follow_activity(place, instance, follow=follow):
+    for row in follow_activity(task, instance, follow=follow):
         if "problem" in row:
-            warn([f"{place.worker(instance).activity}:{row['line']}: {row['problem']}"])
-        if json:
-            out(as_json(row))
+            warn([f"{task.worker(instance).activity}:{row['line']}: {row['problem']}"])
+        if call.json:
+            print(as_json(row))
         elif "problem" not in row:
-            out_fields(*(row.get(key) for key in ("at", "type", "phase", "id", "parent", "status")), label_of(row))
+            known = (row.get(key) for key in ("at", "type", "phase", "id", "parent", "status"))
+            print(fields(*known, label_of(row)))
         if follow:
             sys.stdout.flush()
 
 
-def _rebuild(place: TaskDir, instance: str, *, json: bool) -> None:
+def _rebuild(call: Invocation, worker: WorkerDir) -> None:
     from agentctl.driving.replay import replay
 
-    check_own(place)
-    worker = find_worker(place, instance)
+    check_own(worker.task)
     rows = rebuild(worker, replay(worker))
-    told: dict[str, Any] = {"agentInstance": instance, "rows": rows, "path": str(worker.activity)}
-    if json:
-        out_json(told)
-    else:
-        out_fields(*told.values())
+    result = {"agentInstance": worker.instance, "rows": rows, "path": str(worker.activity)}
+    call.show(result, [fields(*result.values())])

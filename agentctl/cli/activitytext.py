@@ -6,16 +6,22 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agentctl.cli.render import NOTHING, as_json, duration, elapsed, how_it_ended, plain, progress, standing
+from agentctl.cli.render import NOTHING, as_json, duration, elapsed, plain, progress, standing
 from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
+from agentctl.domain.ends import end_in_words
 from agentctl.operations.show.tree_view import WorkerTree
 
-#: The arguments that tell most about a call, the first that is there.
+#: The arguments that say most about a call; the first one present is shown.
 _TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt", "message")
 _LONGEST = 100
 _STEP = "  "
-_DEEPEST_INDENT = 30
+_DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
+#: How much of a tool's result is shown; `activity --json` has all of it.
+_MOST_LINES, _MOST_CHARACTERS = 20, 4000
+#: What is shown in full, and how it begins.
+_MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
 
 
 def tree_lines(tree: WorkerTree) -> Iterator[str]:
@@ -25,8 +31,8 @@ def tree_lines(tree: WorkerTree) -> Iterator[str]:
     if tree.bad_lines:
         yield f"{indent}{_STEP}({_count(tree.bad_lines, 'line')} of its activity cannot be read)"
     if tree.unknown_types:
-        told = ", ".join(f"{plain(kind)} {number}" for kind, number in sorted(tree.unknown_types.items()))
-        yield f"{indent}{_STEP}(rows of a type that is not known: {told})"
+        types = ", ".join(f"{plain(kind)} {number}" for kind, number in sorted(tree.unknown_types.items()))
+        yield f"{indent}{_STEP}(rows of unknown types: {types})"
     for node in tree.nodes:
         deep = indent + _STEP * min(node.depth, _DEEPEST_INDENT)
         if node.depth:
@@ -39,7 +45,7 @@ def tree_lines(tree: WorkerTree) -> Iterator[str]:
 def worker_line(tree: WorkerTree) -> str:
     """Return the line of a worker: name, kind, status, time, what it did or runs."""
     row, own = tree.row, tree.nodes[0]
-    status = how_it_ended(row["status"], row["reason"], row["exitCode"], row["signal"])
+    status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     unusual = None if row["reason"] else standing(row)
     agent = row["agent"]
     parts = [
@@ -100,7 +106,7 @@ def label_of(row: Mapping[str, Any]) -> str:
 
 
 def string(value: object) -> str | None:
-    """Return a text, or None where it is none: anybody may have written the row."""
+    """Return a text, or None for anything else: anyone may have written the row."""
     return value if isinstance(value, str) else None
 
 
@@ -119,8 +125,8 @@ def telling(detail: Mapping[str, Any] | None) -> str:
 
 def short(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
-    told = plain(" ".join(str(text or "").split()))
-    return told if len(told) <= _LONGEST else told[: _LONGEST - 3] + "..."
+    line = plain(" ".join(str(text or "").split()))
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
 def _count(number: int, what: str) -> str:
@@ -147,8 +153,8 @@ def short_number(value: int) -> str:
     """
     for unit, size in (("M", 1_000_000), ("k", 1000)):
         if value >= size:
-            told = value / size
-            return f"{told:.1f}{unit}" if told < 100 else f"{told:.0f}{unit}"
+            scaled = value / size
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
     return str(value)
 
 
@@ -163,3 +169,56 @@ def _seconds(node: Node) -> float | None:
         return max(0.0, (until - began).total_seconds())
     except (TypeError, ValueError):
         return None
+
+
+# -- transcripts ---------------------------------------------------------------------------------------------------
+
+
+def paragraph(entry: TranscriptEntry) -> str:
+    """Return an entry as text that is safe to show, each line ended by a newline."""
+    time = entry.at[11:19] if len(entry.at) > 19 else "--:--:--"
+    first, *rest = _paragraph_lines(entry)
+    indent = _STEP * min(entry.depth, _DEEPEST_PARAGRAPH)
+    lines = [f"{plain(time)}  {indent}{first}", *(f"          {indent}{line}" for line in rest)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
+    by = f"[{short(entry.agent_type or 'agent')}] " if entry.depth else ""
+    if entry.kind in _MARKS:
+        yield from _spoken(entry, by + _MARKS[RowType(entry.kind)])
+    else:
+        yield from _done(entry, by)
+
+
+def _spoken(entry: TranscriptEntry, mark: str) -> Iterator[str]:
+    """Yield what was said or asked, in full."""
+    name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
+    line = f"{mark}{f'{short(name)}: ' if name else ''}{text} {_status(entry)}"
+    yield from plain(line.rstrip(), keep="\n\t").split("\n")
+
+
+def _done(entry: TranscriptEntry, by: str) -> Iterator[str]:
+    """Yield what was called, and the beginning of its result."""
+    text = string(entry.fields.get("text"))
+    is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
+    shown = entry.fields if entry.begins else {**entry.fields, "detail": None}
+    call = label_of({**shown, "type": entry.kind, "text": None if is_call else text})
+    badge = f"[{short(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
+    yield f"{by}{badge}{call} {_status(entry)}".rstrip()
+    if entry.ends and is_call and text:
+        yield from (f"{_STEP}{line}" for line in _cut(text))
+
+
+def _status(entry: TranscriptEntry) -> str:
+    """Return the outcome of an end, after an arrow."""
+    if not entry.ends or entry.kind not in (RowType.TOOL, RowType.AGENT, RowType.QUESTION):
+        return ""
+    return f"-> {short(entry.fields.get('status') or 'completed')}"
+
+
+def _cut(text: str) -> Iterator[str]:
+    lines = plain(text[:_MOST_CHARACTERS], keep="\n\t").rstrip("\n").split("\n")
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES or len(text) > _MOST_CHARACTERS:
+        yield f"... ({len(text):,} characters)"

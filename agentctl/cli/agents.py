@@ -1,18 +1,16 @@
-"""`agents list|show`: the agents that can be spawned, and whose word each is."""
+"""`agents list|show`: the agents that can be spawned, and where each comes from."""
 
-import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from agentctl.adapters.taskdir import Root
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_agents
-from agentctl.cli.render import is_terminal, out, out_fields, out_json, outline, plain, warn
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import fields, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
-from agentctl.errors import NotFound
 from agentctl.operations.trust.definitions import list_agents, show_agent
-from agentctl.operations.where.locating import find_root
 
 app = family(
     "List and show the agents that can be spawned.",
@@ -29,71 +27,62 @@ agentctl agents list --json
 def agents(context: typer.Context, json: opt.Json = False) -> None:
     """List and show the agents that can be spawned.
 
-    Without a word behind it: `agents list`.
+    Without a command of its own: `agents list`.
     """
     if context.invoked_subcommand is None:
-        _list(None, False, json)
+        list_command(Invocation(json=json))
 
 
 @verb(app, "list", examples="agentctl agents list\nagentctl agents list --json", exits=())
-def list_command(root: opt.Root = None, force: opt.Force = False, json: opt.Json = False) -> None:
+def list_command(call: opt.InRoot) -> None:
     """List the agents.
 
-    Of several definitions of one name the first wins: the root's `agents/*.md`, the project's `.claude/agents` and
+    If several definitions have one name, the first wins: the root's `agents/*.md`, the project's `.claude/agents` and
     `.codex/agents`, those of your home folder, the shipped ones. `untrusted`: it comes with the project, allows
-    something, and waits for `agentctl trust`. To a pipe, a line each: name, driver, `untrusted`, source, description.
+    something, and needs `agentctl trust`. To a pipe, a line each: name, driver, `untrusted`, source, description.
     """
-    _list(root, force, json)
-
-
-def _list(root: str | None, force: bool, json: bool) -> None:
-    rows, warnings = list_agents(root_or_none(root, force))
-    if json:
-        out_json(rows)
-    elif is_terminal(sys.stdout):
-        from agentctl.cli.tables import draw
-
-        heads = ("name", "driver", "trust", "source", "description")
-        draw(heads, (_fields(row, shown=True) for row in rows), wide="description")
-    else:
-        for row in rows:
-            out_fields(*_fields(row))
+    rows, warnings = list_agents(call.root_if_any())
+    call.show(
+        rows,
+        (fields(row["name"], row["driver"], _trust(row), row["source"], row["description"]) for row in rows),
+        lambda: _draw(rows),
+    )
     warn(warnings)
 
 
-def _fields(row: dict[str, Any], *, shown: bool = False) -> tuple[Any, ...]:
-    driver, trust = row["driver"], None if row["usable"] else "untrusted"
-    if not shown:
-        return row["name"], driver, trust, row["source"], row["description"]
-    driver = driver if row["installed"] else f"{driver or 'none'} (not installed)"
-    return row["name"], driver, trust, row["origin"], row["description"]
+def _trust(row: dict[str, Any]) -> str | None:
+    return None if row["usable"] else "untrusted"
 
 
-def root_or_none(named: str | None, force: bool) -> Root | None:
-    """Return the root; None where there is none, since the shipped agents need none."""
-    try:
-        return find_root(named, force=force)
-    except NotFound:
-        if named is not None:
-            raise
-        return None
+def _draw(rows: list[dict[str, Any]]) -> None:
+    from agentctl.cli.tables import draw
+
+    cells = [
+        (
+            row["name"],
+            row["driver"] if row["installed"] else f"{row['driver'] or 'none'} (not installed)",
+            _trust(row),
+            row["origin"],
+            row["description"],
+        )
+        for row in rows
+    ]
+    draw(("name", "driver", "trust", "source", "description"), cells, wide="description")
 
 
 @verb(app, "show", examples="agentctl agents show explore\nagentctl agents show explore --json")
 def show(
+    call: opt.InRoot,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_agents)],
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
 ) -> None:
-    """Show everything that is known of one agent: its definition, its file, what it allows."""
-    told = show_agent(root_or_none(root, force), name)
-    if json:
-        out_json(told)
-        return
-    definition = told.pop("definition")
+    """Show everything that is known about one agent: its definition, its file, what it allows."""
+    found = show_agent(call.root_if_any(), name)
+    call.show(found, _lines(found))
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    definition = {key: item for key, item in found["definition"].items() if item is not False}
     instructions = definition.pop("instructions")
-    for line in outline({**told, **{key: item for key, item in definition.items() if item is not False}}):
-        out(line)
-    out()
-    out(plain(instructions, keep="\n"))
+    yield from outline({**{key: item for key, item in found.items() if key != "definition"}, **definition})
+    yield ""
+    yield plain(instructions, keep="\n")

@@ -1,7 +1,7 @@
 """The program: what `agentctl` and `python -m agentctl` run, and the only place where errors end.
 
-Nothing is imported above that is not needed to say that something went wrong: a Ctrl-C or a missing module
-while the rest is loaded must read as well as one later.
+Nothing is imported above that is not needed to report an error: a Ctrl-C or a missing module while the rest is being
+loaded must read as well as a later one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentctl.lean import Any, NoReturn
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
 
-#: What the world does to a program, with the next step; any other error of the system is a bug of ours.
+#: Errors that the system causes, with the next step; any other error of the system is a bug of ours.
 _WORLD = {
     errno.ENOSPC: "make room on the disk; nothing that was reported before is lost",
     errno.EDQUOT: "make room within the disk quota; nothing that was reported before is lost",
@@ -31,27 +31,27 @@ _WORLD = {
     errno.EIO: "the disk does not answer as it should",
     errno.ENAMETOOLONG: "use a shorter name",
 }
-#: What the system says where something else lies than should: of a file that is named, it is the world's doing, too.
+#: Errors for something unexpected in the place of a file; if they name the file, the system causes them, too.
 _ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EEXIST, errno.ENOENT, errno.ENOTEMPTY})
-_LOOK = "something else lies there than should: look at it; agentctl doctor tells more"
+_LOOK = "something unexpected is in its place: look at it; agentctl doctor says more"
 
 
 def run(argv: list[str] | None = None, begun: Any = None) -> NoReturn:
-    """Run the program, with the arguments of this process where no others are given, and leave.
+    """Run the program, by default with the arguments of this process, and leave.
 
     Args:
-        begun: Of `mcp`: a conversation whose opening was answered.
+        begun: For `mcp`: a conversation whose opening was already answered.
     """
-    # Modules and rows stay to the end: to look for garbage among them is a tenth of a short command's time.
+    # Modules and rows stay until the end: looking for garbage among them takes a tenth of a short command's time.
     gc.set_threshold(1_000_000)
     code = main(sys.argv[1:] if argv is None else argv, begun)
-    # So is what an interpreter tidies up while it ends.
+    # So does what an interpreter tidies up while it ends.
     _flush()
     os._exit(code)
 
 
 def main(argv: list[str], begun: Any = None) -> int:
-    """Run one command; return its exit code. Every error is told here, and nowhere else."""
+    """Run one command; return its exit code. Every error is reported here, and nowhere else."""
     try:
         _refuse_platform()
         _prepare_streams()
@@ -66,11 +66,11 @@ def main(argv: list[str], begun: Any = None) -> int:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return _leave_quietly()
         if error.errno in _WORLD:
-            return _say(_told(error), _WORLD[error.errno], ExitCode.REFUSED)
+            return _say(_described(error), _WORLD[error.errno], ExitCode.REFUSED)
         if error.errno in _ODD and error.filename:
-            return _say(_told(error), _LOOK, ExitCode.REFUSED)
+            return _say(_described(error), _LOOK, ExitCode.REFUSED)
         return _confess(error)
-    except Exception as error:  # noqa: BLE001 - the last place at which a bug can be told clearly
+    except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
         return _confess(error)
 
 
@@ -82,7 +82,7 @@ def _refuse_platform() -> None:
 
 
 def _hook() -> int:
-    """Run what another program waits for at each start of a sub-agent: no parser is loaded, and nothing fails."""
+    """Run the hook that another program waits for at each start of a sub-agent: no parser is loaded, nothing fails."""
     from agentctl.operations.talk.hooking import take_hook
 
     take_hook(sys.stdin.buffer)
@@ -90,7 +90,7 @@ def _hook() -> int:
 
 
 def _serve(argv: list[str], begun: Any) -> int:
-    """Run the server for which an agent's program waits: where nothing is odd in its command line, without a parser."""
+    """Run the server that an agent's program waits for: without a parser, unless its command line is unusual."""
     from agentctl.mcp import serving
 
     found = serving.serving_of(argv[1:])
@@ -150,7 +150,7 @@ def _say_interrupted() -> int:
 
 
 def _say(message: str, hint: str | None, code: int) -> int:
-    """Tell an error and its way out on stderr; what was printed before comes first."""
+    """Report an error and the next step on stderr, after what was printed before."""
     from agentctl.cli.render import plain
 
     _flush()
@@ -160,13 +160,13 @@ def _say(message: str, hint: str | None, code: int) -> int:
     return code
 
 
-def _told(error: OSError) -> str:
+def _described(error: OSError) -> str:
     where = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{where}"
 
 
 def _confess(error: Exception) -> int:
-    """Tell a bug in one line, and where its traceback is."""
+    """Report a bug in one line, and where its traceback is."""
     from agentctl.cli.bugs import record
 
     place = record(error)
@@ -178,10 +178,9 @@ def _confess(error: Exception) -> int:
 
 
 def _prepare_streams() -> None:
-    """See to it that 0, 1 and 2 are open and that no character stops a line from being printed.
+    """Ensure that 0, 1 and 2 are open and that no character stops a line from being printed.
 
-    With one of them closed, the next file that is opened would get its number, and what is printed would land
-    in it.
+    If one of them were closed, the next file to be opened would get its number, and what is printed would go into it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -198,7 +197,7 @@ def _print_error(line: str) -> None:
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        pass  # nobody is there to be told; the exit code tells it too
+        pass  # nobody reads it; the exit code says it too
 
 
 def _flush() -> None:
@@ -210,7 +209,7 @@ def _flush() -> None:
 
 
 def _nobody_reads() -> bool:
-    """Tell whether it was our own output that broke, and not a pipe to a process of ours."""
+    """Return whether it was our own output that broke, and not a pipe to a process of ours."""
     import select
 
     poll = select.poll()
@@ -220,7 +219,7 @@ def _nobody_reads() -> bool:
 
 
 def _leave_quietly() -> int:
-    """Point stdout at nothing, so that what is still to be flushed breaks no more."""
+    """Point stdout at nothing, so that what is still to be flushed causes no further error."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     return ExitCode.REFUSED

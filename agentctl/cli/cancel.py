@@ -1,4 +1,4 @@
-"""`cancel`: stop workers, and say truly what came of it."""
+"""`cancel`: stop workers, and report truthfully what came of it."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import note, out, out_json, plain
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import note, plain
 from agentctl.cli.verb import module, verb
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
-from agentctl.operations.where.locating import find_task
 
 app = module()
 
@@ -26,6 +26,7 @@ agentctl cancel --all --recursive --no-wait
 """,
 )
 def cancel(
+    call: opt.InTask,
     instances: Annotated[
         list[str] | None,
         typer.Argument(metavar="[INSTANCE]...", help="The workers.", autocompletion=opt.complete_instances),
@@ -33,44 +34,37 @@ def cancel(
     everyone: Annotated[bool, typer.Option("--all", help="All that have not ended.")] = False,
     recursive: opt.Recursive = False,
     grace_seconds: opt.GraceSeconds = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return when the request is on disk.")] = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as the request is on disk.")] = False,
 ) -> int:
     """Stop workers with all their processes.
 
     SIGINT, then SIGTERM, then SIGKILL, each after a grace period. A worker is cancelled when nothing of its
-    process tree is alive; what survives is listed. Those that it started come before it, in sub-tasks too. Ctrl-C
-    leaves the escalation running.
+    process tree is alive; survivors are listed. The workers that it started are cancelled first, in sub-tasks too.
+    Ctrl-C leaves the escalation running.
     """
     named = instances or []
     if bool(named) == everyone:
         raise UsageError("name the workers, or give --all", hint="agentctl list shows them")
     if recursive and not everyone:
-        raise UsageError("--recursive goes with --all", hint="a named worker is cancelled with all that it started")
-    place = find_task(task, root=root, force=force)
+        raise UsageError(
+            "--recursive goes with --all", hint="a named worker is cancelled together with all that it started"
+        )
+    task = call.task()
     try:
-        done = cancel_workers(place, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
+        done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
         note("interrupted: the cancel goes on without this command")
         note("hint: agentctl list shows what came of it")
         return ExitCode.INTERRUPTED
-    _tell(done, json=json, one=len(named) == 1)
+    _show(call, done, one=len(named) == 1)
     return ExitCode.DONE if all(_is_as_asked(one, waited=not no_wait) for one in done) else ExitCode.REFUSED
 
 
-def _tell(done: list[Cancelled], *, json: bool, one: bool) -> None:
-    if json:
-        told = [each.to_json() for each in done]
-        below = {"withIt": told[1:]} if one and told[1:] else {}
-        out_json({**told[0], **below} if one else told)
-        return
-    for each in done:
-        for line in _lines(each):
-            out(line)
-    if not done:
+def _show(call: Invocation, done: list[Cancelled], *, one: bool) -> None:
+    rows = [each.to_json() for each in done]
+    below = {"withIt": rows[1:]} if rows[1:] else {}
+    call.show({**rows[0], **below} if one else rows, (line for each in done for line in _lines(each)))
+    if not done and not call.json:
         note("nothing to cancel: every worker has ended")
 
 

@@ -1,7 +1,7 @@
-"""What a shell offers for an instance, a task, an agent or a template: names, in no time. Never raises or writes.
+"""What a shell offers for an instance, a task, an agent or a template: names, quickly. Never raises or writes.
 
-Whoever made the folder one stands in has named what lies there, and zsh runs what it finds in an offer: so nothing but
-names in the sense of `is_name` is ever offered.
+Whoever made the current folder chose the names in it, and zsh runs what it finds in an offer: so nothing but names in
+the sense of `is_name` is ever offered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def complete_instances(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the workers of the task that the line means."""
+    """Return the workers of the task that the line refers to."""
     return _offer(lambda: _task_of(ctx).instances(), incomplete, taken=_given(ctx))
 
 
 def complete_tasks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the tasks of the root that the line means."""
+    """Return the tasks of the root that the line refers to."""
     return _offer(lambda: _root_of(ctx).task_ids(), incomplete)
 
 
@@ -40,13 +40,13 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _template_names(ctx), incomplete)
 
 
-#: More than a person chooses from, and longer than one waits for the answer to a key.
+#: More names than a person chooses from, and more time than one waits after a key.
 _MOST, _LIMIT_S = 1000, 2.0
 
 
 def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()) -> list[str]:
     found: list[str] = []
-    with suppress(Exception, _TooLong), _bounded_time():  # A shell that completes a line is shown nothing but names.
+    with suppress(Exception, _TooLong), _bounded_time():  # A shell that completes a line is given nothing but names.
         for name in names():
             if is_name(name) and name.startswith(incomplete) and name not in taken:
                 found.append(name)
@@ -57,7 +57,7 @@ def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset
 
 @contextmanager
 def _bounded_time() -> Iterator[None]:
-    """Break off with `_TooLong`, also what waits in the kernel for somebody to write to a FIFO."""
+    """Interrupt the block with `_TooLong`, even if it waits in the kernel for someone to write to a FIFO."""
     before = signal.signal(signal.SIGALRM, _too_long)
     signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
     try:
@@ -68,7 +68,7 @@ def _bounded_time() -> Iterator[None]:
 
 
 class _TooLong(BaseException):
-    """Nothing on the way up takes it for an error of its own."""
+    """No handler on the way up takes it for an error of its own."""
 
 
 def _too_long(_number: int, _frame: object) -> NoReturn:
@@ -76,7 +76,7 @@ def _too_long(_number: int, _frame: object) -> NoReturn:
 
 
 def _given(ctx: typer.Context) -> frozenset[str]:
-    """Return what stands on the line already."""
+    """Return the instances that are on the line already."""
     words = (ctx.params or {}).get("instances")
     return frozenset(words) if isinstance(words, (list, tuple)) else frozenset()
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentctl.cli.render import out, plain
+from agentctl.cli.render import plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
 from agentctl.operations.show.results import read_result
@@ -65,8 +65,8 @@ class _Steps:
     def run(self, *args: str, check: bool = True, title: str | None = None) -> int:
         """Run one command of agentctl and show what it prints."""
         if title:
-            out(f"\n-- {title}")
-        out(f"$ agentctl {shlex.join(args)}")
+            print(f"\n-- {title}")
+        print(f"$ agentctl {shlex.join(args)}")
         sys.stdout.flush()
         code = subprocess.run([*_PROGRAM, *args], env=self._environ, check=False).returncode
         if check and code != ExitCode.DONE:
@@ -81,9 +81,9 @@ def _start(path: str) -> str:
     if not folder.is_dir():
         raise Refused(f"there is no folder {folder}", hint="agentctl demo --path FOLDER")
     find_root(None, create=True)
-    out("-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings")
+    print("-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings")
     args = ["new", "--template", f"{SHIPPED}survey", "--set", f"path={folder}", "--start"]
-    out(f"$ agentctl {shlex.join(args)}")
+    print(f"$ agentctl {shlex.join(args)}")
     sys.stdout.flush()
     done = subprocess.run([*_PROGRAM, *args, "--json"], stdout=subprocess.PIPE, check=False, text=True)
     if done.returncode != ExitCode.DONE:
@@ -95,7 +95,7 @@ def _task_of(printed: str) -> str:
     import json
 
     value: dict[str, Any] = json.loads(printed)
-    out(f"{value['taskId']}  {plain(str(value.get('path', '')))}")
+    print(f"{value['taskId']}  {plain(str(value.get('path', '')))}")
     return str(value["taskId"])
 
 
@@ -125,7 +125,7 @@ def _play(steps: _Steps) -> None:
 
 
 def _surveyed(steps: _Steps) -> str:
-    """Return the folder that the survey examines, as its first worker was told."""
+    """Return the folder that the survey examines, as its first worker was called with."""
     from agentctl.supervision.worker.spec import read_spec
 
     return read_spec(steps.task.worker("size").spec).argv[2]
@@ -140,19 +140,19 @@ def _heaviest(steps: _Steps) -> str | None:
 def _finish(steps: _Steps) -> int:
     result = read_result(steps.task, "report")
     path = str(result["files"][0]["path"]) if result["files"] else ""
-    out(f"\n-- the report: {plain(path)}")
+    print(f"\n-- the report: {plain(path)}")
     lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines() if path else []
     for line in lines[:_REPORT_LINES]:
-        out(plain(line))
+        print(plain(line))
     if len(lines) > _REPORT_LINES:
-        out(f"[cut: {_REPORT_LINES} of {len(lines)} lines]")
-    out("\n-- where everything is")
-    out(f"{plain(steps.task.path)}/")
+        print(f"[cut: {_REPORT_LINES} of {len(lines)} lines]")
+    print("\n-- where everything is")
+    print(f"{plain(steps.task.path)}/")
     for name, what in (
         ("task.yaml", "the task and its roster"),
         ("events.jsonl", "who started, asked, ended, and when"),
         ("agents/<instance>/", "spec.json, stdout.log, stderr.log, result.json, exit.json of each worker"),
     ):
-        out(f"  {name:<20} {what}")
-    out(f"\nagentctl list --task {steps.task_id} shows it again; nothing of it is running any more.")
+        print(f"  {name:<20} {what}")
+    print(f"\nagentctl list --task {steps.task_id} shows it again; nothing of it is running any more.")
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""How the waits show an end, and that they were stopped before one."""
+"""How the waits show an end, and that they were stopped before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctl.cli.render import how_it_ended, out_json, plain, waiting_for
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import out_json, plain, waiting_for
+from agentctl.domain.ends import end_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
 
@@ -22,24 +24,24 @@ def ended_line(end: WaitedEnd) -> str:
     left = f" [{end.uncollected} uncollected]" if end.uncollected else ""
     if end.until is not None:
         return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
-    how = how_it_ended(end.status, end.reason, end.exit_code, end.signal)
+    how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
     return f"{name} {how}{left}{because(end.message) if end.status == Status.FAILED else ''}"
 
 
 def because(message: str | None) -> str:
-    """Return what stands behind an end: why, in the words of the program or its provider."""
+    """Return what follows an end: why it failed, in the words of the program or its provider."""
     if not message:
         return ""
-    told = plain(" ".join(message.split()))
-    return f": {told if len(told) <= _LONGEST else f'{told[:_LONGEST]}...'}"
+    text = plain(" ".join(message.split()))
+    return f": {text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'}"
 
 
 @contextlib.contextmanager
-def reporting_the_stop(json: bool) -> Iterator[None]:
-    """Tell on stdout, too, that the worker which waits was cancelled or paused: it is what its program reads."""
+def reporting_the_stop(call: Invocation) -> Iterator[None]:
+    """Report on stdout too that the waiting worker was cancelled or paused: that is what its program reads."""
     try:
         yield
     except WaitStopped as stop:
-        if json:
+        if call.json:
             out_json(stop.to_json())
         raise

@@ -1,4 +1,4 @@
-"""How long a command may wait where the shell is a model's: Claude Code stops what takes longer than two minutes."""
+"""How long a command may wait in the shell of a model: Claude Code stops whatever takes longer than two minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GO_ON = (
 
 @contextlib.contextmanager
 def in_foreground(given_s: float | None) -> Iterator[float | None]:
-    """Yield how long to wait: what was given, else 90 s under Claude Code; its end says how to go on."""
+    """Yield how long to wait: as given, otherwise 90 s under Claude Code; its timeout says how to continue."""
     if given_s is not None or not os.environ.get(VARIABLE):
         yield given_s
         return

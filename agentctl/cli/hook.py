@@ -1,4 +1,4 @@
-"""`hook`: what Claude Code and Codex run when a sub-agent of their own starts or ends."""
+"""`hook`: the command that Claude Code and Codex run when a sub-agent of their own starts or ends."""
 
 import sys
 
@@ -19,8 +19,8 @@ agentctl install claude --hooks
 def hook() -> None:
     """Note the sub-agents that Claude Code and Codex start by themselves.
 
-    Takes the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex on standard input. `tree` and
-    `list` show such a sub-agent: below the worker that it runs in, else in the task as observed. Whatever it
-    reads, it exits with 0.
+    Reads the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex from standard input. `tree` and
+    `list` show such a sub-agent below the worker that it runs in, or as observed if there is none. Whatever it reads,
+    it exits with 0.
     """
     take_hook(sys.stdin.buffer)

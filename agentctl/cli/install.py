@@ -1,4 +1,4 @@
-"""`install`: an agent program is taught to delegate."""
+"""`install`: teach an agent program to delegate."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import is_terminal, note, out, out_json, plain
+from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, Refused
 from agentctl.mcp.serving import check_library
@@ -37,8 +37,9 @@ agentctl install claude --undo
 """,
 )
 def install(
+    call: opt.Anywhere,
     client: Annotated[Client, typer.Argument(metavar="PROGRAM", help="claude, codex, gemini or opencode.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Take exactly that out again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove exactly that again.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     project: Annotated[
         bool, typer.Option("--project", help="In the project of this folder, instead of for yourself.")
@@ -46,28 +47,26 @@ def install(
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Show the program's own sub-agents too (claude): see `hook`.")
     ] = False,
-    json: opt.Json = False,
 ) -> int:
     """Teach an agent program to delegate to agentctl.
 
     Shows the change, asks, and writes: the MCP server with its time limits, the rule that permits it, and a skill (or
-    a section of AGENTS.md) that tells a parent how to delegate. Everything else in the files stays as it is; what was
-    there before lies beside each file.
+    a section of AGENTS.md) that tells a parent how to delegate. Everything else in the files stays as it is; a copy
+    of the earlier content is kept beside each file.
     """
     if not undo:
         check_library()
     folder = os.getcwd() if project else None
     changes = plan(client.value, undo=undo, project=folder, hooks=hooks, environ=os.environ)
     if not changes:
-        note("nothing is to be changed")
+        note("there is nothing to change")
     else:
         _confirm(changes, yes=yes)
         carry_out(changes, undo=undo)
-    if json:
-        out_json([{"path": change.path, "removed": change.after is None} for change in changes])
-    else:
-        for change in changes:
-            out(f"{'removed' if change.after is None else 'written'}: {plain(change.path)}")
+    call.show(
+        [{"path": change.path, "removed": change.after is None} for change in changes],
+        (f"{'removed' if change.after is None else 'written'}: {plain(change.path)}" for change in changes),
+    )
     return ExitCode.DONE
 
 
@@ -78,5 +77,5 @@ def _confirm(changes: list[Change], *, yes: bool) -> None:
     if yes:
         return
     if not is_terminal(sys.stdin):
-        raise Refused("nothing was changed: there is nobody to ask", hint="--yes makes the change that is shown above")
+        raise Refused("nothing was changed: there is nobody to ask", hint="--yes makes the change shown above")
     typer.confirm("Make this change?", abort=True, err=True)

@@ -1,7 +1,7 @@
-"""Which commands there are, and the group that loads only the one that is called.
+"""The list of commands, and the group that loads only the one that is called.
 
 A command loads its own module and what that imports; `agentctl --help` and the completion of a command's name
-load none. So `list` does not pay for what `spawn` needs.
+load none. So `list` does not load what `spawn` needs.
 """
 
 from importlib import import_module
@@ -26,28 +26,30 @@ VERBS: dict[str, Listed] = {
     "new": Listed("tasks", "Make a task and choose it."),
     "use": Listed("tasks", "Choose the task that later commands mean."),
     "tasks": Listed("tasks", "List the tasks."),
-    "templates": Listed("templates", "List the templates that `new --template` knows."),
+    "templates": Listed("tasks", "List the templates that `new --template` knows."),
     "agents": Listed("agents", "List and show the agents that can be spawned."),
     "trust": Listed("trust", "Let what comes with the project do what its files say."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
+    "spawn-template": Listed("spawn", "Start the workers of the template that the task was made from."),
+    "resume-queue": Listed("spawn", "Give queued workers that have lost their environment the one of this command."),
     "subtask": Listed("subtask", "Give an agent a task of its own below this one, and wait for its answer."),
     "list": Listed("list", "List the workers of a task and their status."),
     "tree": Listed("tree", "Show what the workers of a task do, and their sub-agents."),
-    "show": Listed("show", "Show everything that is known of one worker."),
+    "show": Listed("list", "Show everything that is known about one worker."),
     "wait-any": Listed("wait_any", "Wait for the next worker to end or to block."),
     "wait": Listed("wait", "Wait until the named workers have ended."),
     "wait-all": Listed("wait", "Wait until all workers of the task have ended."),
     "cancel": Listed("cancel", "Stop workers with all their processes."),
     "pause": Listed("pause", "Stop all processes of a worker, and its clock."),
-    "unpause": Listed("pause", "Let a paused worker go on."),
+    "unpause": Listed("pause", "Let a paused worker continue."),
     "interact": Listed("interact", "Ask, list and answer the questions of workers."),
-    "report": Listed("report", "Tell progress, a message or a result from inside a worker."),
+    "report": Listed("report", "Report progress, a message or a result from inside a worker."),
     "send": Listed("send", "Send a message to a worker."),
-    "resume": Listed("resume", "Continue an ended agent from its own session."),
+    "resume": Listed("resume", "Continue an ended agent in its own session."),
     "inbox": Listed("send", "Read the next message, from inside a worker."),
-    "result": Listed("result", "Print what a worker has brought."),
-    "join": Listed("join", "Write one report of what several workers have brought."),
-    "usage": Listed("usage", "Show what the workers of a tree have used up, and what is left."),
+    "result": Listed("result", "Print the result of a worker."),
+    "join": Listed("join", "Write one report of the results of several workers."),
+    "usage": Listed("usage", "Show what the workers of a tree have used, and what is left."),
     "worktrees": Listed("worktrees", "List, show and remove the git worktrees of workers."),
     "logs": Listed("logs", "Print the output of a worker."),
     "activity": Listed("activity", "Print the rows of a worker's activity, or make them again."),
@@ -55,7 +57,7 @@ VERBS: dict[str, Listed] = {
     "mcp": Listed("mcp", "Serve the tools for agents over MCP."),
     "install": Listed("install", "Teach an agent program to delegate to agentctl."),
     "hook": Listed("hook", "Note the sub-agents that Claude Code and Codex start by themselves."),
-    "doctor": Listed("doctor", "Look for damage and leftovers, and repair what is safe."),
+    "doctor": Listed("doctor", "Look for damage and leftovers, and repair what is safe to repair."),
     "demo": Listed("demo", "See it all at work in under a minute: five workers survey a source tree."),
 }
 

@@ -1,23 +1,29 @@
-"""`list`: the workers of a task."""
+"""`list`, `show`: the workers of a task, and everything about one of them."""
 
 from agentctl.cli import options as opt
-from agentctl.cli.listed import show
+from agentctl.cli.listed import show as show_list
+from agentctl.cli.render import outline
 from agentctl.cli.verb import module, verb
+from agentctl.operations.show.listing import show_worker
 
 app = module()
 
 
 @verb(app, "list", examples="agentctl list\nagentctl list --recursive\nagentctl list --json --task survey-auth")
-def list_command(
-    recursive: opt.Recursive = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
-) -> None:
+def list_command(call: opt.InTask, recursive: opt.Recursive = False) -> None:
     """List the workers of a task and their status.
 
-    To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-`
-    for nothing; with --recursive the instance stands as task/instance. Starts nothing and waits for nothing.
+    To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-` for
+    nothing; with --recursive the instance is written as task/instance. Starts nothing and waits for nothing.
     """
-    show(**locals())
+    show_list(call, recursive=recursive)
+
+
+@verb(app, "show", examples="agentctl show explore-1\nagentctl show explore-1 --json")
+def show(call: opt.InTask, instance: opt.Instance) -> None:
+    """Show everything that is known about one worker.
+
+    Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
+    """
+    worker = show_worker(call.task_to_show(), instance)
+    call.show(worker, outline(worker))

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import NOTHING, as_json, is_terminal, note_foreign, out, out_json, plain, warn
-from agentctl.cli.transcript import paragraph
+from agentctl.cli.activitytext import paragraph
+from agentctl.cli.render import as_json, fields, is_terminal, out_json, plain, warn
 from agentctl.cli.verb import module, verb
-from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs
-from agentctl.operations.where.locating import find_task, find_worker
+from agentctl.operations.where.locating import find_worker
 
 app = module()
 
@@ -32,46 +31,39 @@ agentctl logs explore-1 --stderr > errors.txt
 """,
 )
 def logs(
+    call: opt.InTaskByLine,
     instance: opt.Instance,
     follow: opt.Follow = False,
     tail: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only its stdout.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only its stderr.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="The bytes as they are: no transcript, and control characters pass.")
+        bool, typer.Option("--raw", help="The bytes unchanged: no transcript, and control characters pass.")
     ] = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.JsonLines = False,
 ) -> None:
     """Print the output of a worker.
 
-    Of an agent it is a transcript: what it said, called and brought, with its sub-agents; --raw, --stdout or
-    --stderr give what its program printed instead. Of a command it is what that printed: on a terminal control
-    characters are shown, not obeyed; to a pipe every byte is passed as it is. With -f it goes on until the worker
+    Of an agent this is a transcript: what it and its sub-agents said, called and returned; --raw, --stdout or
+    --stderr print the output of its program instead. Of a command this is what it printed: on a terminal control
+    characters are shown, not obeyed; to a pipe every byte is passed unchanged. With -f it continues until the worker
     has ended.
     """
-    if raw and json:
+    if raw and call.json:
         raise UsageError("--raw and --json exclude each other")
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
-    place = note_foreign(find_task(task, root=root, force=force))
-    if not (raw or stdout or stderr) and has_transcript(find_worker(place, instance)):
-        _tell(follow_transcript(place, instance, follow=follow, tail=tail), json=json)
+    task = call.task_to_show()
+    if not (raw or stdout or stderr) and has_transcript(find_worker(task, instance)):
+        for entry in follow_transcript(task, instance, follow=follow, tail=tail):
+            text = paragraph(entry)
+            out_json({"stream": "transcript", "text": text}) if call.json else _write(text)
         return
-    chunks = follow_logs(place, instance, streams=streams, follow=follow, tail=tail)
-    if json:
-        _decoded(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
+    chunks = follow_logs(task, instance, streams=streams, follow=follow, tail=tail)
+    if call.json:
+        _decode(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
     elif raw or not is_terminal(sys.stdout):
         _pass_on(chunks)
     else:
-        _decoded(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
-
-
-def _tell(entries: Iterable[TranscriptEntry], *, json: bool) -> None:
-    for entry in entries:
-        text = paragraph(entry)
-        out_json({"stream": "transcript", "text": text}) if json else _write(text)
+        _decode(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
 
 
 def _pass_on(chunks: Chunks) -> None:
@@ -85,8 +77,8 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _decoded(chunks: Chunks, write: Callable[[str, str], object]) -> None:
-    """Give each stream's text to `write`; a character may lie across two chunks."""
+def _decode(chunks: Chunks, write: Callable[[str, str], object]) -> None:
+    """Give each stream's text to `write`; a character may be split across two chunks."""
     make = codecs.getincrementaldecoder("utf-8")
     decoders: dict[str, codecs.IncrementalDecoder] = {}
     for stream, chunk in chunks:
@@ -109,40 +101,29 @@ agentctl events explore-1
 """,
 )
 def events(
+    call: opt.InTaskByLine,
     instance: Annotated[
         str | None,
         typer.Argument(metavar="[INSTANCE]", help="Only of this worker.", autocompletion=opt.complete_instances),
     ] = None,
     follow: opt.Follow = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.JsonLines = False,
 ) -> None:
     """Print the events of a task.
 
-    A line each: seq, time, type, instance, who did it, payload, with tabs between. With -f it goes on until
-    Ctrl-C.
+    A line each: seq, time, type, instance, who did it, payload, with tabs between. With -f it continues until Ctrl-C.
     """
-    place = note_foreign(find_task(task, root=root, force=force))
-    for event in follow_events(place, follow=follow, instance=instance):
+    task = call.task_to_show()
+    for event in follow_events(task, follow=follow, instance=instance):
         if "problem" in event:
-            warn([f"{place.events.name}:{event['seq']}: {event['problem']}"])
-        if json:
-            out(as_json(event))
+            warn([f"{task.events.name}:{event['seq']}: {event['problem']}"])
+        if call.json:
+            print(as_json(event))
         elif "problem" not in event:
-            out(_line(event))
+            print(_line(event))
         if follow:
             sys.stdout.flush()
 
 
 def _line(event: dict[str, Any]) -> str:
-    fields = (
-        event.get("seq"),
-        event.get("ts"),
-        event.get("type"),
-        event.get("agentInstance"),
-        event.get("by"),
-    )
-    told = [NOTHING if field is None else plain(field) for field in fields]
-    return "\t".join([*told, as_json(event.get("payload") or {}, shown=True)])
+    known = (event.get(key) for key in ("seq", "ts", "type", "agentInstance", "by"))
+    return fields(*known, as_json(event.get("payload") or {}, shown=True))

@@ -28,20 +28,20 @@ def mcp(
         str, typer.Option(metavar="DIALECT", help="codex, claude, subtask or all.", show_default=True)
     ] = "codex",
     agents: Annotated[
-        str | None, typer.Option(metavar="LIST", help="The agents that are offered, instead of the project's.")
+        str | None, typer.Option(metavar="LIST", help="The agents to offer, instead of the project's.")
     ] = None,
     http: Annotated[
         int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1, and not stdio."),
+        typer.Option(metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1 instead of stdio."),
     ] = None,
     call_seconds: Annotated[
         float | None,
         typer.Option(
-            metavar="N", parser=opt.seconds, help="How long one call may take; 0: no limit; else what is safe."
+            metavar="N", parser=opt.seconds, help="How long one call may take; 0: no limit; by default a safe one."
         ),
     ] = None,
     progress_seconds: Annotated[
-        float, typer.Option(metavar="N", parser=opt.seconds, help="How often a caller that waits is told so.")
+        float, typer.Option(metavar="N", parser=opt.seconds, help="How often to send progress to a waiting caller.")
     ] = 10.0,
     task: opt.Task = None,
     root: opt.Root = None,
@@ -50,7 +50,7 @@ def mcp(
 
     With them an agent starts sub-agents, waits for them, answers and stops them. On standard input and output, for one
     client: the server of a worker starts that worker's children; that of a person's session works in the task that
-    `spawn` would take. A client that goes away ends nobody.
+    `spawn` would use. No worker ends when a client goes away.
     """
     from agentctl.mcp.serving import Serving, check_library, serve
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from agentctl.cli.completing import complete_instances, complete_tasks
+from agentctl.cli.invocation import Invocation
+from agentctl.lean import NamedTuple
 
 
 def seconds(text: str) -> float:
-    """Return a time limit; `nan` and `inf` are none."""
+    """Return a number of seconds; `nan` and `inf` are refused."""
     try:
         value = float(text)
     except ValueError:
@@ -21,25 +23,54 @@ def seconds(text: str) -> float:
     return value
 
 
+PLACE, OUTPUT = "Place", "Output"
+
+
+class Given(NamedTuple):
+    """Stands beside `Invocation` in an annotation: the options of which `verb` makes it."""
+
+    options: dict[str, Any]
+
+
 Task: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--task",
         "-t",
         metavar="TASK",
-        help="The task; else the chosen one (agentctl use).",
+        help="The task; by default the chosen one (agentctl use).",
         autocompletion=complete_tasks,
+        rich_help_panel=PLACE,
     ),
 ]
 Root: TypeAlias = Annotated[
     str | None,
-    typer.Option("--root", metavar="FOLDER", help="Where the tasks are, instead of the nearest .agentctl."),
+    typer.Option(
+        "--root",
+        metavar="FOLDER",
+        help="The folder that holds the tasks; by default the nearest .agentctl.",
+        rich_help_panel=PLACE,
+    ),
 ]
-Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Use a root of somebody else or on a network file system.")
+_Force: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Use a root that belongs to someone else or is on a network file system.",
+        rich_help_panel=PLACE,
+    ),
 ]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=OUTPUT)]
+_JsonByLine: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object per line.", rich_help_panel=OUTPUT)
+]
+_ROOT = {"root": Root, "force": _Force}
+
+# What a command is called with besides its own options; each of these becomes the options that it lists.
+Anywhere: TypeAlias = Annotated[Invocation, Given({"json": Json})]
+InRoot: TypeAlias = Annotated[Invocation, Given({**_ROOT, "json": Json})]
+InTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": Json})]
+InTaskByLine: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": _JsonByLine})]
 
 Instance: TypeAlias = Annotated[
     str, typer.Argument(metavar="INSTANCE", help="The worker.", autocompletion=complete_instances)
@@ -50,16 +81,16 @@ Instances: TypeAlias = Annotated[
 AnyInstances: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[INSTANCE]...", help="The workers; else all of the task.", autocompletion=complete_instances
+        metavar="[INSTANCE]...", help="The workers; by default all of the task.", autocompletion=complete_instances
     ),
 ]
 WaitSeconds: TypeAlias = Annotated[
     float | None,
-    typer.Option("--timeout-seconds", metavar="N", parser=seconds, help="How long to wait; nobody is stopped by it."),
+    typer.Option("--timeout-seconds", metavar="N", parser=seconds, help="How long to wait; this stops no worker."),
 ]
 GraceSeconds: TypeAlias = Annotated[
     float | None,
-    typer.Option("--grace-seconds", metavar="N", parser=seconds, help="The time between two signals of a cancel."),
+    typer.Option("--grace-seconds", metavar="N", parser=seconds, help="The pause between the signals of a cancel."),
 ]
-Recursive: TypeAlias = Annotated[bool, typer.Option("--recursive", help="Those of its sub-tasks too.")]
-Follow: TypeAlias = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added.")]
+Recursive: TypeAlias = Annotated[bool, typer.Option("--recursive", help="Include the sub-tasks.")]
+Follow: TypeAlias = Annotated[bool, typer.Option("--follow", "-f", help="Keep printing as more is added.")]

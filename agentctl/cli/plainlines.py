@@ -1,9 +1,9 @@
 """Plain command lines are read without the parser's library, whose import takes half of a short command's time.
 
-A plain line is one that can be meant in one way only: options by their whole names, each once, each with a text or
-none; then nothing, `-- CMD ARGS...`, or a prompt. What the options are is told by the function that does the work,
-and by `KINDS` of its module where it takes more than its parameters say.
-Whatever else is in a line, an error too, is the parser's.
+A plain line can be understood in only one way: options by their full names, each once, each with a text or none; then
+nothing, `-- CMD ARGS...`, or a prompt. Which options there are follows from the function that does the work, from
+`KINDS` of its module if it takes more than its parameters show, and from `Invocation`.
+Any other line, including any error, is left to the parser.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from agentctl.lean import Any
 
 #: Command -> the module and the function that does what it says.
 _VERBS = {"spawn": ("starting", "start"), "list": ("listed", "show")}
-#: What options that are called otherwise than the function's parameters set.
-_OTHERWISE = frozenset({"prompt", "resume"})
+#: Parameters that no option of their name sets.
+_OTHERWISE = frozenset({"prompt"})
 _TEXT, _FLAG = "str | None", "bool"
 
 
 def plain_line(argv: Sequence[str]) -> Callable[[], int | None] | None:
-    """Return what does what a command line says; None where the parser is to read it."""
+    """Return a call that does what a command line says; None if the parser has to read it."""
     if not argv or argv[0] not in _VERBS:
         return None
     module, name = _VERBS[argv[0]]
     loaded = import_module(f"agentctl.cli.{module}")
     work: FunctionType = getattr(loaded, name)
-    given = read_plain(argv[1:], getattr(loaded, "KINDS", work.__annotations__))
-    return None if given is None else lambda: work(**given)
+    from agentctl.cli.invocation import KINDS, Invocation
+
+    given = read_plain(argv[1:], KINDS | getattr(loaded, "KINDS", work.__annotations__))
+    return None if given is None else lambda: work(Invocation.taken_from(given), **given)
 
 
 def read_plain(words: Sequence[str], kinds: dict[str, str]) -> dict[str, Any] | None:
-    """Return the parameters that a plain line gives; None where it is none.
+    """Return the parameters that a plain line gives; None if the line is not plain.
 
     Args:
         kinds: Of each parameter, as its annotation stands in the source.
@@ -66,12 +68,17 @@ def read_plain(words: Sequence[str], kinds: dict[str, str]) -> dict[str, Any] | 
 
 
 def _end(rest: list[str], kinds: dict[str, str], is_agent_named: bool) -> dict[str, Any] | None:
-    """Return what stands behind the options."""
+    """Return what follows the options."""
     if not rest:
         return {}
     if "command" not in kinds:
         return None
     if rest[0] == "--":
         return {"command": rest[1:]} if rest[1:] else None
-    is_prompt = len(rest) == 1 and not rest[0].startswith("-") and (is_agent_named or " " in rest[0].strip())
-    return {"prompt": rest[0]} if is_prompt else None
+    is_plain = len(rest) == 1 and not rest[0].startswith("-") and reads_as_prompt(rest[0], is_agent_named)
+    return {"prompt": rest[0]} if is_plain else None
+
+
+def reads_as_prompt(word: str, is_agent_named: bool) -> bool:
+    """Return whether a word without `--` before it is meant for an agent, and is not a command."""
+    return is_agent_named or " " in word.strip()

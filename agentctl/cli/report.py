@@ -1,17 +1,17 @@
-"""`report progress|message|result`: what a worker tells of itself. Prints nothing: its stdout is its own."""
+"""`report progress|message|result`: what a worker says about itself. Without --json it prints nothing."""
 
 from typing import Annotated, Any
 
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import out_json
+from agentctl.cli.invocation import Invocation
 from agentctl.cli.verb import family, verb
 from agentctl.errors import UsageError
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
 
 app = family(
-    "Tell progress, a message or a result from inside a worker.",
+    "Report progress, a message or a result from inside a worker.",
     examples="""
 agentctl report progress 40 "reading the tests"
 agentctl report message "the cache was cold"
@@ -31,18 +31,18 @@ agentctl report progress "almost there"
 """,
 )
 def progress(
+    call: opt.Anywhere,
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[PERCENT] [TEXT]", help="How far, from 0 to 100; what is being done."),
+        typer.Argument(metavar="[PERCENT] [TEXT]", help="How far it has got, from 0 to 100; what it is doing."),
     ],
-    json: opt.Json = False,
 ) -> None:
-    """Tell how far this worker is; `list` shows the last word."""
+    """Report how far this worker has got; `list` shows the latest report."""
     percent = _percent(words[0])
     rest = words[1:] if percent is not None else words
     if len(rest) > 1:
         raise UsageError("more than a percentage and a text", hint="put the text into quotes")
-    _tell(report_progress(percent, rest[0] if rest else None), json)
+    _show(call, report_progress(percent, rest[0] if rest else None))
 
 
 def _percent(word: str) -> float | None:
@@ -58,12 +58,9 @@ def _percent(word: str) -> float | None:
     exits=(),
     examples='agentctl report message "the cache was cold"\nagentctl report message "1 of 3"',
 )
-def message(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be kept.")],
-    json: opt.Json = False,
-) -> None:
+def message(call: opt.Anywhere, text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")]) -> None:
     """Leave a message in this worker's activity."""
-    _tell(report_message(text), json)
+    _show(call, report_message(text))
 
 
 @verb(
@@ -76,16 +73,15 @@ agentctl report result --summary "12 findings" --file report.md
 """,
 )
 def result(
+    call: opt.Anywhere,
     summary: Annotated[str | None, typer.Option(metavar="TEXT", help="The result in a few words.")] = None,
-    file: Annotated[str | None, typer.Option(metavar="PATH", help="Where the whole is.")] = None,
-    json: opt.Json = False,
+    file: Annotated[str | None, typer.Option(metavar="PATH", help="The file with the full result.")] = None,
 ) -> None:
-    """Declare what this worker brings; `agentctl result` prints it."""
+    """Declare the result of this worker; `agentctl result` prints it."""
     if summary is None and file is None:
         raise UsageError("a result has a --summary, a --file, or both")
-    _tell(report_result(summary, file), json)
+    _show(call, report_result(summary, file))
 
 
-def _tell(told: dict[str, Any], json: bool) -> None:
-    if json:
-        out_json(told)
+def _show(call: Invocation, report: dict[str, Any]) -> None:
+    call.show(report, ())  # Its stdout is its own.

@@ -1,22 +1,22 @@
-"""`result`: what a worker has brought."""
+"""`result`: the result of a worker."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.ends import because
-from agentctl.cli.render import how_it_ended, is_terminal, note, note_foreign, out_json, plain
+from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.verb import FINDS, module, verb
+from agentctl.domain.ends import end_in_words
+from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
 from agentctl.operations.show.results import read_result
-from agentctl.operations.where.locating import find_task
 
 app = module()
-
-_BYTES = 4000
 
 
 @verb(
@@ -30,53 +30,51 @@ agentctl wait explore-1 && agentctl result explore-1 --json
 """,
 )
 def result(
+    call: opt.InTask,
     instance: opt.Instance,
-    max_bytes: Annotated[int, typer.Option(metavar="N", min=0, help="How much of it to print.")] = _BYTES,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
+    max_bytes: Annotated[int, typer.Option(metavar="N", min=0, help="How much of it to print.")] = RESULT_BYTES,
 ) -> int:
-    """Print what a worker has brought.
+    """Print the result of a worker.
 
-    What an agent has said last, behind what it declared with `agentctl report result`; of a command what it declared,
-    or else the end of its stdout. Where it is cut, stderr says so, and where the whole is. Exits with 1 while the
-    worker has not ended.
+    Of an agent: what it declared with `agentctl report result`, then its last message. Of a command: what it declared,
+    otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with 1 while
+    the worker has not ended.
     """
-    told = read_result(note_foreign(find_task(task, root=root, force=force)), instance, max_bytes=max_bytes)
-    if json:
-        out_json(told)
-    else:
-        _print(told)
-    return _code(told)
+    result = read_result(call.task_to_show(), instance, max_bytes=max_bytes)
+    call.show(result, _texts(result))
+    if not call.json:
+        _note_more(result)
+    return _code(result)
 
 
-def _print(told: dict[str, Any]) -> None:
-    parts = [part for part in (told.get("summary"), told.get("text")) if part]
-    for part in dict.fromkeys(parts):
-        shown = plain(part, keep="\n\t") if is_terminal(sys.stdout) else part
-        sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
+def _texts(result: dict[str, Any]) -> Iterator[str]:
+    """Yield what was declared and the text, each once, without the newline at its end."""
+    for text in dict.fromkeys(part for part in (result.get("summary"), result.get("text")) if part):
+        yield (plain(text, keep="\n\t") if is_terminal(sys.stdout) else text).removesuffix("\n")
+
+
+def _note_more(result: dict[str, Any]) -> None:
     for what, text, cut in (
-        ("summary cut", "summary", told.get("summaryCut") if told["source"] != "declared" else None),
-        ("cut", "text", told if told.get("truncated") else None),
+        ("summary cut", "summary", result.get("summaryCut") if result["source"] != "declared" else None),
+        ("cut", "text", result if result.get("truncated") else None),
     ):
         if cut:
-            command = f"agentctl result {told['agentInstance']} --max-bytes {cut['size']}"
+            command = f"agentctl result {result['agentInstance']} --max-bytes {cut['size']}"
             whole = plain(cut["path"]) if cut.get("path") else command
-            note(f"[{what}: {len((told[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]")
-    for file in told.get("files") or []:
+            note(f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]")
+    for file in result.get("files") or []:
         note(f"file: {plain(file['path'])} ({file.get('size')} bytes)")
-    if (told.get("worktree") or {}).get("next"):
-        note(f"what it changed in its worktree was not recorded; {plain(told['worktree']['next'])} does it")
+    if (result.get("worktree") or {}).get("next"):
+        note(f"what it changed in its worktree was not recorded; to record it: {plain(result['worktree']['next'])}")
 
 
-def _code(told: dict[str, Any]) -> int:
-    status, instance = told["status"], told["agentInstance"]
+def _code(result: dict[str, Any]) -> int:
+    status, instance = result["status"], result["agentInstance"]
     if status not in TERMINAL:
-        note(f"error: {instance} is {status}: this is not its end")
+        note(f"error: {instance} is {status}: it has not ended")
         note(f"hint: agentctl wait {instance}")
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE
-    note(f"{instance} {how_it_ended(status, told.get('reason'), None, None)}{because(told.get('message'))}")
+    note(f"{instance} {end_in_words(status, result.get('reason'))}{because(result.get('message'))}")
     return ExitCode.UNSUCCESSFUL

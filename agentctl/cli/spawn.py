@@ -1,17 +1,66 @@
-"""`spawn`: start commands as workers, one or a batch, now or when there is a slot."""
+"""`spawn`, `spawn-template`, `resume-queue`: start workers, one or many, now or when there is a slot."""
 
-from typing import Annotated, Any
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.prompts import SpawnVerb
-from agentctl.cli.starting import start
-from agentctl.cli.startoptions import with_options
+from agentctl.cli.completing import complete_instances
+from agentctl.cli.spawnline import SpawnVerb
+from agentctl.cli.starting import requeue, start, start_from_template
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode
+from agentctl.operations.start.options import (
+    FLAG,
+    NUMBER,
+    OPTIONS,
+    OUTPUT,
+    QUEUE,
+    TABLE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    WORK,
+    Option,
+)
+from agentctl.operations.start.requests import AgentWork, SpawnRequest
 
 app = module()
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TYPES: dict[str, Any] = {
+    TEXT: str | None, NUMBER: float | None, WHOLE: int | None, FLAG: bool, TEXTS: list[str] | None,
+    TABLE: list[str] | None,
+}  # fmt: skip
+_DEFAULTS = {**AgentWork._field_defaults, **SpawnRequest._field_defaults}
+_COMPLETED = {"after": complete_instances}
+
+
+def _with_options(command: F) -> F:
+    """Declare the options of the table in place of the `options` of `spawn`, which typer cannot read."""
+    own = dict(inspect.signature(command).parameters)
+    del own["options"]
+    ordered = [*own.values(), *map(_parameter, OPTIONS)]
+    command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return command
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    flag, default = f"--{option.name.replace('_', '-')}", _DEFAULTS.get(option.name)
+    declared = typer.Option(
+        flag, metavar=option.metavar, help=option.help, autocompletion=_COMPLETED.get(option.name),
+        rich_help_panel=option.group,
+        parser=opt.seconds if option.name.endswith("_seconds") else None,
+    )  # fmt: skip
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default if isinstance(default, int | float) else None,
+        annotation=Annotated[_TYPES[option.kind], declared],
+    )
 
 
 @verb(
@@ -28,39 +77,73 @@ agentctl spawn --after lint --shell "make build | tee build.log"
 printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
 """,
 )
-@with_options
+@_with_options
 def spawn(
+    call: opt.InTask,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PROMPT | -- CMD ARGS...]", help="Work for an agent (- reads stdin), or a command."),
     ] = None,
     prompt: Annotated[str | None, typer.Option(hidden=True)] = None,
     shell: Annotated[
-        str | None, typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.")
+        str | None,
+        typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.", rich_help_panel=WORK),
     ] = None,
-    queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it has ended; exit with its exit code.")] = False,
     batch: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Many workers: JSON lines with these options' names; - is stdin."),
+        typer.Option(
+            metavar="FILE",
+            help="Many workers: JSON lines whose keys are the names of these options; - is stdin.",
+            rich_help_panel=WORK,
+        ),
     ] = None,
-    roster: Annotated[
-        bool, typer.Option("--roster", help="The workers of the template that the task was made from.")
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Wait for a slot instead of being refused.", rich_help_panel=QUEUE)
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume-queue", help="Give queued workers whose environment is gone this one.")
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Stay until it has ended; exit with its exit code.", rich_help_panel=OUTPUT),
     ] = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
+    roster: Annotated[bool, typer.Option("--roster", hidden=True)] = False,
+    resume_queue: Annotated[bool, typer.Option("--resume-queue", hidden=True)] = False,
     **options: Any,
 ) -> int:
     """Start an agent or a command as a worker.
 
-    It goes on when this terminal is closed. Without a task, one is made.
-    With --wait the exit code is the worker's own (128 + n for signal n; 7 where it has none); Ctrl-C then
+    It keeps running when this terminal is closed. Without a task, one is made.
+    With --wait the exit code is the worker's own (128 + n for signal n; 7 if it has none); Ctrl-C then
     leaves the worker running.
     """
     given = locals()
     return start(**given.pop("options"), **given)
+
+
+@verb(
+    app,
+    "spawn-template",
+    exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    examples="""
+agentctl new --template survey --set path=. && agentctl spawn-template
+agentctl spawn-template --wait --json
+""",
+)
+def spawn_template(
+    call: opt.InTask,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until they have ended.")] = False,
+) -> int:
+    """Start the workers of the template that the task was made from.
+
+    They go to the queue, and can be started once. `new --template NAME --start` does both steps. With --wait the exit
+    code is 0 only if all of them completed.
+    """
+    return start_from_template(call, wait=wait)
+
+
+@verb(app, "resume-queue", examples="agentctl resume-queue\nagentctl resume-queue --task survey-auth --json")
+def resume_queue(call: opt.InTask) -> int:
+    """Give queued workers that have lost their environment the one of this command.
+
+    The environments of queued workers are kept in memory: a reboot or a logout takes them, and the workers stay
+    queued. Prints who has one again; `doctor` says who lacks one.
+    """
+    return requeue(call)

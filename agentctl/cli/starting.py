@@ -1,4 +1,4 @@
-"""What `spawn` does, whoever has read its command line."""
+"""What `spawn`, `spawn-template` and `resume-queue` do, whichever reader has read the command line."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from collections.abc import Iterable
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionNotes, how_it_ended, note, out_json, out_now, plain
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import QuestionNotes, note, out_json, plain
+from agentctl.domain.ends import end_in_words
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OPTIONS, TEXT
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
-from agentctl.operations.where.locating import find_task
 
 if TYPE_CHECKING:
     from typing import TextIO
+
+    from agentctl.operations.wait.waiting import WaitedEnd
 
 #: Some 100,000 workers.
 _LONGEST_BATCH = 64 << 20
 
 
 def start(
+    call: Invocation,
     *,
     command: list[str] | None = None,
     prompt: str | None = None,
@@ -32,21 +36,17 @@ def start(
     wait: bool = False,
     batch: str | None = None,
     roster: bool = False,
-    resume: bool = False,
-    task: str | None = None,
-    root: str | None = None,
-    force: bool = False,
-    json: bool = False,
+    resume_queue: bool = False,
     **options: Any,
 ) -> int:
-    """Start what the options of `spawn` say, tell of it, and return the exit code.
+    """Start what the options of `spawn` describe, report it, and return the exit code.
 
     Args:
-        options: Those of `OPTIONS`; what is None or False is not given.
+        options: Those of `OPTIONS`; None and False mean that one was not given.
     """
-    modes = (command, shell, batch, roster, resume, prompt)
+    modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
-        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch, --roster", hint="agentctl spawn --help")
+        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     wishes = {option.name: given.pop(option.name) for option in OF_AGENTS if option.name in given}
     request = SpawnRequest(
@@ -58,17 +58,18 @@ def start(
     if many and request != SpawnRequest():
         raise UsageError(
             "an option of one worker is given, but not its command",
-            hint="-- CMD goes behind it; the lines of a batch have options of their own",
+            hint="-- CMD follows it; the lines of a batch have options of their own",
         )
     if request.after_any and not request.after:
         raise UsageError("--after-any goes with --after")
-    if resume or roster:
-        place = find_task(task, root=root, force=force)
-        return _resume(place, json) if resume else _start_roster(place, wait=wait, json=json)
+    if resume_queue:
+        return requeue(call)
+    if roster:
+        return start_from_template(call, wait=wait)
     requests = _read(batch) if batch is not None else [request]
-    place = task_for_spawn(task, root=root, force=force, tell=note)
-    spawned = spawn_workers(place, requests, queue=queue or bool(request.after) or many)
-    return _answer(place, spawned, wait=wait, json=json, many=many)
+    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force, tell=note)
+    spawned = spawn_workers(task, requests, queue=queue or bool(request.after) or many)
+    return _show(call, task, spawned, wait=wait, many=many)
 
 
 #: What a plain line may give, as the parameters are annotated.
@@ -88,33 +89,46 @@ def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
     return AgentWork(prompt=text, **wishes)
 
 
-def _start_roster(place: TaskDir, *, wait: bool, json: bool) -> int:
+def start_from_template(call: Invocation, *, wait: bool = False) -> int:
+    """Start the workers of the template that the task was made from, report them, and return the exit code."""
     from agentctl.operations.start.from_template import start_template
 
-    return _answer(place, start_template(place), wait=wait, json=json, many=True)
+    task = call.task()
+    return _show(call, task, start_template(task), wait=wait, many=True)
 
 
-def _answer(place: TaskDir, spawned: list[Spawned], *, wait: bool, json: bool, many: bool) -> int:
+def requeue(call: Invocation) -> int:
+    """Give queued workers that have lost their environment this one, report them, and return the exit code."""
+    from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
+
+    resumed = resume_queue(call.task())
+    call.show(resumed, (f"{instance} has an environment again" for instance in resumed))
+    if not (resumed or call.json):
+        note("no queued worker lacks its environment")
+    return ExitCode.DONE
+
+
+def _show(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool, many: bool) -> int:
     if wait:
-        return _stay(place, spawned, json=json, many=many)
-    if json:
-        told = [one.to_json() for one in spawned]
-        out_json(told if many else told[0])
+        return _stay(call, task, spawned, many=many)
+    if call.json:
+        rows = [one.to_json() for one in spawned]
+        out_json(rows if many else rows[0])
     else:
-        _tell(spawned)
+        _print(spawned)
     failed = any(one.status == "failed" and not one.reused for one in spawned)
     return ExitCode.REFUSED if failed else ExitCode.DONE
 
 
-def _tell(spawned: list[Spawned]) -> None:
+def _print(spawned: list[Spawned]) -> None:
     for one in spawned:
-        out_now(spawned_line(one))
+        print(spawned_line(one), flush=True)
         for warning in one.warnings:
             note(f"warning: {plain(warning)}")
 
 
 def spawned_line(one: Spawned) -> str:
-    """Return the line in which a person reads what became of a request."""
+    """Return the line that tells a person what became of a request."""
     pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
     known = ", reused: it was started before" if one.reused else ""
     message = f": {plain(one.message)}" if one.message else ""
@@ -135,7 +149,7 @@ def _read(batch: str) -> list[SpawnRequest]:
 
 
 def _lines_of(file: TextIO, name: str) -> Iterable[str]:
-    """Return the lines of a batch: what a person names may be a pipe, and what lies at its place may have no end."""
+    """Return the lines of a batch: the file may be a pipe, or something that has no end."""
     text = file.read(_LONGEST_BATCH + 1)
     if len(text) > _LONGEST_BATCH:
         raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are taken at once")
@@ -147,56 +161,42 @@ def _environment(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            # Only what is before a `=` is shown: the rest may be a secret.
+            # Only the part before `=` is shown: the rest may be a secret.
             raise UsageError(f"--env {name!r} is not of the form K=V")
         environment[name] = value
     return environment
 
 
-def _resume(place: TaskDir, json: bool) -> int:
-    from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
-
-    resumed = resume_queue(place)
-    if json:
-        out_json(resumed)
-        return ExitCode.DONE
-    for instance in resumed:
-        out_now(f"{instance} has an environment again")
-    if not resumed:
-        note("no queued worker lacks its environment")
-    return ExitCode.DONE
-
-
-def _stay(place: TaskDir, spawned: list[Spawned], *, json: bool, many: bool) -> int:
+def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool) -> int:
     """Wait until the workers have ended; one alone passes its exit code on."""
-    from agentctl.operations.wait.waiting import WaitedEnd, wait_all
+    from agentctl.operations.wait.waiting import wait_all
 
     names = [one.agent_instance for one in spawned]
     try:
-        if not json:
-            _tell(spawned)
+        if not call.json:
+            _print(spawned)
         with in_foreground(None) as limit_s:
-            ends = wait_all(place, names, timeout_s=limit_s, on_asked=QuestionNotes())
+            ends = wait_all(task, names, timeout_s=limit_s, on_asked=QuestionNotes())
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:
-        _tell_left(place, names)
+        _note_left(task, names)
         return ExitCode.INTERRUPTED
     ends = [found[name] for name in names]
-    if json:
-        told = [{**one.to_json(), **found[one.agent_instance].to_json()} for one in spawned]
-        out_json(told if many else told[0])
-    else:
-        for end in ends:
-            out_now(f"{end.agent_instance} {how_it_ended(end.status, end.reason, end.exit_code, end.signal)}")
+    rows = [{**one.to_json(), **found[one.agent_instance].to_json()} for one in spawned]
+    call.show(rows if many else rows[0], map(_end_line, ends))
     if len(ends) == 1:
         return _passed_on(ends[0].status, ends[0].exit_code, ends[0].signal)
     return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
 
 
-def _tell_left(place: TaskDir, names: list[str]) -> None:
+def _end_line(end: WaitedEnd) -> str:
+    return f"{end.agent_instance} {end_in_words(end.status, end.reason, end.exit_code, end.signal)}"
+
+
+def _note_left(task: TaskDir, names: list[str]) -> None:
     shown = " ".join(names[:3]) + (" ..." if len(names) > 3 else "")
-    note(f"interrupted: {shown} left running in {place.id}")
-    note(f"hint: agentctl show {names[0]} --task {place.id}; agentctl cancel {shown} --task {place.id}")
+    note(f"interrupted: {shown} left running in {task.id}")
+    note(f"hint: agentctl show {names[0]} --task {task.id}; agentctl cancel {shown} --task {task.id}")
 
 
 def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:
@@ -209,13 +209,13 @@ def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> 
     return ExitCode.UNSUCCESSFUL if number is None else 128 + number
 
 
-def _signal_number(told: str | int | None) -> int | None:
+def _signal_number(name: str | int | None) -> int | None:
     import signal
 
-    if told is None or isinstance(told, int):
-        return told
+    if name is None or isinstance(name, int):
+        return name
     try:
-        return signal.Signals[told].value
+        return signal.Signals[name].value
     except KeyError:
-        digits = "".join(character for character in told if character.isdigit())
+        digits = "".join(character for character in name if character.isdigit())
         return int(digits) if digits else None

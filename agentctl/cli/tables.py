@@ -39,9 +39,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str |
 
 def _cell(head: str, value: object) -> Text:
     """Return a cell: a Text, so that no bracket in it is taken for markup, and one line, cut at its end."""
-    told = NOTHING if value is None or value == "" else plain(value)
-    style = _COLOURS.get(told, "") if head in _COLOURED else ""
-    return Text(told, style=style, no_wrap=True, overflow="ellipsis")
+    text = NOTHING if value is None or value == "" else plain(value)
+    style = _COLOURS.get(text, "") if head in _COLOURED else ""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def draw(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> None:

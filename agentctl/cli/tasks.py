@@ -1,6 +1,5 @@
-"""`new`, `use`, `tasks`: make tasks, choose one, list them."""
+"""`new`, `use`, `tasks`, `templates`: make tasks, choose one, list them and what they can be made from."""
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -9,14 +8,14 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks, complete_templates
-from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import fields, note, plain
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
-from agentctl.operations.where.locating import find_root
 
 app = module()
 
@@ -30,6 +29,7 @@ agentctl new --template survey --set path=. --start
 """,
 )
 def new(
+    call: opt.InRoot,
     title: Annotated[str | None, typer.Argument(metavar="[TITLE]", help="What the task is about.")] = None,
     task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
@@ -40,13 +40,13 @@ def new(
     ] = None,
     grace_seconds: opt.GraceSeconds = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="How deep workers may start workers of their own.")
+        int | None, typer.Option(metavar="N", help="How many levels deep workers may start workers.")
     ] = None,
     template: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Make it from a template; shipped:NAME means none but the shipped one.",
+            help="Make it from a template; shipped:NAME means the shipped one.",
             autocompletion=complete_templates,
         ),
     ] = None,
@@ -55,14 +55,11 @@ def new(
         typer.Option("--set", metavar="K=V", help="A parameter of the template; repeatable."),
     ] = None,
     start: Annotated[bool, typer.Option("--start", help="Start the template's workers at once.")] = False,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
 ) -> None:
     """Make a task and choose it.
 
-    Prints its id and its folder, with a tab between. The limits that are not given come from
-    ~/.config/agentctl/config.yaml, else from the defaults.
+    Prints its id and its folder, with a tab between. Limits that are not given come from
+    ~/.config/agentctl/config.yaml, then from the defaults.
     """
     config = {
         "maxConcurrentAgents": max_concurrent,
@@ -74,18 +71,18 @@ def new(
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
-        task = create_task(find_root(root, create=True, force=force), str(title), task_id=task_id, config=limits)
-        _tell(json, task)
+        task = create_task(call.root(create=True), str(title), task_id=task_id, config=limits)
+        _show(call, task)
         return
     if limits:
         raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
     from agentctl.operations.start.from_template import create_from_template, start_template
 
-    found = find_root(root, create=True, force=force)
-    task = create_from_template(found, template, _pairs(values or []), title=title, task_id=task_id)
-    _tell(json, task, start_template(task) if start else [])
+    root = call.root(create=True)
+    task = create_from_template(root, template, _pairs(values or []), title=title, task_id=task_id)
+    _show(call, task, start_template(task) if start else [])
     if not start:
-        note("hint: agentctl spawn --roster starts its workers")
+        note("hint: agentctl spawn-template starts its workers")
 
 
 def _refuse_without_template(title: str | None, option: str) -> None:
@@ -97,58 +94,50 @@ def _refuse_without_template(title: str | None, option: str) -> None:
 def _pairs(values: list[str]) -> dict[str, str]:
     pairs = {}
     for value in values:
-        key, equals, told = value.partition("=")
+        key, equals, text = value.partition("=")
         if not key or not equals:
             raise UsageError(f"--set {value!r} is not of the form K=V")
-        pairs[key] = told
+        pairs[key] = text
     return pairs
 
 
-def _tell(json: bool, task: TaskDir, spawned: list[Spawned] | None = None) -> None:
-    if json:
-        workers = {} if spawned is None else {"workers": [one.to_json() for one in spawned]}
-        out_json({"taskId": task.id, "path": str(task.path), **workers})
-        return
-    out_fields(task.id, task.path)
-    for one in spawned or []:
-        out(spawned_line(one))
+def _show(call: Invocation, task: TaskDir, spawned: list[Spawned] | None = None) -> None:
+    workers = {} if spawned is None else {"workers": [one.to_json() for one in spawned]}
+    lines = [fields(task.id, task.path), *map(spawned_line, spawned or [])]
+    call.show({"taskId": task.id, "path": str(task.path), **workers}, lines)
 
 
 @verb(app, "use", examples="agentctl use survey-auth\nagentctl use survey-auth --json")
 def use(
+    call: opt.InRoot,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Its id.", autocompletion=complete_tasks)],
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
 ) -> None:
     """Choose the task that later commands mean.
 
-    It holds for all terminals that work below the same .agentctl folder. Prints its id and its folder, with a
-    tab between.
+    This applies to all terminals that work below the same .agentctl folder. Prints its id and its folder, with a tab
+    between.
     """
-    _tell(json, use_task(find_root(root, force=force), task))
+    _show(call, use_task(call.root(), task))
 
 
 @verb(app, "tasks", examples="agentctl tasks\nagentctl tasks --json", exits=FINDS)
-def tasks(root: opt.Root = None, force: opt.Force = False, json: opt.Json = False) -> None:
+def tasks(call: opt.InRoot) -> None:
     """List the tasks.
 
-    To a pipe, a line each: task, state, workers, `*` where it is the chosen one, createdAt, path, title.
+    To a pipe, a line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title.
     """
-    rows = list_tasks(find_root(root, force=force))
-    if json:
-        out_json(rows)
-    elif is_terminal(sys.stdout):
-        _draw(rows)
-    else:
-        for row in rows:
-            mark = "*" if row["current"] else None
-            out_fields(row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
+    rows = list_tasks(call.root())
+    call.show(rows, map(_line, rows), lambda: _draw(rows))
+
+
+def _line(row: dict[str, Any]) -> str:
+    mark = "*" if row["current"] else None
+    return fields(row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
 
 
 def _draw(rows: list[dict[str, Any]]) -> None:
     if not rows:
-        out('no task yet: agentctl new "TITLE" makes one')
+        print('no task yet: agentctl new "TITLE" makes one')
         return
     from agentctl.cli.tables import draw
 
@@ -167,7 +156,7 @@ def _draw(rows: list[dict[str, Any]]) -> None:
 
 
 def _nested(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield each task and how deep it stands, sub-tasks below the task that asked for them; each once."""
+    """Yield each task once and its level, sub-tasks below the task that asked for them."""
     left = {row["taskId"]: row for row in rows}
     below = {name for row in rows for name in row["childTaskIds"]}
     for first in [*(row for row in rows if row["taskId"] not in below), *rows]:
@@ -181,5 +170,31 @@ def _nested(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def _counts(row: dict[str, Any], statuses: tuple[str, ...]) -> str:
-    told = ", ".join(f"{row[status]} {status}" for status in statuses if row[status])
-    return told or "none"
+    return ", ".join(f"{row[status]} {status}" for status in statuses if row[status]) or "none"
+
+
+@verb(app, "templates", examples="agentctl templates\nagentctl templates --json", exits=())
+def templates(call: opt.InRoot) -> None:
+    """List the templates that `new --template` knows.
+
+    Those of the project are the folders in `templates/` of the root; one hides a shipped one of its name, and is used
+    once you trust it (`agentctl trust FOLDER`). To a pipe, a line each: name, source, description, `untrusted`.
+    """
+    from agentctl.operations.start.from_template import list_templates
+
+    rows = list_templates(call.root_if_any())
+    call.show(rows, map(_template_line, rows), lambda: _print_templates(rows))
+
+
+def _template_line(row: dict[str, Any]) -> str:
+    return fields(row["name"], row["source"], row["description"], None if row["usable"] else "untrusted")
+
+
+def _print_templates(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        untrusted = "" if row["usable"] else f"  (untrusted: {plain(row['source'])})"
+        print(f"{plain(row['name'])}  {plain(row['description'])}{untrusted}")
+        for key, parameter in row["parameters"].items():
+            default = parameter.get("default")
+            shown = "" if not default else f" [default: {plain(default)}]"
+            print(f"    --set {plain(key)}=...  {plain(parameter.get('description') or '')}{shown}")

@@ -11,13 +11,10 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.activitytext import tree_lines
+from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import (
     is_terminal,
-    note_foreign,
     note_questions,
-    out,
-    out_json,
-    out_now,
     plain,
     questions_open,
     warn,
@@ -25,11 +22,10 @@ from agentctl.cli.render import (
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.tree_view import Tree, WorkerTree
-from agentctl.operations.where.locating import find_task
 
 app = module()
 
-#: What changes with the clock alone is no change.
+#: A line of which only the time changes counts as unchanged.
 _CLOCK = re.compile(r"  \d[\d.]*(s|m\d\ds|h\d\dm)(?=  |$)")
 
 
@@ -44,6 +40,7 @@ agentctl tree --recursive --json
 """,
 )
 def tree(
+    call: opt.InTask,
     instance: Annotated[
         str | None,
         typer.Argument(
@@ -55,77 +52,68 @@ def tree(
         typer.Option("--expand", metavar="all|I", help="Show everything that a worker did; repeatable."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what changes, until all workers have ended.")
+        bool, typer.Option("--follow", "-f", help="Keep printing what changes, until all workers have ended.")
     ] = False,
     recursive: opt.Recursive = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
 ) -> None:
     """Show what the workers of a task do, and their sub-agents.
 
     A worker's sub-agents are groups, marked +: type, purpose, status, time, tool calls and tokens of them and all below
-    them. What runs is shown; what has ended only where it is expanded, and then the last 200 items of each
-    group. With --follow a terminal is drawn again at each change; to a pipe each line is printed that changes.
+    them. What runs is shown; what has ended only if it is expanded, and then the last 200 items of each group. With
+    --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
     """
-    if follow and json:
+    if follow and call.json:
         raise UsageError("--follow and --json exclude each other", hint="agentctl activity -f --json follows a worker")
-    place = note_foreign(find_task(task, root=root, force=force))
+    task = call.task_to_show()
     wanted = None if expand and "all" in expand else expand or ()
     if recursive:
         if follow or instance:
             raise UsageError("--recursive shows all tasks once", hint="leave out the instance and --follow")
-        _show_all(place, wanted, json=json)
+        _show_all(call, task, wanted)
         return
-    found = Tree(place, instance=instance, expand=wanted)
+    found = Tree(task, instance=instance, expand=wanted)
     if follow:
-        _follow(place, found)
-    elif json:
-        out_json({"taskId": place.id, "workers": [worker.to_json() for worker in found.look()]})
+        _follow(task, found)
     else:
-        for line in _lines(place, found.look()):
-            out(line)
-    if not follow:
+        workers = found.look()
+        call.show({"taskId": task.id, "workers": [worker.to_json() for worker in workers]}, _lines(task, workers))
         note_questions(found.asked_below)
     warn(found.warnings)
 
 
-def _show_all(place: TaskDir, wanted: Collection[str] | None, *, json: bool) -> None:
+def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) -> None:
     """Show a task and, as an outline, the sub-tasks below it."""
     from agentctl.operations.where.subtasks_below import nesting
 
-    told = []
-    for one, level in nesting(place):
-        expand = None if wanted is None else [name for name in wanted if one.worker(name).path.exists()]
-        found = Tree(one, expand=expand)
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for task, level in nesting(top):
+        expand = None if wanted is None else [name for name in wanted if task.worker(name).path.exists()]
+        found = Tree(task, expand=expand)
         workers = found.look()
-        told.append({"taskId": one.id, "level": level, "workers": [worker.to_json() for worker in workers]})
-        if not json:
-            for line in _lines(one, workers):
-                out("  " * level + line)
+        rows.append({"taskId": task.id, "level": level, "workers": [worker.to_json() for worker in workers]})
+        lines += ["  " * level + line for line in _lines(task, workers)]
         warn(found.warnings)
-    if json:
-        out_json(told)
+    call.show(rows, lines)
 
 
-def _lines(place: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
-    yield plain(place.id)
+def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
+    yield plain(task.id)
     for worker in workers:
         for line in tree_lines(worker):
             yield f"  {line}"
 
 
-def _follow(place: TaskDir, found: Tree) -> None:
-    with _shown() as show:
+def _follow(task: TaskDir, found: Tree) -> None:
+    with _printing() as show:
         for workers in found.follow():
             asked = [questions_open(found.asked_below)] if found.asked_below else []
-            show([*_lines(place, workers), *asked])
+            show([*_lines(task, workers), *asked])
 
 
 @contextlib.contextmanager
-def _shown() -> Iterator[Callable[[list[str]], Any]]:
-    """Give what shows the lines: on a terminal in the place of the ones before, to a pipe those that changed."""
+def _printing() -> Iterator[Callable[[list[str]], Any]]:
+    """Yield what prints the lines: on a terminal over the previous ones, to a pipe those that changed."""
     if is_terminal(sys.stdout):
         from agentctl.cli.tables import LiveLines
 
@@ -138,7 +126,7 @@ def _shown() -> Iterator[Callable[[list[str]], Any]]:
         now = {_CLOCK.sub("", line): line for line in lines}
         for known, line in now.items():
             if known not in before:
-                out_now(line)
+                print(line, flush=True)
         before.clear()
         before.update(now)
 

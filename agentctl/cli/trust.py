@@ -1,13 +1,11 @@
 """`trust`: a person's word for what comes with a project."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.agents import root_or_none
-from agentctl.cli.render import is_terminal, note, out, out_fields, out_json, plain, warn
+from agentctl.cli.render import fields, note, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
@@ -28,47 +26,45 @@ agentctl trust --revoke .agentctl/agents/build.md
 """,
 )
 def trust(
+    call: opt.InRoot,
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml.")
     ] = None,
-    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what waits for it.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust them no more.")] = False,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
+    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what is waiting to be.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust them.")] = False,
 ) -> None:
     """Let what comes with the project do what its files say.
 
-    Look at it first. A definition of an agent and a template are trusted as they are now: any change needs a new word.
-    A task that was made elsewhere, or by somebody else, is yours from then on, with all that lies in it. Rules in a
-    task.yaml that allow something need your word when they were changed by hand. What only restricts needs none.
-    Without a FILE: as with --list. To a pipe, a line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
+    Look at it first. The definition of an agent and a template are trusted as they are now: any change needs to be
+    trusted again. A task that was made elsewhere, or by someone else, is yours from then on, with everything in it.
+    Rules in a task.yaml that allow something must be trusted once they were changed by hand; those that only restrict
+    need no trust. Without a FILE: the same as --list.
+    To a pipe, a line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
     """
     if wanted and (files or revoke):
         raise UsageError("--list goes with neither files nor --revoke")
     if revoke and not files:
         raise UsageError("--revoke needs the files", hint="agentctl trust --list shows them")
     if not files:
-        rows, warnings = list_trust(root_or_none(root, force))
+        rows, warnings = list_trust(call.root_if_any())
         warn(warnings)
     else:
-        rows = (
-            revoke_files(root_or_none(root, force), files) if revoke else trust_files(root_or_none(root, force), files)
-        )
-    if json:
-        out_json(rows)
-    else:
-        _print(rows)
+        rows = (revoke_files if revoke else trust_files)(call.root_if_any(), files)
+    call.show(rows, map(_line, rows), lambda: _print(rows))
+    if not rows and not call.json:
+        note("nothing is trusted, and nothing here needs to be")
+
+
+def _state(row: dict[str, Any]) -> str:
+    return "trusted" if row["trusted"] else "untrusted"
+
+
+def _line(row: dict[str, Any]) -> str:
+    return fields(row["path"], _state(row), row["agent"], "; ".join(row["powers"]), row["kind"])
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        state = "trusted" if row["trusted"] else "untrusted"
-        if not is_terminal(sys.stdout):
-            out_fields(row["path"], state, row["agent"], "; ".join(row["powers"]), row["kind"])
-            continue
-        out(f"{state}  {plain(row['path'])}")
+        print(f"{_state(row)}  {plain(row['path'])}")
         for power in row["powers"]:
-            out(f"    {plain(power)}")
-    if not rows:
-        note("nothing is trusted, and nothing here needs to be")
+            print(f"    {plain(power)}")

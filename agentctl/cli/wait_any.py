@@ -7,12 +7,12 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
-from agentctl.cli.render import QuestionNotes, out_json, out_now
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import QuestionNotes
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.wait.waiting import wait_any
-from agentctl.operations.where.locating import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,53 +36,46 @@ while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line
 """,
 )
 def wait_any_command(
+    call: opt.InTask,
     instances: opt.AnyInstances = None,
     timeout_seconds: opt.WaitSeconds = None,
     consumer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who asks: each consumer is given each end once; `default` without it."),
+        typer.Option(metavar="NAME", help="Who is asking: each consumer is given each end once; by default `default`."),
     ] = None,
     kinds: Annotated[
         str | None,
         typer.Option(
             "--for",
             metavar="LIST",
-            help="Of completed,failed,cancelled,blocked,stalled,parked; else all but the last two.",
+            help="Any of completed,failed,cancelled,blocked,stalled,parked; by default all but the last two.",
         ),
     ] = None,
     recursive: opt.Recursive = False,
-    task: opt.Task = None,
-    root: opt.Root = None,
-    force: opt.Force = False,
-    json: opt.Json = False,
 ) -> None:
     """Wait for the next worker to end or to block.
 
-    Prints the earliest end or block that this consumer has not been given, at once if there is one. Without
+    Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
-    with reporting_the_stop(json), in_foreground(timeout_seconds) as limit_s:
+    with reporting_the_stop(call), in_foreground(timeout_seconds) as limit_s:
         wait_any(
-            find_task(task, root=root, force=force),
+            call.task(),
             instances or [],
             timeout_s=limit_s,
             consumer=consumer,
             kinds=_statuses(kinds),
-            deliver=_delivery(json),
+            deliver=_delivery(call),
             recursive=recursive,
             on_asked=QuestionNotes(),
         )
 
 
-def _delivery(json: bool) -> "Callable[[WaitedEnd], None]":
-    """Return what prints an end; when it returns the end counts as given, so it flushes."""
+def _delivery(call: Invocation) -> "Callable[[WaitedEnd], None]":
+    """Return what prints an end; when it returns the end counts as given."""
 
     def deliver(end: "WaitedEnd") -> None:
-        if json:
-            out_json(end.to_json())
-        else:
-            again = " [given again]" if end.redelivered else ""
-            out_now(f"{ended_line(end)}{again}")
+        call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
 
     return deliver
 

@@ -8,6 +8,8 @@ from agentctl.domain.names import camel
 from agentctl.lean import Any, NamedTuple
 
 GIB = 1 << 30
+#: How much of a result is given to whoever names no other bound.
+RESULT_BYTES = 4000
 #: What `maxDepth` can be at most.
 DEEPEST = 64
 #: No usage window of an account lasts longer than a week, and a bit.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentctl.domain.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - every tool has it from here
 from agentctl.domain.names import WorkerId
 from agentctl.lean import NamedTuple
 
@@ -16,8 +17,6 @@ Arguments = dict[str, Any]
 
 #: How long one call takes where nobody knows for how long the caller waits: many give up after 60 s.
 CAREFUL_S = 45.0
-#: A result as a model gets it holds at most so many bytes.
-RESULT_BYTES = 4000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

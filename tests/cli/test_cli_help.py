@@ -16,6 +16,7 @@ import pytest
 from agentctl.cli.lazy import VERBS, program
 from agentctl.cli.verb import EXIT_WORDS
 from agentctl.errors import ExitCode
+from agentctl.operations.start.options import GROUPS, OPTIONS
 from tests.inside import call
 from tests.support import REPOSITORY, run, worker
 
@@ -74,6 +75,61 @@ def test_help_ends_with_examples_and_exit_codes(
     assert {0, 1, 2, 130} <= set(codes) <= {code.value for code in ExitCode}
     assert list(found)[-2:] == ["Examples", "Exit codes"]
     assert not root.exists()
+
+
+def test_the_help_of_spawn_is_in_groups(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = sections(call(capsys, "spawn", "--help").out)
+
+    assert list(found) == ["Arguments", *GROUPS, "Examples", "Exit codes"]
+    flag = re.compile(r"(?:-\w, )?(--[a-z-]+)(?=  | [A-Z]|$)")
+    shown = {group: {match[1] for line in found[group] if (match := flag.match(line))} for group in GROUPS}
+    assert {"--shell", "--batch", "--name"} <= shown["What to run"]
+    assert {"--agent", "--driver", "--model"} <= shown["Agent"]
+    assert {"--timeout-seconds", "--retries", "--max-turns"} <= shown["Limits"]
+    assert shown["Queue"] == {"--queue", "--priority", "--after", "--after-any"}
+    assert shown["Place"] == {"--cwd", "--worktree", "--task", "--root", "--force"}
+    assert shown["Output"] == {"--wait", "--json", "--help"}
+    assert {f"--{option.name.replace('_', '-')}" for option in OPTIONS} <= set().union(*shown.values())
+
+
+@pytest.mark.parametrize("flag", ["--roster", "--resume-queue"])
+def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    assert flag not in call(capsys, "spawn", "--help").out
+
+
+#: Which commands look for a task, or for a root alone; every other one is called anywhere.
+IN_ROOT = {"new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
+ANYWHERE = {
+    *("agentctl", "agents", "interact", "report", "worktrees", "demo", "hook", "mcp", "install", "inbox"),
+    *("interact ask", "report progress", "report message", "report result"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=IDS[1:])
+def test_a_command_has_the_options_of_its_place(group: Any, page: tuple[str, ...]) -> None:
+    command = group
+    for name in page:
+        command = command.get_command(None, name)
+    flags = [flag for parameter in command.params for flag in parameter.opts if parameter.param_type_name == "option"]
+    name = " ".join(page)
+    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "mcp"} else set()
+    wanted |= {"--root", "--force"} if name not in ANYWHERE else set()
+    wanted |= {"--task", "-t"} if name not in ANYWHERE | IN_ROOT else set()
+    wanted |= {"--task", "-t", "--root"} if name == "mcp" else set()
+
+    assert {flag for flag in flags if flag in {"--task", "-t", "--root", "--force", "--json"}} == wanted
+    assert len(flags) == len(set(flags))
+
+
+def test_a_command_finds_its_place_by_its_options(root: Path, tmp_path: Path) -> None:
+    run("new", "One", "--id", "one")
+    run("new", "Two", "--id", "two")
+
+    for place in (["--task", "one"], ["-t", "one", "--root", str(root), "--force"]):
+        assert run("tree", *place, "--json").json["taskId"] == "one"
+        assert run("spawn", "--wait", *place, "--json", "--", *worker("exits", 0)).json["taskId"] == "one"
+    assert run("use", "one", "--root", str(root), "--json").json["taskId"] == "one"
+    assert run("tasks", "--root", str(tmp_path / "nowhere"), check=False).code == 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -290,7 +290,7 @@ def test_a_prompt_may_begin_with_a_dash(task: Task, prompt: str) -> None:
 def test_one_word_is_a_prompt_where_an_agent_is_named(task: Task) -> None:
     refused = run("spawn", "--name", "c", "--wait", "crash", check=False)
     assert refused.code == 2
-    assert "'crash' is one word: --agent says that it is a prompt" in refused.err
+    assert "'crash' is one word: --agent makes it a prompt" in refused.err
     assert "agentctl spawn --agent general crash; agentctl spawn -- crash" in refused.err
     refused = run("spawn", "make", "--name", "c", check=False)
     assert (refused.code, "a command stands behind --, and a prompt is one text, in quotes" in refused.err) == (2, True)

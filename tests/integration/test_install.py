@@ -68,7 +68,7 @@ def test_what_is_installed_is_taken_out_again_to_the_byte(home: Path, client: st
     after = files_of(home)
     assert after.keys() > before.keys()
     again = install(client)
-    assert "nothing is to be changed" in again.err
+    assert "there is nothing to change" in again.err
     assert files_of(home) == after
     install(client, "--undo")
     assert files_of(home) == before

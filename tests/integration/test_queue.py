@@ -112,10 +112,11 @@ def test_a_worker_whose_environment_is_gone_waits_for_resume_queue(root: Path, t
     assert statuses() == {"a": "completed", "b": "queued"}
     assert spawn(["true"], name="c").json["status"] == "running", "who stands still keeps nobody's slot"
 
-    assert run("spawn", "--resume-queue", "--json", env={"TOLD": "now"}).json == ["b"]
+    assert run("resume-queue", "--json", env={"TOLD": "now"}).json == ["b"]
     task.ended("b", "c")
     assert (task.agent("b") / "stdout.log").read_text() == "now\n"
-    assert run("spawn", "--resume-queue", "--json").json == []
+    assert run("resume-queue").err == "no queued worker lacks its environment\n"
+    assert run("spawn", "--resume-queue", "--json").json == [], "the flag from before the command works too"
 
 
 def test_no_value_of_a_queued_environment_is_in_the_task(root: Path, tmp_path: Path) -> None:

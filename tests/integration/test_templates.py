@@ -122,13 +122,26 @@ def test_a_default_that_says_nothing_is_nothing(template: Path) -> None:
 def test_nothing_is_started_until_it_is_said_and_then_once(template: Path) -> None:
     run("new", "--template", "mine", "--set", "word=x")
     assert statuses() == {}
-    run("spawn", "--roster")
+    run("spawn-template")
     run("wait-all")
-    again = run("spawn", "--roster", check=False)
-    assert again.code == 1
-    assert "were started already: first, second" in again.err
+    for command in (["spawn-template"], ["spawn", "--roster"]):
+        again = run(*command, check=False)
+        assert again.code == 1
+        assert "were started already: first, second" in again.err
     run("new", "plain")
-    assert "was made from no template" in run("spawn", "--roster", check=False).err
+    assert "was made from no template" in run("spawn-template", check=False).err
+
+
+def test_the_workers_of_a_template_can_be_waited_for(template: Path) -> None:
+    run("new", "--template", "mine", "--set", "word=x")
+    rows = run("spawn-template", "--wait", "--json").json
+    assert [(row["agentInstance"], row["status"]) for row in rows] == [("first", "completed"), ("second", "completed")]
+
+
+def test_the_flag_from_before_the_command_starts_a_template_too(template: Path) -> None:
+    run("new", "--template", "mine", "--set", "word=x")
+    assert [row["agentInstance"] for row in run("spawn", "--roster", "--json").json] == ["first", "second"]
+    run("wait-all")
 
 
 def test_an_unknown_template_is_told_with_the_known_and_ones_own_hides_a_shipped_one(

@@ -110,7 +110,7 @@ def calm(storm: Storm) -> None:
         assert "bug in agentctl" not in err, err
     for argv in (["list"], ["doctor"], ["show", storm.names[0]]):
         assert run(*argv, check=False).code in (0, 1, 3), argv
-    run("spawn", "--resume-queue")
+    run("resume-queue")
     told = run("cancel", "--all", "--grace-seconds", "0.05", "--json", timeout=60)
     assert all(not one["survivors"] for one in told.json)
     wait_until(lambda: run("list", "--json").json, accept=_all_ended, timeout_s=30, what="every worker to have ended")

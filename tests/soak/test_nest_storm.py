@@ -135,7 +135,7 @@ def calm(storm: NestStorm) -> None:
         assert command is not None
         _, err = command.communicate(timeout=90)
         assert "bug in agentctl" not in err, err
-    run("spawn", "--resume-queue")
+    run("resume-queue")
 
     def unended() -> list[str]:
         run("wait-any", "--recursive", "--timeout-seconds", "0.3", check=False)

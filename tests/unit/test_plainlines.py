@@ -8,13 +8,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.cli import list as listing
 from agentctl.cli import spawn as spawning
-from agentctl.cli.lazy import VERBS
+from agentctl.cli.invocation import KINDS as PLACE_KINDS
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.lazy import VERBS, program
 from agentctl.cli.listed import show
 from agentctl.cli.plainlines import _VERBS, read_plain
 from agentctl.cli.starting import KINDS as SPAWN_KINDS
@@ -24,16 +25,18 @@ from agentctl.operations.start.requests import SpawnRequest
 from tests.steps import new_task
 from tests.support import run
 
-KINDS = {"spawn": SPAWN_KINDS, "list": show.__annotations__}
+KINDS = {"spawn": PLACE_KINDS | SPAWN_KINDS, "list": PLACE_KINDS | show.__annotations__}
 NUMBERS = {name: value for name, value in SpawnRequest._field_defaults.items() if isinstance(value, (int, float))}
+PLACE = vars(Invocation())
 DEFAULTS: dict[str, dict[str, Any]] = {
     "spawn": {
+        **PLACE,
         **{option.name: False if option.kind == FLAG else NUMBERS.get(option.name) for option in OPTIONS},
         **(start.__kwdefaults__ or {}),
     },
-    "list": show.__kwdefaults__ or {},
+    "list": PLACE | (show.__kwdefaults__ or {}),
 }
-COMMANDS = {"spawn": typer.main.get_command(spawning.app), "list": typer.main.get_command(listing.app)}
+COMMANDS = {verb: program().get_command(None, verb) for verb in KINDS}
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 WORDS = st.sampled_from(["-", "--", "-t", "ls", "Look at it", "- a list of things", "a=b", "", "--help"]) | TEXTS
@@ -43,7 +46,9 @@ WORDS = st.sampled_from(["-", "--", "-t", "ls", "Look at it", "- a list of thing
 def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Return a command with options of its own, in any number and order, and what may stand behind them."""
     verb = draw(st.sampled_from(sorted(KINDS)))
-    names = [name.replace("_", "-") for name in sorted({*KINDS[verb], *DEFAULTS[verb]})]
+    names = [
+        name.replace("_", "-") for name in sorted({*KINDS[verb], *DEFAULTS[verb]} - PLACE.keys() | PLACE_KINDS.keys())
+    ]
     options: list[str] = []
     for name in draw(st.lists(st.sampled_from(names), max_size=5)):
         value = draw(WORDS | st.none())
@@ -57,7 +62,7 @@ def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Return one that is plain, as it is said to be."""
     verb = draw(st.sampled_from(sorted(KINDS)))
     kinds = {name: kind for name, kind in KINDS[verb].items() if kind in {"bool", "str | None"}}
-    names = draw(st.lists(st.sampled_from(sorted(kinds.keys() - {"prompt", "resume", "return"})), unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(kinds.keys() - {"prompt", "return"})), unique=True))
     words: list[str] = []
     for name in names:
         option, value = f"--{name.replace('_', '-')}", draw(TEXTS.filter(lambda text: text and text[0] != "-"))
@@ -67,26 +72,36 @@ def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     return verb, words + draw(st.sampled_from(ends))
 
 
-def told_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
+def read_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
     """Return what the function that does the work is given by way of the parser."""
-    module, name = {"spawn": (spawning, "start"), "list": (listing, "show")}[verb]
+    module, name = {"spawn": (spawning, "start"), "list": (listing, "show_list")}[verb]
     with patch.object(module, name) as work, COMMANDS[verb].make_context(verb, list(words)) as context:
         COMMANDS[verb].invoke(context)
-    return dict(work.call_args.kwargs)
+    (call,) = work.call_args.args or [work.call_args.kwargs["call"]]
+    given: dict[str, Any] = dict(work.call_args.kwargs)
+    given.pop("call", None)
+    given.update(vars(call))
+    return given
+
+
+def read_without(verb: str, words: list[str]) -> dict[str, Any] | None:
+    """Return what that function is given of a plain line."""
+    given = read_plain(words, KINDS[verb])
+    return None if given is None else DEFAULTS[verb] | vars(Invocation.taken_from(given)) | given
 
 
 @given(any_lines())
 def test_what_is_read_is_what_the_parser_reads(line: tuple[str, list[str]]) -> None:
     verb, words = line
-    plain = read_plain(words, KINDS[verb])
+    plain = read_without(verb, words)
     if plain is not None:
-        assert DEFAULTS[verb] | plain == told_by_the_parser(verb, words)
+        assert plain == read_by_the_parser(verb, words)
 
 
 @given(plain_lines())
 def test_what_is_plain_is_read_and_as_the_parser_reads_it(line: tuple[str, list[str]]) -> None:
     verb, words = line
-    assert DEFAULTS[verb] | (read_plain(words, KINDS[verb]) or {}) == told_by_the_parser(verb, words)
+    assert read_without(verb, words) == read_by_the_parser(verb, words)
 
 
 @pytest.mark.parametrize("words", [

@@ -14,8 +14,7 @@ from agentctl.api import verbs
 from agentctl.api.executor import TaskExecutor
 from agentctl.api.options import SpawnOptions
 from agentctl.api.task import Task
-from agentctl.cli import spawn as spawning
-from agentctl.cli import subtask as subtasking
+from agentctl.cli.lazy import program
 from agentctl.cli.plainlines import read_plain
 from agentctl.cli.starting import KINDS
 from agentctl.domain.names import camel
@@ -26,6 +25,7 @@ from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.options import (
     API,
     FLAG,
+    GROUPS,
     NUMBER,
     OF_AGENTS,
     OF_WORKERS,
@@ -56,7 +56,7 @@ WORDS = {
 OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where"}
 OF_THE_WORK = {"prompt", "order", "agent_id", "spec"}
 OF_SPAWN = {
-    "command", "prompt", "shell", "queue", "wait", "batch", "roster", "resume", "task", "root", "force", "json",
+    "command", "prompt", "shell", "queue", "wait", "batch", "roster", "resume_queue", "task", "root", "force", "json",
 }  # fmt: skip
 OF_SUBTASK = {
     "agent", "title", "intent", "artifact", "task_id", "no_wait", "wait_seconds", "task", "root", "force", "json",
@@ -86,10 +86,10 @@ def _kind_of(annotation: str) -> str:
     return next((TYPES[part] for part in annotation.split(" | ") if part in TYPES), annotation)
 
 
-def words_of(app: typer.Typer) -> dict[str, str]:
-    """The parameters of a command as its help tells them."""
+def words_of(name: str) -> dict[str, str]:
+    """The parameters of a command as its help shows them."""
     found = {}
-    for parameter in typer.main.get_command(app).params:
+    for parameter in program().get_command(None, name).params:
         is_many = parameter.multiple if isinstance(parameter, typer.core.TyperOption) else parameter.nargs == -1
         found[str(parameter.name)] = WORDS.get((parameter.type.name, is_many), parameter.type.name)
     return found
@@ -141,14 +141,14 @@ SURFACES: dict[str, tuple[dict[str, str], Callable[[], dict[str, str]]]] = {
     "AgentWork": (kinds_of(OF_AGENTS), lambda: without(fields_of("AgentWork"), OF_THE_WORK)),
     "spawn": (
         kinds_of(OPTIONS) | {"env": TEXTS},  # K=V
-        lambda: without(words_of(spawning.app), OF_SPAWN),
+        lambda: without(words_of("spawn"), OF_SPAWN),
     ),
     "plain lines": ({option.name: option.kind for option in OPTIONS if option.kind in (TEXT, FLAG)}, read_plainly),
     "SpawnOptions": (
         {name: kind for name, kind in kinds_of(OPTIONS, API).items() if name not in OF_THE_CALL},
         typed_options,
     ),
-    "subtask": (kinds_of(OPTIONS, SUBTASK), lambda: without(words_of(subtasking.app), OF_SUBTASK)),
+    "subtask": (kinds_of(OPTIONS, SUBTASK), lambda: without(words_of("subtask"), OF_SUBTASK)),
     "tools": (
         kinds_of(OPTIONS, TOOLS),
         lambda: {name: SCHEMAS[schema["type"]] for name, schema in {**MODEL, **WISHES}.items()},
@@ -188,6 +188,11 @@ def test_a_call_of_a_program_has_the_options_that_are_no_typed_ones(call: Callab
 def test_what_was_said_of_a_worker_is_in_its_spec(option: Option) -> None:
     assert (option.kept is None) == (option.name in ASIDE), "either it is kept as it was said, or otherwise"
     assert (option.kept or ASIDE[option.name]) in {*specs.WorkerSpec._fields, ""}
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_an_option_has_a_place_on_the_help_page(option: Option) -> None:
+    assert option.group in GROUPS
 
 
 def test_each_field_of_a_spec_has_a_kind() -> None:

@@ -14,10 +14,11 @@ from typing import Any
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.listing import read_task
-from agentctl.operations.show.results import DEFAULT_MAX_BYTES, text_of
+from agentctl.operations.show.results import text_of
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.start.spawning import spawn_workers
@@ -228,7 +229,7 @@ def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
 # -- what came of it ---------------------------------------------------------------------------------------------------
 
 
-def result_of(worker: WorkerDir, *, max_bytes: int = DEFAULT_MAX_BYTES, status: str | None = None) -> TaskResult:
+def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str | None = None) -> TaskResult:
     """Return what came of a worker; reads no log.
 
     Args:
@@ -302,7 +303,7 @@ def _tail(path: str, size: int) -> str:
     return (lines if mark or whole <= size else text).strip()
 
 
-def session_results(task: TaskDir, session_id: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> list[TaskResult]:
+def session_results(task: TaskDir, session_id: str, *, max_bytes: int = RESULT_BYTES) -> list[TaskResult]:
     """Return every task that was delegated in a session, in the order in which they were accepted."""
     view, _ = read_task(task)
     return [

@@ -278,7 +278,7 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
     for ticket in read_queue(task):
         where = ticket.worker_id
         if not environment.waits(folder, ticket.environment):
-            yield finding("warning", "queued, and its environment is gone", where, "agentctl spawn --resume-queue")
+            yield finding("warning", "queued, and its environment is gone", where, "agentctl resume-queue")
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.sibling(ticket.task_id).worker(ticket.instance).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]

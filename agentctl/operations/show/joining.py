@@ -10,10 +10,12 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.ends import end_in_words
+from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import plain
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import list_workers
-from agentctl.operations.show.results import DEFAULT_MAX_BYTES, read_result
+from agentctl.operations.show.results import read_result
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.endings import decision_of
@@ -36,7 +38,7 @@ class Joined(NamedTuple):
 
 
 def join_results(
-    task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = DEFAULT_MAX_BYTES
+    task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = RESULT_BYTES
 ) -> Joined:
     """Write `report.md` and `report.json` about workers (all of the task, where none is named).
 
@@ -97,7 +99,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"# {plain(report['taskId'])}"
     yield ""
     for part in report["workers"]:
-        yield f"- {plain(part['agentInstance'])} ({plain(part['agent'])}): {_standing(part)}"
+        end = end_in_words(part["status"], part["reason"])
+        yield f"- {plain(part['agentInstance'])} ({plain(part['agent'])}): {end}"
     for part in report["workers"]:
         yield ""
         yield f"## {plain(part['agentInstance'])}"
@@ -105,13 +108,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield from _part_lines(part)
 
 
-def _standing(part: dict[str, Any]) -> str:
-    return f"{part['status']} ({plain(part['reason'])})" if part["reason"] else str(part["status"])
-
-
 def _part_lines(part: dict[str, Any]) -> Iterator[str]:
     seconds = part["durationSeconds"]
-    yield f"{_standing(part)}{f', {seconds:.1f} s' if seconds is not None else ''}"
+    yield f"{end_in_words(part['status'], part['reason'])}{f', {seconds:.1f} s' if seconds is not None else ''}"
     if part["error"]:
         yield from ["", *_quoted(part["error"])]
     if part["summary"] and part["summary"] != part["text"]:

@@ -17,6 +17,7 @@ from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
+from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.listing import show_worker
@@ -25,7 +26,6 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import patch_of
 from agentctl.supervision.worker.spec import is_for_agent, order_of
 
-DEFAULT_MAX_BYTES = 4000
 #: As much as a worker may put out, unless its task says more.
 _MOST_HASHED = 1 << 30
 #: Of an agent's activity first so much is looked through for what it said, and then so many times more: there may be a
@@ -37,7 +37,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _OF_AGENTS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
 
-def read_result(task: TaskDir, instance: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result: what an agent said last; of a command what it declared, else the tail of its stdout.
 
     Returns:
@@ -68,7 +68,7 @@ def _standing(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any
     return told
 
 
-def text_of(worker: WorkerDir, max_bytes: int = DEFAULT_MAX_BYTES) -> dict[str, Any]:
+def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return what a worker's result says of it alone: as `read_result`, from `source` to `files`; reads no log."""
     known = read_quietly(worker.result)
     summary = declared_summary(known)

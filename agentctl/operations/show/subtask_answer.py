@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.ends import reason_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import WHOLE, text_of
@@ -82,6 +83,5 @@ def why(decision: Decision | None) -> str:
         return ""
     if decision.status is Status.CANCELLED:
         return f"cancelled by {decision.by}"
-    detail = {"exit_code": decision.exit_code, "signal": decision.signal}.get(str(decision.reason))
-    reason = " ".join(str(part) for part in (decision.reason, detail) if part is not None)
+    reason = reason_in_words(decision.reason, decision.exit_code, decision.signal)
     return ": ".join(part for part in (reason, decision.message) if part)

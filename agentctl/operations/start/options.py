@@ -18,6 +18,11 @@ TEXT, NUMBER, WHOLE, FLAG, TEXTS, TABLE = (
 API, TOOLS, SUBTASK = "the calls of Python programs", "the tools of agents", "the command subtask"
 
 
+# Under which heading `spawn --help` has an option, in the order of the page.
+WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT = "What to run", "Agent", "Limits", "Queue", "Place", "Output"
+GROUPS = (WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT)
+
+
 class Option(NamedTuple):
     """An option of a start."""
 
@@ -26,6 +31,8 @@ class Option(NamedTuple):
     #: On the command line: what its value is called, and what it does.
     metavar: str | None
     help: str
+    #: Which of `GROUPS` it belongs to.
+    group: str
     also: tuple[str, ...] = (API,)
     #: The field of `WorkerSpec` that keeps it unchanged.
     kept: str | None = None
@@ -33,34 +40,40 @@ class Option(NamedTuple):
 
 #: Fields of `AgentWork`; a command has none of them.
 OF_AGENTS = (
-    Option("agent", TEXT, "AGENT", "explore, plan, general or your own (agentctl agents); else general."),
-    Option("driver", TEXT, "DRIVER", "claude or codex; else the first found.", (API, TOOLS, SUBTASK)),
-    Option("model", TEXT, "MODEL", "The agent's model, as its program names it.", (API, TOOLS, SUBTASK)),
-    Option("effort", TEXT, "LEVEL", "How hard it thinks: low, medium, high.", (API, TOOLS)),
-    Option("max_turns", WHOLE, "N", "How many tool rounds it may take.", (API, TOOLS, SUBTASK)),
-    Option("max_budget_usd", NUMBER, "N", "What it may cost, in US dollars."),
-    Option("permissions", TEXT, "POLICY", "ask, allow, deny, or rules in JSON; else the definition's, else ask.",
-           (API, TOOLS, SUBTASK)),
-    Option("keep", FLAG, None, "Keep the agent after its answer, for `send`.", ()),
-    Option("output_schema", TEXT, "FILE", "A JSON schema that its final answer has to fit."),
+    Option("agent", TEXT, "AGENT", "explore, plan, general or your own (agentctl agents); by default general.", AGENT),
+    Option("driver", TEXT, "DRIVER", "claude or codex; by default the first found.", AGENT, (API, TOOLS, SUBTASK)),
+    Option("model", TEXT, "MODEL", "The agent's model, as its program names it.", AGENT, (API, TOOLS, SUBTASK)),
+    Option("effort", TEXT, "LEVEL", "How hard it thinks: low, medium, high.", AGENT, (API, TOOLS)),
+    Option("max_turns", WHOLE, "N", "How many tool rounds an agent may take.", LIMITS, (API, TOOLS, SUBTASK)),
+    Option("max_budget_usd", NUMBER, "N", "What an agent may cost, in US dollars.", LIMITS),
+    Option("permissions", TEXT, "POLICY", "ask, allow, deny, or rules in JSON; by default the definition's, then ask.",
+           AGENT, (API, TOOLS, SUBTASK)),
+    Option("keep", FLAG, None, "Keep the agent after its answer, for `send`.", AGENT, ()),
+    Option("output_schema", TEXT, "FILE", "A JSON schema that its final answer has to fit.", AGENT),
 )  # fmt: skip
 #: Fields of `SpawnRequest`.
 OF_WORKERS = (
-    Option("name", TEXT, "INSTANCE", "Its name; else CMD and a number."),
-    Option("cwd", TEXT, "FOLDER", "Where it runs.", (API, SUBTASK)),
-    Option("env", TABLE, "K=V", "Set in its environment; repeatable."),
-    Option("timeout_seconds", NUMBER, "N", "How long it may run; else the task's limit.", (API, SUBTASK)),
-    Option("grace_seconds", NUMBER, "N", "The time between two signals of a cancel."),
-    Option("priority", WHOLE, "N", "In the queue, the higher starts first.", (API, SUBTASK), "priority"),
-    Option("after", TEXTS, "INSTANCE", "Start when this one has completed; repeatable; implies --queue.", kept="after"),
-    Option("after_any", FLAG, None, "Start when those of --after have ended, however.", kept="after_any"),
-    Option("retries", WHOLE, "N", "Try again so often when it fails.", kept="retries"),
-    Option("retry_delay_seconds", NUMBER, "N", "Before the first retry; doubled for each other.", kept="retry_delay_s"),
-    Option("max_park_seconds", NUMBER, "N", "Fail, if its account cannot be used for longer, and not wait.",
+    Option("name", TEXT, "INSTANCE", "Its name; by default CMD and a number.", WORK),
+    Option("cwd", TEXT, "FOLDER", "Where it runs.", PLACE, (API, SUBTASK)),
+    Option("env", TABLE, "K=V", "Set in its environment; repeatable.", WORK),
+    Option("timeout_seconds", NUMBER, "N", "How long it may run; by default the task's limit.", LIMITS, (API, SUBTASK)),
+    Option("grace_seconds", NUMBER, "N", "The pause between the signals of a cancel.", LIMITS),
+    Option("priority", WHOLE, "N", "In the queue, higher starts first.", QUEUE, (API, SUBTASK), "priority"),
+    Option("after", TEXTS, "INSTANCE", "Start when this one has completed; repeatable; implies --queue.", QUEUE,
+           kept="after"),
+    Option("after_any", FLAG, None, "Start when those of --after have ended, even if they failed.", QUEUE,
+           kept="after_any"),
+    Option("retries", WHOLE, "N", "How often to try again when it fails.", LIMITS, kept="retries"),
+    Option("retry_delay_seconds", NUMBER, "N", "The pause before the first retry; it doubles with each.", LIMITS,
+           kept="retry_delay_s"),
+    Option("max_park_seconds", NUMBER, "N", "Fail rather than wait longer for its account.", LIMITS,
            kept="max_park_s"),
-    Option("key", TEXT, "TEXT", "The same key twice starts one worker, and answers with it.", kept="key"),
-    Option("reuse", FLAG, None, "Let the same work over the same files (as git sees them) answer again."),
-    Option("keep_children", FLAG, None, "Let what it leaves behind at its end live.", kept="keep_children"),
-    Option("worktree", FLAG, None, "Run it in a git worktree and on a branch of its own.", (API, TOOLS, SUBTASK)),
+    Option("key", TEXT, "TEXT", "The same key twice starts one worker, and returns it.", WORK, kept="key"),
+    Option("reuse", FLAG, None, "Return the worker that did the same work on the same files (as git sees them).",
+           WORK),
+    Option("keep_children", FLAG, None, "Let processes that it leaves behind at its end live on.", LIMITS,
+           kept="keep_children"),
+    Option("worktree", FLAG, None, "Run it in a git worktree and on a branch of its own.", PLACE,
+           (API, TOOLS, SUBTASK)),
 )  # fmt: skip
 OPTIONS = (*OF_AGENTS, *OF_WORKERS)

@@ -115,7 +115,7 @@ def test_what_is_longer_than_a_question_keeps_is_told_at_a_terminal(task: Task, 
     agent(plays(tmp_path, "me.ask('Bash', {'command': 'ls' + ' ' * 30000 + '; rm -rf x'}, 'permission')"))
     assert blocked()["isCut"] is True
     _, shown = on_a_terminal([*PROGRAM, "interact", "list"])
-    assert b"warning: there is more than is shown: agentctl logs a --task t1 --raw" in shown
+    assert b"warning: this is cut; for all of it: agentctl logs a --task t1 --raw" in shown
     assert "rm -rf x" in run("logs", "a", "--raw").out
     run("interact", "respond", "a", "deny")
     ends()

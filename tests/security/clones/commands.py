@@ -80,7 +80,7 @@ WRITING = [
         "interact respond v yes", "send v hello", "send w hello", "cancel v --grace-seconds 0.1",
         "cancel --all --grace-seconds 0.1 --no-wait", "pause v", "unpause v", "worktrees remove w",
         "activity w --rebuild", "doctor --close-breaker general", "doctor --fix", "join --json",
-        "resume w", "resume --lost", "spawn --resume-queue"))),
+        "resume w", "resume --lost", "spawn --resume-queue", "resume-queue", "spawn-template"))),
     *_each("spawn --task build -- true", "spawn --queue --task build -- true", "spawn --reuse --task build -- true",
            "spawn --key k1 --task build -- true", "spawn --task build --agent general hello",
            "spawn --task build --agent helper hello", "spawn --worktree --task build -- true",
@@ -163,7 +163,7 @@ CONCERNS: dict[str, Concern] = {
                              "cancel --all --grace-seconds 0.1 --no-wait"))),
                          [*_each(*(f"{line}{_OF}" for line in (
                              "wait v --timeout-seconds 0", "worktrees list", "interact respond v yes", "doctor --fix")))]),
-    "queue": Concern([*_SPAWNS, *_each(f"spawn --resume-queue{_OF}", f"spawn --key k1{_OF} -- true", starts=True),
+    "queue": Concern([*_SPAWNS, *_each(f"resume-queue{_OF}", f"spawn --key k1{_OF} -- true", starts=True),
                       *_each(f"wait-any{_OF} --timeout-seconds 0", f"doctor --fix{_OF}"), *_MINE, *_RUN, *_ENDED], [*_SAMPLES]),
     "names": Concern([], [*(each for each in READING if each.environ),
                           *_each("tasks", "templates", "agents", f"list{_OF}", f"interact list{_OF}", f"doctor{_OF}")]),

@@ -23,7 +23,7 @@ WRITERS = [
     *(
         "spawn -- true",
         "spawn --queue -- true",
-        "spawn --resume-queue",
+        "resume-queue",
         "subtask general x",
         "cancel w",
         "cancel --all",
@@ -220,7 +220,7 @@ def test_a_ticket_that_came_into_ones_own_task_is_not_resumed(root: Path) -> Non
     told = {**spec, "agentInstance": "evil", "argv": ["touch", str(Path("PWNED").absolute())]}
     (task.agent("evil") / "spec.json").write_text(json.dumps(told), encoding="utf-8")
     (task.path / "queue" / f"4000.000000000001.{'a' * 16}.r.t1.evil").touch()
-    assert run("spawn", "--resume-queue", "--json").json == []
+    assert run("resume-queue", "--json").json == []
     run("wait-all", check=False)
     assert not Path("PWNED").exists()
 

@@ -58,7 +58,7 @@ def test_a_worker_that_nobody_spawned_gets_no_waiting_environment(queue: Task, t
 def test_what_is_resumed_is_carried_out_as_it_is_then_and_not_as_it_is_later(queue: Task, tmp_path: Path) -> None:
     for blob in (tmp_path / "run" / "agentctl").iterdir():
         blob.unlink()
-    assert run("spawn", "--resume-queue", "--json").json == ["a", "b"]
+    assert run("resume-queue", "--json").json == ["a", "b"]
     change(queue, "a", argv=["touch", "PWNED"])
     (tmp_path / "gate").touch()
     queue.ended("first", "a", "b")
