@@ -63,9 +63,11 @@ def cancel(
 def _show(call: Invocation, done: list[Cancelled], *, one: bool) -> None:
     rows = [each.to_json() for each in done]
     below = {"withIt": rows[1:]} if rows[1:] else {}
-    call.show({**rows[0], **below} if one else rows, (line for each in done for line in _lines(each)))
-    if not done and not call.json:
-        note("nothing to cancel: every worker has ended")
+    call.show(
+        {**rows[0], **below} if one else rows,
+        (line for each in done for line in _lines(each)),
+        notes=[] if done else ["nothing to cancel: every worker has ended"],
+    )
 
 
 def _is_as_asked(one: Cancelled, *, waited: bool) -> bool:

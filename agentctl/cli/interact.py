@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import fields, is_terminal, note, outline, plain, warn
+from agentctl.cli.render import fields, is_terminal, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.talk.asking import ask as ask_question
@@ -24,6 +24,9 @@ agentctl interact respond explore-1 yes
 agentctl interact ask --kind confirm "Go on?"
 """,
 )
+
+
+_ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 
 
 class Kind(StrEnum):
@@ -136,7 +139,7 @@ def _paragraph(row: dict[str, Any]) -> Iterator[str]:
     if row.get("default") is not None:
         yield f"    default: {plain(row['default'])}"
     if not row.get("waiting", True):
-        yield "    its asker is gone; the answer is kept for when it asks again"
+        yield f"    {_ASKER_GONE}"
     yield f"    agentctl interact respond {row['agentInstance']} --task {row['taskId']} --id {row['id']} ANSWER"
 
 
@@ -182,6 +185,4 @@ def respond(
         reason=reason,
     )
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
-    call.show(done, [text])
-    if not (done["waiting"] or call.json):
-        note("its asker is gone; the answer is kept for when it asks again")
+    call.show(done, [text], notes=[] if done["waiting"] else [_ASKER_GONE])

@@ -65,13 +65,20 @@ class Invocation:
             note(f"{plain(task.id)} was not made here by you: it is shown as its files describe it")
         return task
 
-    def show(self, value: Any, lines: Iterable[str], table: Callable[[], object] | None = None) -> None:
+    def show(
+        self,
+        value: Any,
+        lines: Iterable[str],
+        table: Callable[[], object] | None = None,
+        notes: Iterable[str] = (),
+    ) -> None:
         """Print a result in one of the three forms of output, and flush it: somebody may be waiting for it.
 
         Args:
             value: The JSON document; an iterator becomes a list without ever being in memory as a whole.
             lines: For pipes; and for terminals, unless there is a `table`.
             table: Prints the result on a terminal.
+            notes: For stderr; left out with --json, whose document says the same.
         """
         if self.json:
             (out_json_rows if isinstance(value, Iterator) else out_json)(value)
@@ -81,3 +88,5 @@ class Invocation:
             for line in lines:
                 print(line)
         sys.stdout.flush()
+        for line in () if self.json else notes:
+            note(line)

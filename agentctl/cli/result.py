@@ -41,9 +41,7 @@ def result(
     the worker has not ended.
     """
     result = read_result(call.task_to_show(), instance, max_bytes=max_bytes)
-    call.show(result, _texts(result))
-    if not call.json:
-        _note_more(result)
+    call.show(result, _texts(result), notes=_notes(result))
     return _code(result)
 
 
@@ -53,7 +51,7 @@ def _texts(result: dict[str, Any]) -> Iterator[str]:
         yield (plain(text, keep="\n\t") if is_terminal(sys.stdout) else text).removesuffix("\n")
 
 
-def _note_more(result: dict[str, Any]) -> None:
+def _notes(result: dict[str, Any]) -> Iterator[str]:
     for what, text, cut in (
         ("summary cut", "summary", result.get("summaryCut") if result["source"] != "declared" else None),
         ("cut", "text", result if result.get("truncated") else None),
@@ -61,11 +59,11 @@ def _note_more(result: dict[str, Any]) -> None:
         if cut:
             command = f"agentctl result {result['agentInstance']} --max-bytes {cut['size']}"
             whole = plain(cut["path"]) if cut.get("path") else command
-            note(f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]")
+            yield f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]"
     for file in result.get("files") or []:
-        note(f"file: {plain(file['path'])} ({file.get('size')} bytes)")
+        yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
     if (result.get("worktree") or {}).get("next"):
-        note(f"what it changed in its worktree was not recorded; to record it: {plain(result['worktree']['next'])}")
+        yield f"what it changed in its worktree was not recorded; to record it: {plain(result['worktree']['next'])}"
 
 
 def _code(result: dict[str, Any]) -> int:

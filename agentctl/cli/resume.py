@@ -6,7 +6,6 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
-from agentctl.cli.render import note
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode, UsageError
@@ -49,6 +48,5 @@ def resume(
     else:
         spawned = resume_lost(place, queue=True)
     rows = [one.to_json() for one in spawned]
-    call.show(rows if lost else rows[0], map(spawned_line, spawned))
-    if not spawned and not call.json:
-        note("no agent was lost that could be continued")
+    notes = [] if spawned else ["no agent was lost that could be continued"]
+    call.show(rows if lost else rows[0], map(spawned_line, spawned), notes=notes)

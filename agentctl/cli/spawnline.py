@@ -64,11 +64,11 @@ def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
     """Refuse what looks like a command: an agent that is started by mistake costs money."""
     if len(words) == 1 and not reads_as_prompt(words[0], is_agent_named):
         raise UsageError(
-            f"{words[0]!r} is one word: --agent makes it a prompt, and a command stands behind --",
+            f"{words[0]!r} is one word: --agent makes it a prompt, and a command follows --",
             hint=f"agentctl spawn --agent general {shlex.quote(words[0])}; agentctl spawn -- {shlex.quote(words[0])}",
         )
     if len(words) > 1:
         raise UsageError(
-            f"what is {words[0]!r}? a command stands behind --, and a prompt is one text, in quotes",
+            f"what is {words[0]!r}? a command follows --, and a prompt is one text, in quotes",
             hint='agentctl spawn [OPTIONS] -- CMD ARGS...; agentctl spawn --agent explore "WHAT TO DO"',
         )

@@ -76,7 +76,7 @@ def start(
 KINDS = start.__annotations__ | {
     option.name: "bool" if option.kind == FLAG else "str | None" for option in OPTIONS if option.kind in (FLAG, TEXT)
 }
-_PROMPT_FIRST = 'a prompt stands before --, as in agentctl spawn --agent explore "Where are the tests?"'
+_PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
 
 
 def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
@@ -102,9 +102,8 @@ def requeue(call: Invocation) -> int:
     from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
 
     resumed = resume_queue(call.task())
-    call.show(resumed, (f"{instance} has an environment again" for instance in resumed))
-    if not (resumed or call.json):
-        note("no queued worker lacks its environment")
+    notes = [] if resumed else ["no queued worker lacks its environment"]
+    call.show(resumed, (f"{instance} has an environment again" for instance in resumed), notes=notes)
     return ExitCode.DONE
 
 

@@ -127,9 +127,7 @@ def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
 
 
 def _show_end(call: Invocation, end: "SubtaskEnd") -> int:
-    call.show(end.to_json(), _lines(end))
-    if not call.json:
-        _note_cuts(end)
+    call.show(end.to_json(), _lines(end), notes=_notes(end))
     if end.status is None:
         return ExitCode.TIMED_OUT
     from agentctl.operations.show.subtask_answer import SUCCESS
@@ -146,9 +144,9 @@ def _lines(end: "SubtaskEnd") -> Iterator[str]:
         yield plain(text, keep="\n\t")
 
 
-def _note_cuts(end: "SubtaskEnd") -> None:
+def _notes(end: "SubtaskEnd") -> Iterator[str]:
     if end.summary_cut and end.summary_cut.get("path"):
-        note(f"the summary is cut; the full text is in {plain(end.summary_cut['path'])}")
+        yield f"the summary is cut; the full text is in {plain(end.summary_cut['path'])}"
     if end.whole:
         more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.whole['size']}"
-        note(f"cut; the full text: {end.whole.get('path', more)}")
+        yield f"cut; the full text: {end.whole.get('path', more)}"

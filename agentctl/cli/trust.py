@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import fields, note, plain, warn
+from agentctl.cli.render import fields, plain, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
@@ -50,9 +50,8 @@ def trust(
         warn(warnings)
     else:
         rows = (revoke_files if revoke else trust_files)(call.root_if_any(), files)
-    call.show(rows, map(_line, rows), lambda: _print(rows))
-    if not rows and not call.json:
-        note("nothing is trusted, and nothing here needs to be")
+    notes = [] if rows else ["nothing is trusted, and nothing here needs to be"]
+    call.show(rows, map(_line, rows), lambda: _print(rows), notes)
 
 
 def _state(row: dict[str, Any]) -> str:

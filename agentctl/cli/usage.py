@@ -1,6 +1,6 @@
 """`usage`: what a tree of tasks has used up, and what is left."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +10,6 @@ from agentctl.cli.render import (
     duration,
     fields,
     local_time,
-    note,
     plain,
     waiting_for,
 )
@@ -36,16 +35,17 @@ def usage(
     """
     used = read_usage(call.task_to_show(), recursive=recursive)
     rows = [_columns(*row) for row in _rows(used)]
-    call.show(used, (fields(*row) for row in rows), lambda: _draw(rows))
-    if call.json:
-        return
+    call.show(used, (fields(*row) for row in rows), lambda: _draw(rows), _notes(used))
+
+
+def _notes(used: dict[str, Any]) -> Iterator[str]:
     for key, most in used["limits"].items():
-        note(f"{key} {most:g}: {used['left'][key]:g} left")
+        yield f"{key} {most:g}: {used['left'][key]:g} left"
     for one in used["accounts"]:
-        note(f"{plain(one['account'])}: {_windows(one)}")
+        yield f"{plain(one['account'])}: {_windows(one)}"
     for one in used["breakers"]:
         if one["open"]:
-            note(f"{plain(one['agent'])} failed {one['failures']} times in a row ({one['reason']}): not started now")
+            yield f"{plain(one['agent'])} failed {one['failures']} times in a row ({one['reason']}): not started now"
 
 
 def _windows(account: dict[str, Any]) -> str:

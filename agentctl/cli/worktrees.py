@@ -1,5 +1,6 @@
 """`worktrees list|show|remove`: the git worktrees of workers, and what was changed in them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -42,13 +43,16 @@ def list_command(call: opt.InTask) -> None:
     """
     rows = list_worktrees(call.task_to_show())
     columns = [[row[key] for key in ("agentInstance", *_HEADS[1:])] for row in rows]
-    call.show(rows, (fields(*row) for row in columns), lambda: _draw(columns))
-    for row in rows if not call.json else ():
+    call.show(rows, (fields(*row) for row in columns), lambda: _draw(columns), _overlaps(rows))
+
+
+def _overlaps(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
         for overlap in row["overlaps"]:
             if overlap["instance"] < row["agentInstance"]:
                 continue  # Noted with the other one.
             files = ", ".join(overlap["files"][:5]) + (", ..." if len(overlap["files"]) > 5 else "")
-            note(f"{row['agentInstance']} and {overlap['instance']} touched the same: {plain(files)}")
+            yield f"{row['agentInstance']} and {overlap['instance']} touched the same: {plain(files)}"
 
 
 def _draw(columns: list[list[Any]]) -> None:

@@ -293,7 +293,7 @@ def test_one_word_is_a_prompt_where_an_agent_is_named(task: Task) -> None:
     assert "'crash' is one word: --agent makes it a prompt" in refused.err
     assert "agentctl spawn --agent general crash; agentctl spawn -- crash" in refused.err
     refused = run("spawn", "make", "--name", "c", check=False)
-    assert (refused.code, "a command stands behind --, and a prompt is one text, in quotes" in refused.err) == (2, True)
+    assert (refused.code, "a command follows --, and a prompt is one text, in quotes" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("words", [["say it", "--name=a"], ["argv", "--agent", "general", "--name", "a", "--model=m"]])
