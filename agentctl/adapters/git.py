@@ -208,6 +208,6 @@ def _bound(most_bytes: int) -> None:
 def _words(args: tuple[str, ...], code: int, said: str) -> str:
     """Return what git said as one line, its last errors if it said much."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-3:]
+    shown = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-3:]
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return f"git {args[0]}: {' '.join(told)[-_SHOWN:] or ended}"
+    return f"git {args[0]}: {' '.join(shown)[-_SHOWN:] or ended}"

@@ -72,22 +72,22 @@ def forget_place(folder: FilePath, task: TaskDir) -> None:
         os.unlink(folder / _name_of_place(task))
 
 
-def mark(folder: FilePath, task: TaskDir, what: str, *told: str) -> None:
+def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
     """Leave a mark: this is the person's word.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
     make_folder(os.path.realpath(folder))
-    fd = open_plain(folder / _name_of(task, what, told), os.O_WRONLY | os.O_CREAT)
+    fd = open_plain(folder / _name_of(task, what, parts), os.O_WRONLY | os.O_CREAT)
     os.close(fd)
 
 
-def is_marked(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
+def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
     """Tell whether there is such a mark, and nobody else could have left it."""
     if not task.nonce():
         return False
-    return _is_ones_own(folder, folder / _name_of(task, what, told))
+    return _is_ones_own(folder, folder / _name_of(task, what, parts))
 
 
 def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
@@ -98,26 +98,26 @@ def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
     return found.st_uid == os.geteuid() and is_ones_own(above)
 
 
-def unmark(folder: FilePath, task: TaskDir, what: str, *told: str) -> bool:
+def unmark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
     """Take a mark back; tell whether it was there."""
     try:
-        os.unlink(folder / _name_of(task, what, told))
+        os.unlink(folder / _name_of(task, what, parts))
     except OSError:
         return False
     return True
 
 
-def _name_of(task: TaskDir, what: str, told: tuple[str, ...]) -> str:
-    return _hash_of(task, task.nonce(), what, *told)
+def _name_of(task: TaskDir, what: str, parts: tuple[str, ...]) -> str:
+    return _hash_of(task, task.nonce(), what, *parts)
 
 
 def _name_of_place(task: TaskDir) -> str:
     return _hash_of(task, "place")
 
 
-def _hash_of(task: TaskDir, *told: str) -> str:
+def _hash_of(task: TaskDir, *parts: str) -> str:
     """Return the name of a mark; a task has the same by whatever path one comes to it."""
-    text = json.dumps([f"{os.path.realpath(task.path.parent)}/{task.id}", *told])
+    text = json.dumps([f"{os.path.realpath(task.path.parent)}/{task.id}", *parts])
     return str(blake2b(text.encode(), digest_size=16, person=b"agentctl").hexdigest())
 
 

@@ -58,8 +58,8 @@ class Answering:
             self._fail(instance, error)
 
     async def _put(self, question: Question) -> None:
-        told = self._on_question(question)
-        answer = await told if inspect.isawaitable(told) else told
+        returned = self._on_question(question)
+        answer = await returned if inspect.isawaitable(returned) else returned
         if answer is None:
             return
         # Somebody else was faster, or the worker has ended: there is nothing left to be answered.

@@ -325,9 +325,9 @@ class Guard:
         if self.worker.cancel.exists() or not is_tried_again(self.spec, ending, own):
             return False
         pause_s = pause_after(self.spec, own)
-        told = put_aside(self.worker, ending, self.attempt, pause_s)
+        retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
-        self._event(ev.RETRYING, told)
+        self._event(ev.RETRYING, retry)
         return waited(self.worker, pause_s, partial(self.wakeups.rest, control=control))
 
     def _keep(self, ending: Decision) -> None:

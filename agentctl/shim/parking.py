@@ -70,12 +70,12 @@ class Parking:
 
     def take_up(self, clock: WorkClock) -> int:
         """Go on where another shim gave the worker back; return the number of the attempt that is to come."""
-        told = parked_as(self.worker) if self.worker.attempt_exit(1).exists() else None
-        if told is None:
+        parked = parked_as(self.worker) if self.worker.attempt_exit(1).exists() else None
+        if parked is None:
             return 1
         clock.take_up()
-        self.back_offs, self.windows = _count(told.get("backOffs")), _count(told.get("windows"))
-        return max(2, _count(told.get("attempt")))
+        self.back_offs, self.windows = _count(parked.get("backOffs")), _count(parked.get("windows"))
+        return max(2, _count(parked.get("attempt")))
 
     def held(self) -> Hold | None:
         """Return that the worker has to wait now."""
@@ -121,8 +121,8 @@ class Parking:
 
     def park(self, ending: Decision, hold: Hold, attempt: int) -> bool:
         """Keep the end of an attempt, and give the worker back to the queue; False where it is to be cancelled."""
-        told = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
-        return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, told))
+        retry = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
+        return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, retry))
 
     def give_back(self, hold: Hold, attempt: int, *before: Event) -> bool:
         """Give the worker back to the queue; False, and nothing done, where it is to be cancelled.

@@ -34,8 +34,8 @@ def pause_after(spec: WorkerSpec, own_attempts: int) -> float:
 def put_aside(worker: WorkerDir, ending: Decision, attempt: int, pause_s: float) -> dict[str, Any]:
     """Keep the end of an attempt that is followed by another one; return what the event tells of it."""
     write_whole(worker.attempt_exit(attempt), to_json(ending.now().to_json()))
-    told = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
-    return {"attempt": attempt + 1, **told}
+    failure = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
+    return {"attempt": attempt + 1, **failure}
 
 
 def waited(worker: WorkerDir, pause_s: float, rest: Callable[[float], object]) -> bool:

@@ -62,4 +62,4 @@ class RosterDebt:
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):
-                update(task, {instance: RosterRow(*told) for instance, told in changed.items()})
+                update(task, {instance: RosterRow(*row) for instance, row in changed.items()})

@@ -87,3 +87,14 @@ def test_each_class_has_a_name_of_its_own() -> None:
         if isinstance(node, ast.ClassDef)
     )  # fmt: skip
     assert {name: count for name, count in names.items() if count > 1} == {}
+
+
+def test_nothing_is_called_told() -> None:
+    """It says that something was said, and not what it is: a result, a message, a report."""
+    found = {
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Name | ast.arg) and "told" in {getattr(node, "id", ""), getattr(node, "arg", "")}
+    }
+    assert found == set()

@@ -51,18 +51,18 @@ class Node:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `tree --json` has it."""
-        told: dict[str, Any] = {
+        node: dict[str, Any] = {
             "id": self.id, "type": self.type, "parent": self.parent, "depth": self.depth, "status": self.status,
             "agentType": self.agent_type, "name": self.name, "text": self.text, "detail": self.detail,
             "startedAt": self.started_at, "endedAt": self.ended_at,
         }  # fmt: skip
         if self.percent is not None:
-            told["percent"] = self.percent
+            node["percent"] = self.percent
         if self.is_orphan:
-            told["orphan"] = True
+            node["orphan"] = True
         if self.is_group:
-            told |= {"calls": self.calls, "tokens": self.tokens, "earlier": self.earlier, "lastAt": self.last_at}
-        return told
+            node |= {"calls": self.calls, "tokens": self.tokens, "earlier": self.earlier, "lastAt": self.last_at}
+        return node
 
 
 class _Placed(NamedTuple):

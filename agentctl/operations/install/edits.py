@@ -60,8 +60,8 @@ class JsonEdit:
         return text
 
     def _refused(self, why: str, verb: str = "put into it") -> Refused:
-        told = {".".join(path): value for path, value in (*self.members, *self.items)}
-        return Refused(why, hint=f"{verb} by hand: {json.dumps(told)}")
+        entries = {".".join(path): value for path, value in (*self.members, *self.items)}
+        return Refused(why, hint=f"{verb} by hand: {json.dumps(entries)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,10 @@ def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int |
     Args:
         tail: Begin with the last `tail` rows; None with all.
     """
-    told = Transcript()
+    transcript = Transcript()
     for number, line in _lines(find_worker(task, instance), follow=follow, tail=tail):
         row = read_line(line, number)
-        entry = None if row is None else told.take(row)
+        entry = None if row is None else transcript.take(row)
         if entry is not None:
             yield entry
 

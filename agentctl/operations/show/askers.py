@@ -49,14 +49,14 @@ def _add(
     found: defaultdict[str, set[PendingQuestion]], view: TaskView, name: str | None, asked: Iterable[PendingQuestion]
 ) -> None:
     """Put questions down for a worker and those that it descends from."""
-    told = set(asked)
-    if not told:
+    questions = set(asked)
+    if not questions:
         return
-    found[""] |= told
+    found[""] |= questions
     seen: set[str] = set()
     while name is not None and name not in seen:
         seen.add(name)
-        found[name] |= told
+        found[name] |= questions
         above = view.workers.get(name)
         name = above.parent if above is not None else None
 

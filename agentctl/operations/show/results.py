@@ -59,13 +59,13 @@ def _standing(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any
     """Return what an agent has used up by now, and whether that was a success: the result that it wrote last may be of
     an answer before its end.
     """
-    told: dict[str, Any] = {}
+    standing: dict[str, Any] = {}
     if row["usage"] and any(row["usage"].values()):
-        told = {"usage": {**row["usage"]}, "costUsd": row["usage"]["costUsd"]}
-        del told["usage"]["costUsd"]
+        standing = {"usage": {**row["usage"]}, "costUsd": row["usage"]["costUsd"]}
+        del standing["usage"]["costUsd"]
     if "success" in found and row["status"] in (Status.FAILED, Status.CANCELLED):
-        told["success"] = False
-    return told
+        standing["success"] = False
+    return standing
 
 
 def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
@@ -189,8 +189,8 @@ def _summary(worker: WorkerDir, summary: str | None, max_bytes: int) -> dict[str
 
 def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the files that a worker's result.json names, each with its path; what names none is left out."""
-    told = result.get("artifacts")
-    found = told if isinstance(told, list) else []
+    declared = result.get("artifacts")
+    found = declared if isinstance(declared, list) else []
     return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
 
 

@@ -51,8 +51,8 @@ class SubtaskEnd:
             "finalAssistantMessage": self.final_message,
         }
         cut = {"truncated": True, **self.whole} if self.whole else {}
-        told = {key: item for key, item in value.items() if item is not None}
-        return {**head, "subTaskStatus": self.status, **told, **cut}
+        answer = {key: item for key, item in value.items() if item is not None}
+        return {**head, "subTaskStatus": self.status, **answer, **cut}
 
 
 def refusal(error: AgentctlError) -> SubtaskEnd:

@@ -80,10 +80,10 @@ def _of_subtask(one: _Looked) -> dict[str, Any]:
     from agentctl.operations.show.results import declared_summary
     from agentctl.operations.show.subtask_answer import why
 
-    told: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
+    subtask: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
     worker = next(iter(one.view.workers.values()), None)
     if worker is None or not worker.is_terminal or not is_own(one.task):
-        return {**told, "summary": None, "failureReason": None}
+        return {**subtask, "summary": None, "failureReason": None}
     worker_dir = one.task.worker(worker.instance)
     failure = None if worker.status is Status.COMPLETED else why(decision_of(worker_dir))
-    return {**told, "summary": declared_summary(read_quietly(worker_dir.result)), "failureReason": failure}
+    return {**subtask, "summary": declared_summary(read_quietly(worker_dir.result)), "failureReason": failure}

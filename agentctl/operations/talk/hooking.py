@@ -30,14 +30,14 @@ _TOLD = ("session_id", "agent_transcript_path", "cwd")
 def take_hook(stream: BinaryIO) -> bool:
     """Read what a program tells, and note it where it belongs; tell whether it was noted."""
     try:
-        told = json.loads(stream.read(_LONGEST))
-        return isinstance(told, dict) and _note(told)
+        notice = json.loads(stream.read(_LONGEST))
+        return isinstance(notice, dict) and _note(notice)
     except (AgentctlError, OSError, ValueError, RecursionError):
         return False
 
 
-def _note(told: Mapping[str, Any]) -> bool:
-    phase, agent_id = _PHASES.get(str(told.get("hook_event_name"))), told.get("agent_id")
+def _note(notice: Mapping[str, Any]) -> bool:
+    phase, agent_id = _PHASES.get(str(notice.get("hook_event_name"))), notice.get("agent_id")
     if phase is None or not isinstance(agent_id, str) or not agent_id:
         return False
     me = caller()
@@ -45,30 +45,30 @@ def _note(told: Mapping[str, Any]) -> bool:
         check_own(me.task)
         if me.worker.has_ended or is_for_agent(order_of(me.worker)):  # Its driver tells of its sub-agents itself.
             return False
-        ActivityWriter(me.worker.activity).write(encode_row(_row(told, phase, REPORTED + agent_id), now_iso()))
+        ActivityWriter(me.worker.activity).write(encode_row(_row(notice, phase, REPORTED + agent_id), now_iso()))
         return True
-    task = _task_of(told)
+    task = _task_of(notice)
     check_own(task)
-    ActivityWriter(task.observed).write(encode_row(_row(told, phase, agent_id), now_iso()))
+    ActivityWriter(task.observed).write(encode_row(_row(notice, phase, agent_id), now_iso()))
     return True
 
 
-def _task_of(told: Mapping[str, Any]) -> TaskDir:
+def _task_of(notice: Mapping[str, Any]) -> TaskDir:
     """Return the task of the folder that the session is in; a hook may be run in another one."""
-    folder = told.get("cwd")
+    folder = notice.get("cwd")
     if isinstance(folder, str) and os.path.isdir(folder):
         os.chdir(folder)
     return find_task(None)
 
 
-def _row(told: Mapping[str, Any], phase: Phase, row_id: str) -> Row:
-    last = told.get("last_assistant_message")
+def _row(notice: Mapping[str, Any], phase: Phase, row_id: str) -> Row:
+    last = notice.get("last_assistant_message")
     return Row(
         RowType.AGENT,
         row_id,
         phase,
         status="running" if phase is Phase.START else "completed",
-        agent_type=str(told.get("agent_type") or "") or None,
+        agent_type=str(notice.get("agent_type") or "") or None,
         text=last[:_SHOWN] if isinstance(last, str) and last else None,
-        detail={key: told[key] for key in _TOLD if isinstance(told.get(key), str)},
+        detail={key: notice[key] for key in _TOLD if isinstance(notice.get(key), str)},
     )

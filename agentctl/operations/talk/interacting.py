@@ -127,8 +127,8 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
         event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(worker.task.events, [event, *resumed_by(worker, name)])
     poke(worker)
-    told = {"taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value}
-    return {**told, "waiting": is_waiting}
+    answered = {"taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value}
+    return {**answered, "waiting": is_waiting}
 
 
 def _reason(body: Mapping[str, Any], answer: str, reason: str | None) -> dict[str, str]:

@@ -59,8 +59,8 @@ def _why_unread(worker: WorkerDir) -> str | None:
     way = read_quietly(worker.fallback).get("driver")
     if way is None:
         return None
-    told = f"{worker.instance} runs by `{way}`, which takes no messages"
-    return f"{told}: whoever resumes it reads them"
+    reason = f"{worker.instance} runs by `{way}`, which takes no messages"
+    return f"{reason}: whoever resumes it reads them"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:

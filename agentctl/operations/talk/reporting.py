@@ -64,10 +64,10 @@ def _say(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
         if not outbox.is_walled(worker, error):
             raise
         outbox.say(worker, word)
-        return told_of(word)
+        return report_of(word)
 
 
-def told_of(word: dict[str, Any]) -> dict[str, Any]:
+def report_of(word: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a word that is being kept."""
     match word["verb"]:
         case "progress":
@@ -90,19 +90,19 @@ def keep(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
     Raises:
         Refused: The worker has ended.
     """
-    told = told_of(word)
+    report = report_of(word)
     with locked(worker.lock):
         _refuse_if_ended(worker)
         match word["verb"]:
             case "progress":
-                write_whole(worker.progress, to_json(told), durable=False)
-                note(worker, RowType.PROGRESS, told["text"], percent=word["percent"])
+                write_whole(worker.progress, to_json(report), durable=False)
+                note(worker, RowType.PROGRESS, report["text"], percent=word["percent"])
             case "message":
-                _append(worker, told)
+                _append(worker, report)
             case _:
-                write_whole(worker.result, to_json(told))
+                write_whole(worker.result, to_json(report))
                 eventlog.append(worker.task.events, [_declared(worker, word)])
-    return told
+    return report
 
 
 def _declared(worker: WorkerDir, word: dict[str, Any]) -> ev.Event:

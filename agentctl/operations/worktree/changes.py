@@ -121,7 +121,7 @@ def _row(worker: WorkerDir) -> Record:
     ensure_recorded(worker)
     record = read_quietly(worker.worktree)
     changes = changes_of(record)
-    told = known_worktree(worker) or {}
+    known = known_worktree(worker) or {}
     return {
         "agentInstance": worker.instance,
         "path": record.get("path"),
@@ -129,7 +129,7 @@ def _row(worker: WorkerDir) -> Record:
         "base": record.get("base"),
         "files": changes.get("fileCount"),
         **_standing(worker, record),
-        "overlaps": told.get("overlaps") or [],
+        "overlaps": known.get("overlaps") or [],
     }
 
 

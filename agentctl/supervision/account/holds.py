@@ -80,12 +80,12 @@ class Hold(NamedTuple):
 def tell(account: Account, windows: Iterable[Window]) -> None:
     """Keep what a program told of its account's windows."""
     now = time.time()
-    told = plausible(windows, now)
+    reported = plausible(windows, now)
     make_folder(account.folder)
     with locked(account.folder / ""):
         known = read_quietly(account.path)
         before = _windows_in(known, now)
-        after = merged(before, told)
+        after = merged(before, reported)
         if after != before or _is_stale(known, now):
             value = {"at": now, "boot": processes.boot_id(), "sinceBoot": since_boot()}
             write_account(account, {**known, **value, "windows": windows_to_json(after)})
@@ -164,13 +164,13 @@ def held_now(account: Account, *, any_model: bool = False) -> Hold | None:
 
 
 def _back_off_in(name: str, known: Mapping[str, Any]) -> Hold | None:
-    told = known.get("backOff")
-    if not isinstance(told, dict) or told.get("boot") != processes.boot_id():
+    back_off = known.get("backOff")
+    if not isinstance(back_off, dict) or back_off.get("boot") != processes.boot_id():
         return None
-    until, seconds = finite(told.get("until")), finite(told.get("seconds"))
+    until, seconds = finite(back_off.get("until")), finite(back_off.get("seconds"))
     if until is None or seconds is None or not 0 <= seconds <= LONGEST_BACK_OFF_S:
         return None
-    hold = Hold(name, until - since_boot(), _spread(seconds), ends_at=finite(told.get("endsAt")))
+    hold = Hold(name, until - since_boot(), _spread(seconds), ends_at=finite(back_off.get("endsAt")))
     return hold if -hold.spread_s < hold.left_s <= LONGEST_BACK_OFF_S else None
 
 

@@ -93,8 +93,8 @@ def _is_in_log(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
     """Tell whether the log tells of this first process of an attempt: the first that does counts."""
     if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
         return False
-    told = next((birth for birth in _births(worker) if birth[0] == attempt), None)
-    return told is not None and told[1:] == (leader.pid, leader.start)
+    birth = next((one for one in _births(worker) if one[0] == attempt), None)
+    return birth is not None and birth[1:] == (leader.pid, leader.start)
 
 
 def _births(worker: WorkerDir) -> Iterator[tuple[int, int, int]]:

@@ -169,10 +169,10 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
 
 def _driver_ending(worker_dir: WorkerDir) -> Decision | None:
     """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
-    told, worker = end_by_driver(worker_dir), record_of(worker_dir)
-    if told is None or worker_dir.attempt_exit(worker.attempt).exists():
+    end, worker = end_by_driver(worker_dir), record_of(worker_dir)
+    if end is None or worker_dir.attempt_exit(worker.attempt).exists():
         return None
-    message = told.message or "its shim was gone; its driver had told the end"
+    message = end.message or "its shim was gone; its driver had told the end"
     return Decision(
-        status=told.status, reason=told.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
+        status=end.status, reason=end.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
     )

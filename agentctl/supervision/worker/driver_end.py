@@ -21,13 +21,13 @@ class DriverEnd(NamedTuple):
 
 def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
     """Return what the driver of the last attempt told of its end; None where it told nothing, or is not an agent's."""
-    told = read_quietly(worker.outcome)
-    if not told or told.get("pid") != read_quietly(worker.process).get("pid"):
+    outcome = read_quietly(worker.outcome)
+    if not outcome or outcome.get("pid") != read_quietly(worker.process).get("pid"):
         return None
-    message = bounded(told["message"]) if isinstance(told.get("message"), str) else None
-    if told.get("status") == Status.COMPLETED:
+    message = bounded(outcome["message"]) if isinstance(outcome.get("message"), str) else None
+    if outcome.get("status") == Status.COMPLETED:
         return DriverEnd(Status.COMPLETED, None, message)
-    return DriverEnd(Status.FAILED, _reason(told.get("reason")), message)
+    return DriverEnd(Status.FAILED, _reason(outcome.get("reason")), message)
 
 
 def bounded(message: str) -> str:

@@ -41,8 +41,8 @@ def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str
 
 def askers_of(worker: WorkerDir, asked: Collection[str]) -> list[Identity]:
     """Return who waits for the answers to these questions, as they tell it."""
-    told = (processes.identity_from(read_quietly(worker.question(question)).get("asker")) for question in asked)
-    return [asker for asker in told if asker is not None]
+    askers = (processes.identity_from(read_quietly(worker.question(question)).get("asker")) for question in asked)
+    return [asker for asker in askers if asker is not None]
 
 
 def watch_asker(worker: WorkerDir, question: str) -> int | None:

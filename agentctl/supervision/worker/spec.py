@@ -77,8 +77,8 @@ class WorkerSpec(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file."""
-        told = {name: getattr(self, field) for field, name in _NAMES.items()}
-        return {name: value for name, value in told.items() if value is not None or name not in _LEFT_OUT}
+        values = {name: getattr(self, field) for field, name in _NAMES.items()}
+        return {name: value for name, value in values.items() if value is not None or name not in _LEFT_OUT}
 
 
 #: What is not called by its own name in the file.

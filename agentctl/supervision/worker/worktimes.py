@@ -32,18 +32,18 @@ class WorkTimes:
         if worker.path in self._final:
             return self._final[worker.path]
         if worker.has_ended:
-            told = (decision.worked if (decision := decision_of(worker)) else None) or read_quietly(worker.worked)
-            found = self._final[worker.path] = worked_from(told, processes.boot_id(), monotonic())
+            measured = (decision.worked if (decision := decision_of(worker)) else None) or read_quietly(worker.worked)
+            found = self._final[worker.path] = worked_from(measured, processes.boot_id(), monotonic())
             return found
-        told = self.known.get(worker.path) or _spans_by_files(worker)
+        measured = self.known.get(worker.path) or _spans_by_files(worker)
         is_measured = worker.path in self.known or _has_shim(worker)
-        return worked_from(told, processes.boot_id(), monotonic(), is_at_work=is_measured)
+        return worked_from(measured, processes.boot_id(), monotonic(), is_at_work=is_measured)
 
 
 def _spans_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
-    told = read_quietly(worker_dir.worked)
-    if told:
-        return told
+    measured = read_quietly(worker_dir.worked)
+    if measured:
+        return measured
     worker = read_quietly(worker_dir.process)
     return {"boot": worker.get("boot"), "since": worker.get("since")}
 

@@ -107,8 +107,8 @@ def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ:
     problem = GitError(f"git finds another one from {places[0]}")
     for place in places:
         try:
-            told = git_in(place, limit_s=limit_s, environ=environ).text("rev-parse", "--git-common-dir")
-            if os.path.realpath(os.path.join(place, told)) == common:
+            folder = git_in(place, limit_s=limit_s, environ=environ).text("rev-parse", "--git-common-dir")
+            if os.path.realpath(os.path.join(place, folder)) == common:
                 return
         except GitError as error:
             problem = error
@@ -125,8 +125,8 @@ def _is_folder(path: str) -> bool:
 def _place_of(git_dir: str) -> str | None:
     """Return the `.git` of the worktree that a folder of git's belongs to."""
     try:
-        told = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
+        pointer = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
     except OSError:
         return None
-    folder, name = os.path.split(os.path.join(git_dir, told))
+    folder, name = os.path.split(os.path.join(git_dir, pointer))
     return os.path.join(os.path.realpath(folder), name)
