@@ -14,6 +14,7 @@ from agentctl.domain import events
 from agentctl.domain.limits import GIB, KEYS, Limits
 from agentctl.domain.states import Reason
 from agentctl.supervision.worker.spec import WorkerSpec
+from tests.modules_page import page
 from tests.support import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -132,3 +133,24 @@ def test_what_is_looked_for_is_found() -> None:
         "a.json", "b", "c", "d", "e.f"
     }  # fmt: skip
     assert section("## A", "\n## A\nx\n### B\ny\n## C\nz") == "\nx\n### B\ny\n"
+
+
+def test_the_page_of_modules_is_that_of_the_code() -> None:
+    assert (DOCS / "modules.md").read_text(encoding="utf-8") == page(), "python -m tests.modules_page > docs/modules.md"
+
+
+def test_every_module_says_what_it_decides() -> None:
+    assert [row for row in page().splitlines() if re.fullmatch(r"\| `\w+` \|\s*\|", row)] == []
+
+
+@pytest.mark.parametrize("page_of", ["first-change.md", "architecture.md"])
+def test_each_module_that_a_document_names_is_there(page_of: str) -> None:
+    text = (DOCS / page_of).read_text(encoding="utf-8")
+    named = set(
+        re.findall(
+            r"`((?:cli|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`",
+            text,
+        )
+    )
+    assert len(named) > 15
+    assert [path for path in sorted(named) if not (REPOSITORY / "agentctl" / path).exists()] == []
