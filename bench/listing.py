@@ -6,7 +6,7 @@ from bench.filling import FILLED, filled_task
 from bench.ground import TYPER, Ground
 from bench.measuring import Found, Rounds, Sample, Turn, alternate, ratio
 
-GOALS = {1000: 1.5, 10_000: 3.5}
+GOALS = {1000: 1.5, 10_000: 3.0}
 
 
 def measure_list(ground: Ground, rounds: Rounds) -> Found:
