@@ -114,7 +114,7 @@ def blocks(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
         elif len(data) < length:
             return
         elif length < LONGEST_LINE:
-            length *= 4
+            length = min(4 * length, LONGEST_LINE)
         else:
             behind = _behind_newline(fd, start + len(data), end)
             if behind is None:
