@@ -28,7 +28,7 @@ from agentctl.operations.delegate.delegating import (
     result_of,
     session_results,
 )
-from agentctl.operations.start.ahead import keep_spares
+from agentctl.operations.start.spare_shims import keep_spares
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.locating import find_worker
 

@@ -48,10 +48,10 @@ def start(
     if sum(mode not in (None, False) for mode in modes) != 1:
         raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
     given = {name: value for name, value in options.items() if value is not None and value is not False}
-    wishes = {option.name: given.pop(option.name) for option in OF_AGENTS if option.name in given}
+    agent_options = {option.name: given.pop(option.name) for option in OF_AGENTS if option.name in given}
     request = SpawnRequest(
         argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
-        work=_work(prompt, wishes),
+        work=_work(prompt, agent_options),
         **{**given, "env": _environment(given.get("env", ()))},
     )
     many = command is None and shell is None and prompt is None
@@ -79,14 +79,14 @@ KINDS = start.__annotations__ | {
 _PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
 
 
-def _work(prompt: str | None, wishes: dict[str, Any]) -> AgentWork | None:
+def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None:
     if prompt is None:
-        if wishes:
-            option = min(wishes).replace("_", "-")
+        if agent_options:
+            option = min(agent_options).replace("_", "-")
             raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
         return None
     text = sys.stdin.read() if prompt == "-" else prompt
-    return AgentWork(prompt=text, **wishes)
+    return AgentWork(prompt=text, **agent_options)
 
 
 def start_from_template(call: Invocation, *, wait: bool = False) -> int:

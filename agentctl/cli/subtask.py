@@ -72,14 +72,14 @@ def subtask(
     Success, 7 for Error and Cancel, 4 if it keeps running. Ctrl-C leaves the sub-task running. Without a task above,
     one is made.
     """
-    wishes = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
+    agent_options = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
         parent = _parent(call)
         from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
         request = SubtaskRequest(
             agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
-            wishes={name: value for name, value in wishes.items() if value is not None}, cwd=cwd,
+            agent_options={name: value for name, value in agent_options.items() if value is not None}, cwd=cwd,
             timeout_seconds=timeout_seconds, worktree=worktree,
         )  # fmt: skip
         begun = begin_subtask(parent, request)

@@ -34,11 +34,11 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
+from agentctl.driving.folder_watch import FolderWatch
+from agentctl.driving.host_rows import fallback_row, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
-from agentctl.driving.looking import Looking
 from agentctl.driving.outbox import Outbox
-from agentctl.driving.ownrows import fallback_row, policy_row, tampered_row
 from agentctl.driving.program import LineBuffer, Patience, Program
 from agentctl.driving.questions import Decided, ProgramQuestions, decided_by
 from agentctl.driving.recording import Recorder
@@ -61,7 +61,7 @@ class Host:
     ) -> None:
         self.worker, self.started, self.changes, self.signals = worker, started, changes, signals
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
-        self.purse = started.purse
+        self.meter = started.meter
         self.recorder = Recorder(worker)
         self.questions = ProgramQuestions(worker, self.order.marks)
         self.idle = Idle(worker)
@@ -101,10 +101,10 @@ class Host:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
             self._do(self.started.opening)
             self.signals.hand_on(handlers)
-            self.looking = Looking(watch, self._look)
-            self.looking.begin()
+            self.folder_watch = FolderWatch(watch, self._look)
+            self.folder_watch.begin()
             code = await self.program.ended
-            self.looking.stop()
+            self.folder_watch.stop()
         if self.started.offering is not None:
             self.started.offering.end()
         return self._end(code)
@@ -151,7 +151,7 @@ class Host:
         self.recorder.flush()
 
     def _look_again(self) -> None:
-        self.looking.again()
+        self.folder_watch.again()
 
     def _is_open(self) -> bool:
         return not self.is_interrupted and not self.program.is_hung_up
@@ -226,7 +226,7 @@ class Host:
                 self.patience.hang_up() if self.is_interrupted else self.program.hang_up()
             case Note(row):
                 self.recorder.row(row)
-                if self.purse.note(row):
+                if self.meter.note(row):
                     self._look_at_budget()
             case Ask():
                 self._ask(action)
@@ -267,7 +267,7 @@ class Host:
 
     def _finish(self, outcome: AgentOutcome) -> None:
         self.patience.got_on()
-        self.purse.pay(outcome.cost_usd)
+        self.meter.pay(outcome.cost_usd)
         self._look_at_budget()
         repair = None if self.is_interrupted or self.verdict else self.answer.repair(outcome)
         if repair is not None:
@@ -275,7 +275,7 @@ class Host:
             return
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
-        self.recorder.result(self.finished, self.purse.spent)
+        self.recorder.result(self.finished, self.meter.spent)
         # Kept for more, it could only be refused again: it goes on from its session when its account may be used.
         is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
         if self.is_interrupted or is_stopped or not self.order.keep:
@@ -296,7 +296,7 @@ class Host:
 
     def _look_at_budget(self) -> None:
         """Stop where the tree has gone beyond a limit: whoever breaks it pays for it."""
-        excess = self.purse.excess() if self.verdict is None else None
+        excess = self.meter.excess() if self.verdict is None else None
         if excess is not None:
             self._stop(AgentOutcome(reason=Reason.BUDGET, message=excess))
 
@@ -313,12 +313,12 @@ class Host:
         if self.error is not None:
             raise self.error
         outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))
-        self.purse.pay(outcome.cost_usd)
+        self.meter.pay(outcome.cost_usd)
         self.recorder.flush()
         if outcome.is_unbegun and self.driver.fallback is not None and not self.is_interrupted:
             self.unbegun = outcome
             return UNHAPPY
-        self.recorder.result(self._complete(outcome), self.purse.spent)
+        self.recorder.result(self._complete(outcome), self.meter.spent)
         self.recorder.outcome(outcome)
         return _exit_code(outcome, code, is_interrupted=self.is_interrupted)
 

@@ -1,7 +1,7 @@
 """Reads what a worker says from within its sandbox, in that worker's name and for nothing else.
 
 Whoever writes there is not trusted: files are opened without following or waiting, read up to a bound, checked key by
-key, and removed; one without a valid word is noted. The folder is held open from the start, so that another one in its
+key, and removed; one without a valid entry is noted. The folder is held open from the start, so that another one in its
 place is never looked into. How much is read, at once and in all, is bounded too.
 """
 
@@ -25,7 +25,7 @@ from agentctl.operations.talk.asking import Asked, close_question, leave, put_qu
 from agentctl.operations.talk.outbox import LONGEST
 
 if TYPE_CHECKING:
-    from agentctl.driving.words import Word
+    from agentctl.driving.outbox_entry import Entry
 
 #: Files that one look takes up, the pause behind a look that took some, and the looks of the last one.
 _AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
@@ -90,7 +90,7 @@ class Outbox:
             os.close(fd)
 
     def _take(self, name: str) -> None:
-        from agentctl.driving.words import Junk, word_in  # Most agents say nothing here.
+        from agentctl.driving.outbox_entry import BadEntry, entry_in  # Most agents say nothing here.
 
         fd = -1
         try:
@@ -98,23 +98,23 @@ class Outbox:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
             data = _content(fd)
             self._budget -= len(data)
-            self._do(word_in(data), fd)
+            self._do(entry_in(data), fd)
         except FileNotFoundError:
             return  # Its sayer has taken it back.
-        except (Junk, OSError, AgentctlError) as error:
+        except (BadEntry, OSError, AgentctlError) as error:
             self._note(f"a file in its outbox was not accepted: {error}")
         finally:
             if fd >= 0 and not self._questions.minds(fd):
                 os.close(fd)
             self._remove(name)
 
-    def _do(self, word: Word, fd: int) -> None:
-        if word["verb"] == "ask":
-            self._questions.put(word, fd)
+    def _do(self, entry: Entry, fd: int) -> None:
+        if entry["verb"] == "ask":
+            self._questions.put(entry, fd)
             return
         from agentctl.operations.talk.reporting import keep
 
-        when_there_is_room(lambda: keep(self.worker, word))
+        when_there_is_room(lambda: keep(self.worker, entry))
 
     def _note(self, text: str) -> None:
         """Add a note about a file that was not accepted, up to some number of notes."""
@@ -154,19 +154,19 @@ class _Questions:
         #: All that were asked in this run: no other may be taken up again.
         self._known: set[str] = set()
 
-    def put(self, word: Word, fd: int) -> None:
+    def put(self, entry: Entry, fd: int) -> None:
         """Put a question, or take up an earlier one from the outbox again.
 
         Raises:
-            Junk: It is another's, or there are too many.
+            BadEntry: It is another's, or there are too many.
         """
-        from agentctl.driving.words import Junk
+        from agentctl.driving.outbox_entry import BadEntry
 
-        name, body = word["id"], word["body"]
+        name, body = entry["id"], entry["body"]
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
-            raise Junk(f"the question {name} was not asked through the outbox")
+            raise BadEntry(f"the question {name} was not asked through the outbox")
         if len(self._waiting) >= _MOST_QUESTIONS:
-            raise Junk(f"{_MOST_QUESTIONS} questions are waiting for answers already")
+            raise BadEntry(f"{_MOST_QUESTIONS} questions are waiting for answers already")
         asked = when_there_is_room(lambda: put_question(self.worker, body, name))
         self._known.add(name)
         limit = body["deadlineSeconds"]

@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
-from agentctl.driving.ownrows import fallback_row, policy_row
+from agentctl.driving.host_rows import fallback_row, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]

@@ -13,8 +13,8 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import load
-from agentctl.driving.purse import Purse
 from agentctl.driving.starting import HeldSignals, start
+from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
 from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
@@ -31,7 +31,7 @@ def main() -> int:
     now = _taken_up(worker, order)
     changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
-        now = Purse(worker).hand_on(now)
+        now = UsageMeter(worker).hand_on(now)
     started = start(worker, now, driver)
     try:
         import asyncio  # While the program starts.

@@ -21,7 +21,7 @@ from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Driver, Sa
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.offering import Offering
-from agentctl.driving.purse import Purse
+from agentctl.driving.usage_meter import UsageMeter
 from agentctl.lean import NamedTuple
 
 
@@ -30,7 +30,7 @@ class StartedProgram(NamedTuple):
 
     order: Order
     driver: Driver
-    purse: Purse
+    meter: UsageMeter
     #: The outbox, held open: another folder in its place is never looked into.
     outbox: int
     dialogue: Dialogue
@@ -56,8 +56,8 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    purse = Purse(worker)
-    excess = purse.refusal()
+    meter = UsageMeter(worker)
+    excess = meter.refusal()
     process, offering, refusal = None, None, None
     if excess is not None:
         refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
@@ -71,7 +71,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
             offering = Offering(worker, order, environ)
     dialogue = driver.dialogue(order)
     opening = [] if process is None else _say(process, dialogue.begin())
-    return StartedProgram(order, driver, purse, outbox, dialogue, opening, process, offering, refusal)
+    return StartedProgram(order, driver, meter, outbox, dialogue, opening, process, offering, refusal)
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

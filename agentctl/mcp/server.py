@@ -21,7 +21,7 @@ from agentctl.mcp import elicitation, tasks
 from agentctl.mcp.clients import McpClients
 from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import BegunCall, Context, Teller, as_result, as_tool
-from agentctl.operations.start.ahead import keep_spares
+from agentctl.operations.start.spare_shims import keep_spares
 from agentctl.tools.definition import CAREFUL_S, Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT

@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-from agentctl.mcp import lines
+from agentctl.mcp import bad_lines
 from agentctl.mcp.opening import OpenedConversation
 from agentctl.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.tools.registry import Toolbox
@@ -39,7 +39,7 @@ async def _serve(toolbox: Toolbox, begun: OpenedConversation, call_s: float | No
     made = AgentctlServer(toolbox, call_s=call_s, progress_s=progress_s)
     async with stdio_server() as (reading, writing):
         unsaid = _Unsaid(writing, begun.answered)
-        async with lines.mended(_after(begun.lines, reading), unsaid) as whole:
+        async with bad_lines.mended(_after(begun.lines, reading), unsaid) as whole:
             await made.server.run(whole, unsaid, made.server.create_initialization_options())
 
 

@@ -24,11 +24,11 @@ from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.kinship import cancelled_with
 from agentctl.supervision.worker.questions import waiting_askers
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, some_text, text
+from agentctl.tools.descriptions import agent_types, bounds
+from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.results import result_of
 from agentctl.tools.scope import Scope, Situation
-from agentctl.tools.shapes import OTHERS, adapted, unheard
-from agentctl.tools.wishes import MODEL, WISHES, wishes_of
-from agentctl.tools.words import agent_types, bounds
+from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
 #: How long an agent that is let go may take to end; then it is stopped.
 _CLOSE_S = 10.0
@@ -43,7 +43,7 @@ def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
         agent=spec.name,
         spec=spec,
         keep=given.get("keep", False),
-        **wishes_of(scope, spec, given),
+        **start_fields(scope, spec, given),
     )
     request = SpawnRequest(
         work=work, name=given.get("id"), cwd=given.get("working_dir") or scope.folder,
@@ -51,7 +51,7 @@ def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
     )  # fmt: skip
     started = spawn_workers(scope.task, [request], queue=True)[0]
     target = Target(id=started.agent_instance, key=WorkerId(scope.task.id, started.agent_instance))
-    warnings = [*started.warnings, *unheard(given)]
+    warnings = [*started.warnings, *not_honoured(given)]
     scope.note(target)
     if not given.get("run_in_background", True):
         return Pending(tool=SPAWN_AGENT.name, targets=(target,), given={"warnings": warnings})
@@ -158,7 +158,7 @@ SPAWN_AGENT = Tool(
         "agent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
         "id": text("A name for it, which is taken for good: letters, digits, - and _. Made from its type without it."),
         **MODEL,
-        **WISHES,
+        **START_ARGUMENTS,
         "working_dir": text("Its working folder; yours without it."),
         "run_in_background": flag("false: answer only when it has ended; true without it."),
         "keep": flag("It stays after its answer, for more input in the same process, until close_agent."),

@@ -34,12 +34,12 @@ from agentctl.tools.definition import (
     some_text,
     text,
 )
+from agentctl.tools.descriptions import agent_types, bounds, short
+from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.hints import hint_of
 from agentctl.tools.results import share_of
 from agentctl.tools.scope import Scope
-from agentctl.tools.shapes import OTHERS, adapted, unheard
-from agentctl.tools.wishes import MODEL, WISHES, wishes_of
-from agentctl.tools.words import agent_types, bounds, short
+from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
 _MOST_AT_ONCE = 1000
 #: What a caller of these tools has beside them.
@@ -81,7 +81,7 @@ def _adapted(given: Arguments) -> Arguments:
 def _task(scope: Scope, given: Arguments, _call: Call) -> Any:
     if "resume" in given:
         return _resumed(scope, given)
-    item = {key: value for key, value in given.items() if key in _ITEM or key in WISHES or key == "name"}
+    item = {key: value for key, value in given.items() if key in _ITEM or key in START_ARGUMENTS or key == "name"}
     begun = _delegate(scope, TASK.name, [item], given)
     if not given.get("run_in_background") or not isinstance(begun, Pending):
         return begun
@@ -121,7 +121,8 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
     targets = tuple(Target(id=name, key=WorkerId(scope.task.id, name)) for name in names)
     scope.note(*targets)
     rows = [one.instance or one.refusal().to_json() for one in done]
-    warnings = sorted({warning for item in (given, *items) if isinstance(item, Mapping) for warning in unheard(item)})
+    calls = [item for item in (given, *items) if isinstance(item, Mapping)]
+    warnings = sorted({warning for call in calls for warning in not_honoured(call)})
     pending = Pending(tool=tool, targets=targets, given={"rows": rows, "warnings": warnings})
     return pending if targets else _results(scope, pending)
 
@@ -135,7 +136,7 @@ def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
     try:
         found = arguments_of(_ITEM_TOOL, item, where)
         spec = find_agent_spec(scope.task.root, found.get("subagent_type", DEFAULT_AGENT))
-        wishes = wishes_of(scope, spec, found)
+        agent_options = start_fields(scope, spec, found)
     except AgentctlError as error:
         hint = hint_of(error, AT_HAND)
         why = f"{error.message} ({hint})" if hint else error.message
@@ -144,7 +145,7 @@ def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
         "objective": found["objective"],
         "subagent_type": spec.name,
         "context": _context(found),
-        **wishes,
+        **agent_options,
     }
     more = {"label": found.get("description"), "name": found.get("name"), "worktree": found.get("worktree")}
     return line | {key: value for key, value in more.items() if value}
@@ -184,7 +185,7 @@ def _one(scope: Scope, pending: Pending, row: Any, max_bytes: int) -> Any:
 _ITEM_TOOL = Tool(
     name="item",
     describe=lambda _situation: "",
-    properties={**_ITEM, **WISHES},
+    properties={**_ITEM, **START_ARGUMENTS},
     required=("objective",),
     also=_OTHERS,
     synonyms=_SYNONYMS,
@@ -201,7 +202,7 @@ TASK = Tool(
     ),
     properties={
         **_ITEM,
-        **WISHES,
+        **START_ARGUMENTS,
         "run_in_background": flag("true: answer at once with its id, to wait for later; false without it."),
         "resume": text("An agent that has ended: it goes on from its own history."),
         **_TERMS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.errors import AgentctlError, Limited, Next
 from agentctl.operations.where.lineage import true_caller
-from agentctl.tools.words import short
+from agentctl.tools.descriptions import short
 
 #: step -> (the tool that it takes, or none; its words). The first whose tool there is says it.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {

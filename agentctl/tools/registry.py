@@ -14,13 +14,13 @@ from agentctl.operations.wait.keys import Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
 from agentctl.tools.definition import Call, Ends, Pending, Tool
+from agentctl.tools.descriptions import instructions
 from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope, ScopeSource, Situation
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
-from agentctl.tools.words import instructions
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)

@@ -13,7 +13,7 @@ from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
-from agentctl.tools.words import short
+from agentctl.tools.descriptions import short
 
 #: All results of one answer together hold at most so many bytes, and none is cut below the least.
 _TOGETHER, _LEAST = 40_000, 500

@@ -21,10 +21,10 @@ from agentctl.operations.trust.definitions import Agent
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, some_text, text
 from agentctl.tools.delegation import AT_HAND
+from agentctl.tools.descriptions import short
 from agentctl.tools.hints import hint_of
 from agentctl.tools.scope import Scope, Situation
-from agentctl.tools.wishes import MODEL, WISHES, wishes_of
-from agentctl.tools.words import short
+from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
 #: The longest name of a tool that models' providers take, with what a client puts before it.
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
@@ -88,8 +88,8 @@ def _subtask_tool(agent: Agent) -> Tool:
         try:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
-                artifacts=given.get("artifactRefs", ()), cwd=scope.folder, wishes=wishes_of(scope, spec, given),
-                by_tool=True,
+                artifacts=given.get("artifactRefs", ()), cwd=scope.folder, by_tool=True,
+                agent_options=start_fields(scope, spec, given),
             )  # fmt: skip
             subtask = begin_subtask(scope.task, request)
         except WaitStopped:
@@ -107,7 +107,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         ),
         properties=_OF_SUBTASKS,
         required=("title",),
-        also={**MODEL, **{name: schema for name, schema in WISHES.items() if name != "worktree"}},
+        also={**MODEL, **{name: schema for name, schema in START_ARGUMENTS.items() if name != "worktree"}},
         synonyms={"description": "title", "prompt": "intent", "objective": "intent", "instruction": "intent"},
         run=run,
         ends=SUBTASK_ENDS,

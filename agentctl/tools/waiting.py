@@ -12,9 +12,9 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
+from agentctl.tools.descriptions import cut, short
 from agentctl.tools.results import question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation
-from agentctl.tools.words import cut, short
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
 #: Of more than so many that have ended or ask one answer tells a part, and the next one, by its cursor, goes on.

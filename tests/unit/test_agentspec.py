@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
-from agentctl.domain.loosening import powers
+from agentctl.domain.granted_powers import powers
 from agentctl.domain.permissions import BadValue, decide
 
 

@@ -39,7 +39,7 @@ from agentctl.operations.start.options import (
     Option,
 )
 from agentctl.supervision.worker import spec as specs
-from agentctl.tools.wishes import MODEL, WISHES
+from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS
 
 #: A value of each kind, and how the kind is written for a type checker, in the schema of a tool and on a command line.
 VALUES: dict[str, Any] = {TEXT: "low", NUMBER: 1.5, WHOLE: 2, FLAG: True, TEXTS: ["a"], TABLE: {"a": "b"}}
@@ -151,7 +151,7 @@ SURFACES: dict[str, tuple[dict[str, str], Callable[[], dict[str, str]]]] = {
     "subtask": (kinds_of(OPTIONS, SUBTASK), lambda: without(words_of("subtask"), OF_SUBTASK)),
     "tools": (
         kinds_of(OPTIONS, TOOLS),
-        lambda: {name: SCHEMAS[schema["type"]] for name, schema in {**MODEL, **WISHES}.items()},
+        lambda: {name: SCHEMAS[schema["type"]] for name, schema in {**MODEL, **START_ARGUMENTS}.items()},
     ),
     "spec.json": ({option.name: option.kind for option in OF_WORKERS if option.kept}, in_specs),
     "order": (

@@ -25,13 +25,13 @@ from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
 from agentctl.tools.definition import Pending, Target, Tool, pending_from
 from agentctl.tools.delegation import _ITEM_TOOL, TASK, TASK_PARALLEL
+from agentctl.tools.descriptions import instructions
+from agentctl.tools.foreign_arguments import not_honoured
 from agentctl.tools.hints import _WORDS, error_result
 from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS, DIALECTS, Toolbox
 from agentctl.tools.scope import ScopeSource, Situation
-from agentctl.tools.shapes import unheard
 from agentctl.tools.subtasks import subtask_tool, subtask_tools
 from agentctl.tools.waiting import WAIT, has_news
-from agentctl.tools.words import instructions
 from agentctl.tools.worker import ASK_USER
 
 TOOLS = (*_CODEX, *_CLAUDE, *_OF_WORKERS)
@@ -204,7 +204,7 @@ def test_the_call_of_claude_code_is_understood() -> None:
         "effort": "high", "run_in_background": False, "worktree": True,
     }  # fmt: skip
     assert arguments_of(TASK, {"description": "Find the cookie"}) == {"objective": "Find the cookie"}
-    assert unheard(arguments_of(TASK, {"prompt": "x", "isolation": "remote"})) == [
+    assert not_honoured(arguments_of(TASK, {"prompt": "x", "isolation": "remote"})) == [
         "isolation: remote is not honoured: the agent works here"
     ]
 
@@ -217,8 +217,8 @@ def test_the_calls_of_codex_are_understood() -> None:
         "instruction": "look\nlocal_image: /a.png\ndocs: app://docs\nimage: (it cannot be passed on here)",
         "fork_context": True, "effort": "low",
     }  # fmt: skip
-    assert "fork_context is not honoured" in unheard(given)[0]
-    assert unheard(arguments_of(SPAWN_AGENT, {"message": "x", "fork_context": False})) == []
+    assert "fork_context is not honoured" in not_honoured(given)[0]
+    assert not_honoured(arguments_of(SPAWN_AGENT, {"message": "x", "fork_context": False})) == []
     assert arguments_of(SEND_INPUT, {"target": "a", "message": "more", "items": items[:1]}) == {
         "id": "a", "message": "more\nlook",
     }  # fmt: skip

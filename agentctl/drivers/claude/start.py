@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from agentctl.domain.placing import lies_in
+from agentctl.domain.containment import lies_in
 from agentctl.drivers.order import Order
 
 HONOURS = frozenset(

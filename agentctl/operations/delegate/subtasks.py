@@ -21,8 +21,8 @@ from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
-from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spare_shims import shims_ahead
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.calling import Caller
@@ -52,7 +52,7 @@ class SubtaskRequest(NamedTuple):
     priority: int = 0
     task_id: str | None = None
     #: Of `AgentWork`: driver, model, permissions, max_turns, ...
-    wishes: Mapping[str, Any] = MappingProxyType({})
+    agent_options: Mapping[str, Any] = MappingProxyType({})
     cwd: str | None = None
     timeout_seconds: float | None = None
     worktree: bool = False
@@ -112,7 +112,7 @@ def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> S
     child = _make_task(parent, request, agent, caller)
     try:
         _tell_parent(parent, child, request.title, agent, caller)
-        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.wishes)
+        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.agent_options)
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
             timeout_seconds=request.timeout_seconds, worktree=request.worktree,

@@ -14,7 +14,7 @@ from difflib import unified_diff
 
 from agentctl.adapters.files import make_folder, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
-from agentctl.domain.placing import lies_in
+from agentctl.domain.containment import lies_in
 from agentctl.errors import Refused
 from agentctl.operations.install.agent_files import edits_for
 from agentctl.operations.install.edits import Edit

@@ -20,7 +20,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
-from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 from agentctl.supervision.worker import questions
 from agentctl.supervision.worker.endings import decision_of, read_decision

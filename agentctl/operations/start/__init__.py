@@ -4,6 +4,6 @@
 (`requests`, `admission`), puts names and orders on disk (`worker_folder`, `agent_order`), checks what those show
 (`inherited`, `admission`), and goes to the queue.
 
-Doors: `spawning`, `ahead`, `requests`, `options`, `batch`, `new_task`, `from_template`, `permissions`, `answer_schema`,
-`continuation`, `requeuing`.
+Doors: `spawning`, `spare_shims`, `requests`, `options`, `batch`, `new_task`, `from_template`, `permissions`,
+`answer_schema`, `continuation`, `requeuing`.
 """

@@ -55,12 +55,12 @@ def _defined(task: TaskDir, agent: str) -> Rules:
         return []
 
 
-def _parsed(wished: str | Rules | None) -> Rules:
-    if wished is None:
+def _parsed(rules: str | Rules | None) -> Rules:
+    if rules is None:
         return []
-    if isinstance(wished, str) and wished.lstrip().startswith("["):
+    if isinstance(rules, str) and rules.lstrip().startswith("["):
         try:
-            wished = json.loads(wished)
+            rules = json.loads(rules)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"--permissions is not JSON: {error}", hint=_FORM) from error
-    return parse_policy(wished, "--permissions")
+    return parse_policy(rules, "--permissions")

@@ -101,7 +101,7 @@ class Spawned(NamedTuple):
     #: The key was known: this is the worker that has it.
     reused: bool = False
     message: str | None = None
-    #: Which wishes its agent program cannot fulfil.
+    #: Which of its options the agent program cannot honour.
     warnings: tuple[str, ...] = ()
     #: {path, branch} of a worktree of its own.
     worktree: Mapping[str, str] | None = None

@@ -28,10 +28,10 @@ from agentctl.operations.start.admission import (
     refuse_elsewhere,
     refuse_unreported,
 )
-from agentctl.operations.start.ahead import shims_ahead
 from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
+from agentctl.operations.start.spare_shims import shims_ahead
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import (
     Standing,

@@ -130,7 +130,7 @@ def _ask_from_within(
         raise error
     name = question_id or f"q{os.urandom(4).hex()}"
     watch.add(worker.interactions)
-    with outbox.said(worker, {"verb": "ask", "id": name, **body}):
+    with outbox.delivered(worker, {"verb": "ask", "id": name, **body}):
         if not worker.question(name).exists():
             raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {worker.instance} tells why")
         return _Wait(worker).answer(name, watch)

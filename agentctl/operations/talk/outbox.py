@@ -1,6 +1,6 @@
 """The one way out for a worker in a sandbox that lets it write nothing of its task: small files in its outbox.
 
-Its driver's program, outside, takes each up as what it is: a word of this one worker, and nothing else. Nobody
+Its driver's program, outside, takes each up as what it is: an entry of this one worker, and nothing else. Nobody
 believes these files for anything more, so a worker that fills them with lies gets no further than `report` does.
 """
 
@@ -22,7 +22,7 @@ from agentctl.errors import Refused, StorageError, UsageError
 #: The longest file that is taken up.
 LONGEST = 1 << 16
 _WALLED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-#: How long a worker waits until its driver has taken a word up.
+#: How long a worker waits until its driver has taken an entry up.
 _PATIENCE_S = 20.0
 
 
@@ -33,21 +33,21 @@ def is_walled(worker: WorkerDir, error: Exception) -> bool:
     return is_refused and worker.outbox.is_dir() and os.access(worker.outbox, os.W_OK)
 
 
-def say(worker: WorkerDir, word: Mapping[str, Any]) -> None:
-    """Put a word into the outbox, and return once it was taken up."""
-    with said(worker, word):
+def deliver(worker: WorkerDir, entry: Mapping[str, Any]) -> None:
+    """Put an entry into the outbox, and return once it was taken up."""
+    with delivered(worker, entry):
         pass
 
 
 @contextlib.contextmanager
-def said(worker: WorkerDir, word: Mapping[str, Any]) -> Iterator[None]:
-    """Put a word into the outbox; once it was taken up the body runs, and the driver sees that its sayer lives.
+def delivered(worker: WorkerDir, entry: Mapping[str, Any]) -> Iterator[None]:
+    """Put an entry into the outbox; once it was taken up the body runs, and the driver sees that its sayer lives.
 
     Raises:
         UsageError: It is too long.
         Refused: Nobody takes it up.
     """
-    data = to_json(word)
+    data = to_json(entry)
     if len(data) > LONGEST:
         raise UsageError(f"this is too long to be said from within a sandbox: {len(data)} bytes; at most {LONGEST}")
     name = os.urandom(8).hex()

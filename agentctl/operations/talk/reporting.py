@@ -21,12 +21,12 @@ from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 
 _TEXT_SHOWN = 2000
-#: Characters of one word: what holds it is read whole, by everybody who asks.
+#: Characters of one entry: what holds it is read whole, by everybody who asks.
 _LONGEST = 1_000_000
 
 
 def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
-    """Tell how far the calling worker is; `list` shows the last word."""
+    """Tell how far the calling worker is; `list` shows the last entry."""
     if percent is None and not text:
         raise UsageError("say how far: a percentage, a text, or both", hint="agentctl report progress 40 'reading'")
     if percent is not None and not 0 <= percent <= 100:
@@ -52,62 +52,62 @@ def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
     return _say(worker, {"verb": "result", "summary": summary, "artifact": artifact})
 
 
-def _say(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
-    """Keep a word of the calling worker; where a sandbox does not let it, have its driver keep it."""
-    if len(word.get("summary") or word.get("text") or "") > _LONGEST:
+def _say(worker: WorkerDir, entry: dict[str, Any]) -> dict[str, Any]:
+    """Keep an entry of the calling worker; where a sandbox does not let it, have its driver keep it."""
+    if len(entry.get("summary") or entry.get("text") or "") > _LONGEST:
         raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
     try:
-        return keep(worker, word)
+        return keep(worker, entry)
     except (StorageError, OSError) as error:
         from agentctl.operations.talk import outbox
 
         if not outbox.is_walled(worker, error):
             raise
-        outbox.say(worker, word)
-        return report_of(word)
+        outbox.deliver(worker, entry)
+        return report_of(entry)
 
 
-def report_of(word: dict[str, Any]) -> dict[str, Any]:
-    """Return what is told of a word that is being kept."""
-    match word["verb"]:
+def report_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of an entry that is being kept."""
+    match entry["verb"]:
         case "progress":
-            return {"at": now_iso(), "percent": word["percent"], "text": _whole(word["text"])}
+            return {"at": now_iso(), "percent": entry["percent"], "text": _whole(entry["text"])}
         case "message":
-            return _row(RowType.MESSAGE, _whole(word["text"]))
+            return _row(RowType.MESSAGE, _whole(entry["text"]))
         case _:
-            artifacts = [word["artifact"]] if word["artifact"] else []
-            return {"summary": _whole(word["summary"]), "artifacts": artifacts, "at": now_iso()}
+            artifacts = [entry["artifact"]] if entry["artifact"] else []
+            return {"summary": _whole(entry["summary"]), "artifacts": artifacts, "at": now_iso()}
 
 
 def _whole(text: str | None) -> str | None:
     return None if text is None else whole(text)
 
 
-def keep(worker: WorkerDir, word: dict[str, Any]) -> dict[str, Any]:
+def keep(worker: WorkerDir, entry: dict[str, Any]) -> dict[str, Any]:
     """Keep what a worker says of itself: {verb: progress, percent, text}, {verb: message, text} or
     {verb: result, summary, artifact}. Return what is told of it.
 
     Raises:
         Refused: The worker has ended.
     """
-    report = report_of(word)
+    report = report_of(entry)
     with locked(worker.lock):
         _refuse_if_ended(worker)
-        match word["verb"]:
+        match entry["verb"]:
             case "progress":
                 write_whole(worker.progress, to_json(report), durable=False)
-                note(worker, RowType.PROGRESS, report["text"], percent=word["percent"])
+                note(worker, RowType.PROGRESS, report["text"], percent=entry["percent"])
             case "message":
                 _append(worker, report)
             case _:
                 write_whole(worker.result, to_json(report))
-                eventlog.append(worker.task.events, [_declared(worker, word)])
+                eventlog.append(worker.task.events, [_declared(worker, entry)])
     return report
 
 
-def _declared(worker: WorkerDir, word: dict[str, Any]) -> ev.Event:
-    path = word["artifact"]["path"] if word["artifact"] else None
-    payload = {"summary": (word["summary"] or "")[:_TEXT_SHOWN], "path": path}
+def _declared(worker: WorkerDir, entry: dict[str, Any]) -> ev.Event:
+    path = entry["artifact"]["path"] if entry["artifact"] else None
+    payload = {"summary": (entry["summary"] or "")[:_TEXT_SHOWN], "path": path}
     return ev.make_event(now_iso(), ev.RESULT_DECLARED, worker.task.id, worker.instance, payload, worker.instance)
 
 

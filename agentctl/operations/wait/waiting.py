@@ -22,7 +22,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import folder_of_accounts
-from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.kinship import descendants
 
 DEFAULT_CONSUMER = "default"

@@ -1,4 +1,4 @@
 """Which account an agent uses, whether it may be used now, and what a tree of tasks has used up.
 
-Doors: `accounts`, `holds`, `awaiting`, `ledger`.
+Doors: `accounts`, `holds`, `waiters`, `ledger`.
 """

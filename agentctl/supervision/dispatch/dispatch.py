@@ -17,7 +17,7 @@ from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
 from agentctl.errors import NoFreeSlot
-from agentctl.supervision.account.awaiting import HeldInTree
+from agentctl.supervision.account.waiters import HeldInTree
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
 from agentctl.supervision.dispatch.launching import (

@@ -4,8 +4,8 @@ The order (see `handshake`) is written after the queue's lock is given back. A p
 spare shims, since an interpreter takes 40 ms to get ready; a spare one is given its place when there is one.
 
 Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
-runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/ahead.py` has the figures of
-those that get ready for one start.
+runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/spare_shims.py` has
+the figures of those that get ready for one start.
 """
 
 from __future__ import annotations

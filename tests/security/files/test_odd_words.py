@@ -26,14 +26,14 @@ from agentctl.domain.answers import check_answer, question_in
 from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
 from agentctl.drivers.order import order_from
-from agentctl.driving.words import Junk, word_in
+from agentctl.driving.outbox_entry import BadEntry, entry_in
 from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.results import text_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.operations.start.answer_schema import read_schema
-from agentctl.supervision.account.awaiting import Awaited
+from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worktree.recorded import tree_from
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
@@ -271,8 +271,8 @@ def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any
                        st.sampled_from(["progress", "message", "result", "ask", "input", "q1"]) | JSON))  # fmt: skip
 @example({"verb": "ask", "id": "q1", "kind": "input", "question": "x", "options": [], "deadlineSeconds": HUGE})
 def test_a_file_in_an_outbox_is_a_word_or_junk(told: dict[str, Any]) -> None:
-    with contextlib.suppress(Junk):
-        json.dumps(word_in(json.dumps(told).encode()), allow_nan=False)
+    with contextlib.suppress(BadEntry):
+        json.dumps(entry_in(json.dumps(told).encode()), allow_nan=False)
 
 
 RECORD = {"path": "/x", "gitDir": "/x", "commonDir": "/x", "repository": "/x", "base": "a" * 40,

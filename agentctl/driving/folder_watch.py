@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
 
 
-class Looking:
+class FolderWatch:
     """Calls `look` whenever there may be something to see."""
 
     def __init__(self, watch: Watch, look: Callable[[], None]) -> None:

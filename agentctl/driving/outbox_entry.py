@@ -1,4 +1,4 @@
-"""Reads a file of an outbox: one word of a worker, checked key by key; unknown keys are left out."""
+"""Reads an entry of an outbox: a report or a question of a worker, checked key by key; unknown keys are left out."""
 
 from __future__ import annotations
 
@@ -13,73 +13,73 @@ from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
 from agentctl.errors import UsageError
 
-Word = dict[str, Any]
+Entry = dict[str, Any]
 _MOST_OPTIONS = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Junk(Exception):
-    """The file does not hold a valid word; the message says why."""
+class BadEntry(Exception):
+    """The file does not hold a valid entry; the message says why."""
 
 
-def word_in(data: bytes) -> Word:
-    """Return the word in a file: as `operations/talk/reporting.py` keeps it, or a question.
+def entry_in(data: bytes) -> Entry:
+    """Return the entry in a file: as `operations/talk/reporting.py` keeps it, or a question.
 
     Raises:
-        Junk: It does not hold one.
+        BadEntry: It does not hold one.
     """
     try:
         given = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Junk("it is not JSON, or too long") from error
-    make = _WORDS.get(str(given.get("verb"))) if isinstance(given, dict) else None
+        raise BadEntry("it is not JSON, or too long") from error
+    make = _READERS.get(str(given.get("verb"))) if isinstance(given, dict) else None
     if make is None:
-        raise Junk("it is not a word that a worker may say")
+        raise BadEntry("it is neither a report nor a question")
     return {"verb": given["verb"], **make(given)}
 
 
-def _progress(given: Mapping[str, Any]) -> Word:
+def _progress(given: Mapping[str, Any]) -> Entry:
     percent, text = _number(given, "percent", 100), _text(given, "text")
     if percent is None and not text:
-        raise Junk("it reports no progress")
+        raise BadEntry("it reports no progress")
     return {"percent": percent, "text": text}
 
 
-def _message(given: Mapping[str, Any]) -> Word:
+def _message(given: Mapping[str, Any]) -> Entry:
     text = _text(given, "text") or ""
     if not text.strip():
-        raise Junk("its message is empty")
+        raise BadEntry("its message is empty")
     return {"text": text}
 
 
-def _result(given: Mapping[str, Any]) -> Word:
+def _result(given: Mapping[str, Any]) -> Entry:
     summary, artifact = _text(given, "summary"), given.get("artifact")
     if not summary and artifact is None:
-        raise Junk("its result is empty")
+        raise BadEntry("its result is empty")
     return {"summary": summary, "artifact": None if artifact is None else _artifact(artifact)}
 
 
-def _artifact(given: Any) -> Word:
+def _artifact(given: Any) -> Entry:
     if not isinstance(given, dict):
-        raise Junk("its artifact is not an object")
+        raise BadEntry("its artifact is not an object")
     path, size, digest = (given.get(key) for key in ("path", "size", "sha256"))
     if not (isinstance(path, str) and path.startswith("/") and "\0" not in path):
-        raise Junk("its artifact has no path")
+        raise BadEntry("its artifact has no path")
     if not (isinstance(size, int) and size >= 0 and isinstance(digest, str) and _SHA256.fullmatch(digest)):
-        raise Junk("its artifact has no size or digest")
+        raise BadEntry("its artifact has no size or digest")
     return {"path": path, "size": int(size), "sha256": digest}
 
 
-def _question(given: Mapping[str, Any]) -> Word:
+def _question(given: Mapping[str, Any]) -> Entry:
     """Return a question to a person. It has no tool: only a driver may ask for a permission."""
     name, kind, question = (given.get(key) for key in ("id", "kind", "question"))
     if not (isinstance(name, str) and is_name(name) and isinstance(kind, str) and isinstance(question, str)):
-        raise Junk("its question lacks an id, a kind or a text")
+        raise BadEntry("its question lacks an id, a kind or a text")
     options, default = _options(given.get("options")), _text(given, "default")
     try:
         check_question({"kind": kind, "question": question, "options": options}, default)
     except UsageError as error:
-        raise Junk(f"its question cannot be asked: {error.message}"[:200]) from error
+        raise BadEntry(f"its question cannot be asked: {error.message}"[:200]) from error
     deadline = _number(given, "deadlineSeconds", math.inf)
     body = {"kind": kind, "question": question, "options": options, "default": default, "deadlineSeconds": deadline}
     return {"id": name, "body": body}
@@ -88,17 +88,17 @@ def _question(given: Mapping[str, Any]) -> Word:
 def _options(given: Any) -> list[dict[str, str]]:
     options = given if isinstance(given, list) else None
     if options is None or len(options) > _MOST_OPTIONS or not all(isinstance(option, dict) for option in options):
-        raise Junk(f"its options are not a list of at most {_MOST_OPTIONS} objects")
+        raise BadEntry(f"its options are not a list of at most {_MOST_OPTIONS} objects")
     found = [{key: option.get(key) for key in ("id", "label")} for option in options]
     if not all(isinstance(value, str) for option in found for value in option.values()):
-        raise Junk("its options lack an id or a label")
+        raise BadEntry("its options lack an id or a label")
     return found
 
 
 def _text(given: Mapping[str, Any], key: str) -> str | None:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise Junk(f"its {key} is not a text")
+        raise BadEntry(f"its {key} is not a text")
     return value
 
 
@@ -108,11 +108,11 @@ def _number(given: Mapping[str, Any], key: str, most: float) -> float | None:
         return None
     number = finite(value)
     if number is None or not 0 <= number <= most:
-        raise Junk(f"its {key} is not a number in its range")
+        raise BadEntry(f"its {key} is not a number in its range")
     return float(number)
 
 
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], Word]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Entry]] = {
     "progress": _progress,
     "message": _message,
     "result": _result,

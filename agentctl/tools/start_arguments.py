@@ -15,15 +15,15 @@ from agentctl.tools.definition import flag, number, text
 from agentctl.tools.scope import Scope
 
 #: Wishes that are fields of `AgentWork` as they are; rules are made stricter first.
-_AS_SAID = [option.name for option in OF_AGENTS if TOOLS in option.also and option.name != "permissions"]
+_AS_GIVEN = [option.name for option in OF_AGENTS if TOOLS in option.also and option.name != "permissions"]
 
 MODEL = {
     "model": text(
         "Another model. Without it its definition's, else that of a worker that starts it, else the program's own."
     )
 }
-#: The wishes that one tool call can have, beside the model.
-WISHES: dict[str, Mapping[str, Any]] = {
+#: What one tool call can say of the agent that it starts, beside the model.
+START_ARGUMENTS: dict[str, Mapping[str, Any]] = {
     "effort": text("How much it thinks; without it chosen as the model is.", enum=list(EFFORTS)),
     "max_turns": number(
         "After so many tool rounds it is stopped; its definition's limit, if it has one, holds too.",
@@ -40,27 +40,27 @@ WISHES: dict[str, Mapping[str, Any]] = {
 }
 
 
-def wishes_of(scope: Scope, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+def start_fields(scope: Scope, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `AgentWork` for an agent, without those that its definition says.
 
     Rules can be tightened here, and not loosened: who calls is a model.
     """
-    found = {name: given[name] for name in _AS_SAID if name in given}
+    found = {name: given[name] for name in _AS_GIVEN if name in given}
     found |= _inherited(scope, spec, found)
-    wished = given.get("permissions")
-    if wished is not None:
-        found["permissions"] = json.dumps(asking(scope.task, spec)) if wished == "ask" else wished
+    chosen = given.get("permissions")
+    if chosen is not None:
+        found["permissions"] = json.dumps(asking(scope.task, spec)) if chosen == "ask" else chosen
     return found
 
 
-def _inherited(scope: Scope, spec: AgentSpec, wished: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an agent inherits from its caller, unless a wish or its definition says otherwise."""
+def _inherited(scope: Scope, spec: AgentSpec, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent inherits from its caller, unless the call or its definition says otherwise."""
     own = _own_order(scope)
-    driver = wished.get("driver") or spec.driver or own.get("driver")
+    driver = chosen.get("driver") or spec.driver or own.get("driver")
     found = {"driver": driver} if spec.driver is None else {}
     if driver == own.get("driver"):
         found |= {name: own.get(name) for name in ("model", "effort") if getattr(spec, name) is None}
-    return {name: value for name, value in found.items() if isinstance(value, str) and name not in wished}
+    return {name: value for name, value in found.items() if isinstance(value, str) and name not in chosen}
 
 
 def _own_order(scope: Scope) -> Mapping[str, Any]:

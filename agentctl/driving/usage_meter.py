@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentctl.supervision.account.ledger import Ledger
 
 
-class Purse:
+class UsageMeter:
     """What one run of an agent has used up, and what its tree may still use."""
 
     def __init__(self, worker: WorkerDir) -> None:

@@ -25,15 +25,15 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "remote": flag("It is to run elsewhere."),
 }
 _IGNORED = frozenset({"team_name", "mode"})
-_UNHEARD = {
+_NOT_HONOURED = {
     "fork_context": "fork_context is not honoured: the agent knows only what the prompt says",
     "remote": "isolation: remote is not honoured: the agent works here",
 }
 
 
-def unheard(given: Mapping[str, Any]) -> list[str]:
-    """Return the warnings about wishes that cannot be granted."""
-    return [warning for name, warning in _UNHEARD.items() if given.get(name)]
+def not_honoured(given: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each argument that has no effect here."""
+    return [warning for name, warning in _NOT_HONOURED.items() if given.get(name)]
 
 
 def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
