@@ -11,10 +11,14 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple, NoReturn  # noqa: TID251
+    from typing import Any, NamedTuple, NoReturn, NotRequired, TypedDict  # noqa: TID251
+
+    from typing_extensions import ReadOnly
 else:
     # Annotations are never evaluated; in an alias such as dict[str, Any] anything may stand.
-    Any = NoReturn = object
+    Any = NoReturn = NotRequired = ReadOnly = object
+    #: A literal of such a type is a dict all the same.
+    TypedDict = dict
 
     class _Declared(type):
         """Makes a named tuple of a class that declares its fields."""
@@ -37,4 +41,4 @@ else:
         """As `typing.NamedTuple`."""
 
 
-__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn"]
+__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "NotRequired", "ReadOnly", "TypedDict"]

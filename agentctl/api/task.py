@@ -10,6 +10,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
 from agentctl.domain.limits import KEYS, RESULT_BYTES
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import UsageError
 from agentctl.operations.delegate.subtasks import SubtaskRequest, run_subtask
 from agentctl.operations.show.listing import list_workers, show_worker
@@ -123,7 +124,7 @@ class Task:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self) -> list[WorkerRow]:
         """Return a row for each worker, as `list --json` has it."""
         return list_workers(self.folder)[0]
 

@@ -54,7 +54,7 @@ def worker_line(tree: WorkerTree) -> str:
         status,
         unusual,
         _known(duration(elapsed(row))),
-        progress(row) and plain(progress(row)),
+        progress(row["progress"]) and plain(progress(row["progress"])),
         *_totals(own),
         short(row["command"]) if agent == "command" else None,
     ]
@@ -86,7 +86,7 @@ def label(
         case RowType.AGENT:
             return short(name or text)
         case RowType.PROGRESS:
-            return short(progress({"progress": {"percent": percent, "text": text}}) or kind)
+            return short(progress({"percent": percent, "text": text}) or kind)
         case RowType.MESSAGE:
             return f"{short(name)}: {short(text)}" if name else short(text)
         case _:

@@ -6,11 +6,12 @@ from itertools import chain
 
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import elapsed, fields, note, note_questions, progress, standing, warn
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
 
 if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
     from agentctl.operations.show.askers import PendingQuestion
 
 
@@ -29,18 +30,18 @@ def show(call: Invocation, *, recursive: bool = False) -> None:
     warn(warnings)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: WorkerRow) -> str:
     seconds = elapsed(row)
     shown = None if seconds is None else f"{seconds:.1f}"
-    return fields(_named(row), row["status"], standing(row), shown, progress(row), row.get("command"))
+    return fields(_named(row), row["status"], standing(row), shown, progress(row["progress"]), row["command"])
 
 
-def _named(row: dict[str, Any]) -> str:
+def _named(row: WorkerRow) -> str:
     """Return a worker's name, with its task if the rows are of several tasks."""
     return "/".join(str(row[key]) for key in ("taskId", "agentInstance") if key in row)
 
 
-def _draw(rows: list[dict[str, Any]], task_id: str) -> None:
+def _draw(rows: list[WorkerRow], task_id: str) -> None:
     if not rows:
         note(f"no worker in {task_id} yet: agentctl spawn -- COMMAND starts one")
         return

@@ -20,6 +20,7 @@ from agentctl.lean import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import IO
 
+    from agentctl.domain.worker_row import WorkerRow
     from agentctl.operations.show.askers import PendingQuestion
 
 #: What an empty column shows.
@@ -117,11 +118,10 @@ def duration(seconds: float | None) -> str:
     return f"{minutes}m{rest:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"
 
 
-def elapsed(row: Mapping[str, Any]) -> float | None:
+def elapsed(row: WorkerRow) -> float | None:
     """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
-    measured = row.get("durationSeconds")
-    began = row.get("startedAt")
-    if measured is not None or began is None or row.get("endedAt") is not None:
+    measured, began = row["durationSeconds"], row["startedAt"]
+    if measured is not None or began is None or row["endedAt"] is not None:
         return measured
     from datetime import UTC, datetime
 
@@ -131,24 +131,25 @@ def elapsed(row: Mapping[str, Any]) -> float | None:
         return None  # a line of the log that someone else wrote
 
 
-def progress(row: Mapping[str, Any]) -> str | None:
+def progress(report: Mapping[str, Any] | None) -> str | None:
     """Return how far a worker says it has got: `40% reading`."""
-    report = row.get("progress") or {}
+    report = report or {}
     percent = finite(report.get("percent"))
     parts = ["" if percent is None else f"{percent:g}%", str(report.get("text") or "")]
     return " ".join(part for part in parts if part) or None
 
 
-def standing(row: Mapping[str, Any]) -> str | None:
+def standing(row: WorkerRow) -> str | None:
     """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
-    if row.get("reason"):
-        return str(row["reason"])
-    if row.get("awaitsAccount"):
-        return waiting_for(row["awaitsAccount"], is_parked=bool(row.get("parked")))
+    if row["reason"]:
+        return row["reason"]
+    account = row["awaitsAccount"]
+    if account:
+        return waiting_for(account, is_parked=row["parked"])
     unusual = next((words for key, words in _UNUSUAL if row.get(key)), None)
-    if unusual is None and row.get("uncollected"):
+    if unusual is None and row["uncollected"]:
         return f"{row['uncollected']} uncollected"
-    health = row.get("health")
+    health = row["health"]
     return unusual or (health if health in ("unsupervised", "elsewhere", "observed") else None)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_open, standing
+from agentctl.domain.worker_row import WorkerRow
 
 if TYPE_CHECKING:
     from agentctl.operations.show.askers import PendingQuestion
@@ -23,8 +24,6 @@ _COLOURS = {
 }  # fmt: skip
 _COLOURED = ("status", "state")
 _ENDED = frozenset({"completed", "failed", "cancelled"})
-
-Row = Mapping[str, Any]
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> Table:
@@ -49,21 +48,21 @@ def draw(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | 
     Console(highlight=False).print(table(heads, rows, wide=wide))
 
 
-def workers(rows: Sequence[Row]) -> Table:
+def workers(rows: Sequence[WorkerRow]) -> Table:
     """Return the table of the workers of a task."""
     heads = ("instance", "status", "reason", "time", "progress", "command")
     return table(heads, (_worker(row) for row in rows), wide="command")
 
 
-def draw_workers(rows: Sequence[Row]) -> None:
+def draw_workers(rows: Sequence[WorkerRow]) -> None:
     """Print the table of the workers of a task on stdout."""
     Console(highlight=False).print(workers(rows))
 
 
-def _worker(row: Row) -> tuple[object, ...]:
+def _worker(row: WorkerRow) -> tuple[object, ...]:
     time = duration(elapsed(row))
-    command = f"{row['agent']}: {row.get('command')}" if row.get("driver") else row.get("command")
-    return row["agentInstance"], row["status"], standing(row), time, progress(row), command
+    command = f"{row['agent']}: {row['command']}" if row["driver"] else row["command"]
+    return row["agentInstance"], row["status"], standing(row), time, progress(row["progress"]), command
 
 
 class LiveWorkers:
@@ -87,7 +86,7 @@ class LiveWorkers:
         """Take which questions are open below the workers, for the next `show`."""
         self._asked = asked
 
-    def show(self, rows: list[dict[str, Any]]) -> None:
+    def show(self, rows: list[WorkerRow]) -> None:
         """Draw the rows that fit; those that have ended go first when they do not."""
         room = max(self._console.height - 4, 3)
         shown = rows

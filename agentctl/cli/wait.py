@@ -3,7 +3,6 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
@@ -13,6 +12,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import QuestionNotes, is_terminal
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import ExitCode
 from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
 
@@ -66,7 +66,7 @@ def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[
 
 
 @contextlib.contextmanager
-def _following() -> Iterator[tuple[Callable[[list[dict[str, Any]]], None] | None, OnAsked]]:
+def _following() -> Iterator[tuple[Callable[[list[WorkerRow]], None] | None, OnAsked]]:
     """Yield what draws the workers during the wait (if stderr is a terminal), and what notes their questions."""
     if not is_terminal(sys.stderr):
         yield None, QuestionNotes()

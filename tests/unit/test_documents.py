@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.domain import events
 from agentctl.domain.limits import GIB, KEYS, Limits
+from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
+from agentctl.domain.worker_row import WorkerRow
+from agentctl.operations.show.listing import row_of
+from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.spec import WorkerSpec
 from tests.modules_page import page
 from tests.support import REPOSITORY
@@ -53,6 +58,15 @@ def documented_files(part: str) -> set[str]:
     parts = {name for heading in headings for name in re.split(r", | and ", heading) if not name.startswith("Every")}
     names = {name.partition("/")[0] for name in parts} | set(re.findall(r"\*\*`([\w.]+)`\*\*", part))
     return names - NUMBERED - {"..."}
+
+
+def test_a_row_of_list_has_the_keys_of_its_type_and_json_md_names_them() -> None:
+    declared = {name: kind for name, kind in WorkerRow.__annotations__.items() if not kind.startswith("NotRequired")}
+    row = row_of(Root("/nowhere/.agentctl").task("t1"), WorkerView("w"), None, Awaited(FilePath("/nowhere")), 0)
+    assert set(row) == set(declared)
+    table = re.search(r"\nA row of `list`:\n(.+?)\n\n[A-Z]", JSON, flags=re.DOTALL)
+    assert table
+    assert set(code_in(first_cells(table[1]))) - {"key"} == set(declared)
 
 
 def test_every_limit_is_a_row_and_no_row_is_an_old_one() -> None:

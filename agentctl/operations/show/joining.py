@@ -13,6 +13,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import plain
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import read_result
@@ -65,7 +66,7 @@ def join_results(
     return Joined(report, text, data)
 
 
-def _part(task: TaskDir, row: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> dict[str, Any]:
     worker = task.worker(row["agentInstance"])
     result = read_result(task, worker.instance, max_bytes=max_bytes)
     questions = _questions(worker)

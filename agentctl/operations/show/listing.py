@@ -13,7 +13,7 @@ from agentctl.adapters.taskyaml.roster import RosterRow
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below, below_any
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import find_worker
@@ -24,6 +24,9 @@ from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 from agentctl.supervision.worker import questions
 from agentctl.supervision.worker.endings import decision_of, read_decision
+
+if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
 
 
 def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
@@ -86,11 +89,12 @@ def heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> Non
     worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at
 
 
-def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+def list_below(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
     """Return what `list_workers` does for a task and all sub-tasks below it; each row names its task."""
     from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
 
-    rows, warnings = [], []
+    rows: list[WorkerRow] = []
+    warnings: list[str] = []
     for one in subtree(task):
         found, damage = list_workers(one)
         rows += [{"taskId": one.id, **row} for row in found]
@@ -98,7 +102,7 @@ def list_below(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
     return rows, warnings
 
 
-def list_workers(task: TaskDir) -> tuple[list[dict[str, Any]], list[str]]:
+def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
     """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
     found = each_worker(task)
     return list(found.rows), found.warnings
@@ -108,7 +112,7 @@ class Listing(NamedTuple):
     """The workers of a task."""
 
     #: Each made when it is taken.
-    rows: Iterator[dict[str, Any]]
+    rows: Iterator[WorkerRow]
     warnings: list[str]
     #: The questions that are open below them (`askers.asked_below`).
     asked_below: list[PendingQuestion]
@@ -129,7 +133,7 @@ def each_worker(task: TaskDir) -> Listing:
 
 def row_of(
     task: TaskDir, worker: WorkerView, condition: Condition | None, awaited: Awaited, asked_below: int
-) -> dict[str, Any]:
+) -> WorkerRow:
     """Return what `list --json` says of a worker."""
     is_live = not worker.is_terminal and condition is not Condition.QUEUED
     waits = condition is Condition.QUEUED and worker.driver is not None

@@ -11,6 +11,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import Node, view_of
 from agentctl.domain.states import TERMINAL
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.askers import PendingQuestion
@@ -26,7 +27,7 @@ _TICK_S = 1.0
 class WorkerTree(NamedTuple):
     """A worker: its row as `list` has it, how deep it stands, what it does."""
 
-    row: dict[str, Any]
+    row: WorkerRow
     depth: int
     #: The first is the worker itself, with its totals.
     nodes: list[Node]
@@ -86,7 +87,7 @@ class Tree:
         parents = {name: row["parent"] for name, row in by_name.items()}
         return [self._tree(by_name[name], depth) for name, depth in _in_order(parents, self._instance)]
 
-    def _tree(self, row: dict[str, Any], depth: int) -> WorkerTree:
+    def _tree(self, row: WorkerRow, depth: int) -> WorkerTree:
         name = row["agentInstance"]
         is_expanded = self._expand is None or name in self._expand
         activity = self._activities.get(name)

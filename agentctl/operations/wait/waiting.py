@@ -11,6 +11,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
@@ -166,7 +167,7 @@ def wait_all(
     instances: Sequence[str],
     *,
     timeout_s: float | None,
-    on_change: Callable[[list[dict[str, Any]]], None] | None = None,
+    on_change: Callable[[list[WorkerRow]], None] | None = None,
     on_asked: OnAsked | None = None,
 ) -> list[WaitedEnd]:
     """Wait, through questions, until all of `instances` have ended (none: all of the task, or of the calling worker).

@@ -10,24 +10,24 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import slug
 from agentctl.domain.states import Status
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
 
 #: So many of the newest are shown.
 _MOST = 50
 _ENDS = {"completed": Status.COMPLETED, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
-_UNKNOWN = (
-    "reason", "pid", "parent", "queuedAt", "exitCode", "signal", "progress", "durationSeconds", "driver", "agentId",
-)  # fmt: skip
 
 
-def observed_rows(task: TaskDir) -> list[dict[str, Any]]:
+def observed_rows(task: TaskDir) -> list[WorkerRow]:
     """Return a row for each, like those of `list`; `observed` is true in it."""
     if not task.observed.exists():
         return []
     from agentctl.adapters.activitylog import ActivityReader  # Few tasks have any.
     from agentctl.domain.activity.rows import read_line
 
-    found: dict[bytes, dict[str, Any]] = {}
+    found: dict[bytes, WorkerRow] = {}
     with contextlib.suppress(OddFile):  # A link, a FIFO or the like tells of nobody.
         for line in (line for block in ActivityReader(task.observed).blocks() for line in block.splitlines()):
             row = read_line(line, 0)
@@ -36,22 +36,26 @@ def observed_rows(task: TaskDir) -> list[dict[str, Any]]:
     return list(found.values())[-_MOST:]
 
 
-def observed_row(task: TaskDir, name: str) -> dict[str, Any] | None:
+def observed_row(task: TaskDir, name: str) -> WorkerRow | None:
     """Return the row of one by its name; None where there is none."""
     return next((row for row in observed_rows(task) if row["agentInstance"] == name), None)
 
 
-def _take(found: dict[bytes, dict[str, Any]], key: bytes, at: str, ended: bool, fields: dict[str, Any]) -> None:
-    row = found.get(key)
-    if row is None:
-        name = f"{slug(str(fields.get('agentType') or 'agent'))}-{slug(key.decode(errors='replace')[-8:], '0')}"
-        row = found[key] = {
-            "agentInstance": name, "agent": str(fields.get("agentType") or "agent"), "status": Status.RUNNING,
-            "observed": True, "attempt": 1, "paused": False, "stalled": False, "health": "observed", "depth": 0,
-            "startedAt": at, "endedAt": None, "survivors": [], "askedBelow": 0, "command": "",
-            **dict.fromkeys(_UNKNOWN),
-        }  # fmt: skip
+def _take(found: dict[bytes, WorkerRow], key: bytes, at: str, ended: bool, fields: dict[str, Any]) -> None:
+    row = found.get(key) or _started(key, at, fields)
     if ended:
-        row["status"] = _ENDS.get(str(fields.get("status")), Status.COMPLETED)
-        row["endedAt"] = at
-        row["command"] = str(fields.get("text") or "")
+        status = _ENDS.get(str(fields.get("status")), Status.COMPLETED)
+        row = {**row, "status": status, "endedAt": at, "command": str(fields.get("text") or "")}
+    found[key] = row
+
+
+def _started(key: bytes, at: str, fields: dict[str, Any]) -> WorkerRow:
+    agent = str(fields.get("agentType") or "agent")
+    return {
+        "agentInstance": f"{slug(agent)}-{slug(key.decode(errors='replace')[-8:], '0')}",
+        "agent": agent, "status": Status.RUNNING, "reason": None, "message": None, "pid": None, "attempt": 1,
+        "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "usage": None,
+        "agentId": None, "health": "observed", "parent": None, "depth": 0, "queuedAt": None, "startedAt": at,
+        "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": (),
+        "awaitsChildren": False, "uncollected": 0, "command": "", "askedBelow": 0, "observed": True,
+    }  # fmt: skip
