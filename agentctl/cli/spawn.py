@@ -1,66 +1,18 @@
 """`spawn`, `spawn-template`, `resume-queue`: start workers, one or many, now or when there is a slot."""
 
-import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_instances
 from agentctl.cli.spawnline import SpawnVerb
 from agentctl.cli.starting import requeue, start, start_from_template
+from agentctl.cli.startoptions import with_start_options
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode
-from agentctl.operations.start.options import (
-    FLAG,
-    NUMBER,
-    OPTIONS,
-    OUTPUT,
-    QUEUE,
-    TABLE,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    WORK,
-    Option,
-)
-from agentctl.operations.start.requests import AgentWork, SpawnRequest
+from agentctl.operations.start.options import OPTIONS, OUTPUT, QUEUE, WORK
 
 app = module()
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_TYPES: dict[str, Any] = {
-    TEXT: str | None, NUMBER: float | None, WHOLE: int | None, FLAG: bool, TEXTS: list[str] | None,
-    TABLE: list[str] | None,
-}  # fmt: skip
-_DEFAULTS = {**AgentWork._field_defaults, **SpawnRequest._field_defaults}
-_COMPLETED = {"after": complete_instances}
-
-
-def _with_options(command: F) -> F:
-    """Declare the options of the table in place of the `options` of `spawn`, which typer cannot read."""
-    own = dict(inspect.signature(command).parameters)
-    del own["options"]
-    ordered = [*own.values(), *map(_parameter, OPTIONS)]
-    command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    return command
-
-
-def _parameter(option: Option) -> inspect.Parameter:
-    flag, default = f"--{option.name.replace('_', '-')}", _DEFAULTS.get(option.name)
-    declared = typer.Option(
-        flag, metavar=option.metavar, help=option.help, autocompletion=_COMPLETED.get(option.name),
-        rich_help_panel=option.group,
-        parser=opt.seconds if option.name.endswith("_seconds") else None,
-    )  # fmt: skip
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default if isinstance(default, int | float) else None,
-        annotation=Annotated[_TYPES[option.kind], declared],
-    )
 
 
 @verb(
@@ -77,7 +29,7 @@ agentctl spawn --after lint --shell "make build | tee build.log"
 printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
 """,
 )
-@_with_options
+@with_start_options(OPTIONS)
 def spawn(
     call: opt.InTask,
     command: Annotated[

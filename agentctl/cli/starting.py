@@ -13,7 +13,7 @@ from agentctl.cli.render import QuestionNotes, note, out_json, plain
 from agentctl.domain.ends import end_in_words
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.operations.start.options import FLAG, OF_AGENTS, OPTIONS, TEXT
+from agentctl.operations.start.options import FLAG, OPTIONS, TEXT, given_options
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 
@@ -47,12 +47,11 @@ def start(
     modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
         raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    agent_options = {option.name: given.pop(option.name) for option in OF_AGENTS if option.name in given}
+    of_agent, of_worker = given_options(options)
     request = SpawnRequest(
         argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
-        work=_work(prompt, agent_options),
-        **{**given, "env": _environment(given.get("env", ()))},
+        work=_work(prompt, of_agent),
+        **{**of_worker, "env": _environment(of_worker.get("env", ()))},
     )
     many = command is None and shell is None and prompt is None
     if many and request != SpawnRequest():

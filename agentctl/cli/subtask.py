@@ -1,7 +1,7 @@
 """`subtask`: a piece of work for one agent, in a task of its own, and its answer."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,8 +11,10 @@ from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import QuestionNotes, note, out_json, plain, warn
+from agentctl.cli.startoptions import with_start_options
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
+from agentctl.operations.start.options import OPTIONS, SUBTASK, given_options
 
 if TYPE_CHECKING:
     from agentctl.operations.delegate.subtasks import Subtask
@@ -31,6 +33,7 @@ agentctl subtask plan "Plan the migration" --artifact docs/schema.md --artifact 
 agentctl subtask general "Fix the flaky test" --no-wait --json
 """,
 )
+@with_start_options(option for option in OPTIONS if SUBTASK in option.also)
 def subtask(
     call: opt.InTask,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who works on it.", autocompletion=complete_agents)],
@@ -42,29 +45,15 @@ def subtask(
         list[str] | None,
         typer.Option(metavar="REF", help="A file to work with: a path, or TASK/INSTANCE/FILE; repeatable."),
     ] = None,
-    priority: Annotated[int, typer.Option(metavar="N", help="In the queue, higher starts first.")] = 0,
     task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
     ] = None,
-    driver: Annotated[str | None, typer.Option(metavar="DRIVER", help="Which program runs the agent.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="The agent's model.")] = None,
-    max_turns: Annotated[int | None, typer.Option(metavar="N", help="How many tool rounds it may take.")] = None,
-    permissions: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="ask, allow, deny, or rules in JSON; these precede the task's.")
-    ] = None,
-    cwd: Annotated[str | None, typer.Option(metavar="FOLDER", help="Where it runs.")] = None,
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option(metavar="N", parser=opt.seconds, help="How long it may run; by default the task's limit."),
-    ] = None,
-    worktree: Annotated[
-        bool, typer.Option("--worktree", help="Run it in a git worktree and on a branch of its own.")
-    ] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as its worker runs or is queued.")] = False,
     wait_seconds: Annotated[
         float | None,
         typer.Option(metavar="N", parser=opt.seconds, help="How long to wait; afterwards it keeps running."),
     ] = None,
+    **options: Any,
 ) -> int:
     """Give an agent a task of its own below this one, and wait for its answer.
 
@@ -72,15 +61,14 @@ def subtask(
     Success, 7 for Error and Cancel, 4 if it keeps running. Ctrl-C leaves the sub-task running. Without a task above,
     one is made.
     """
-    agent_options = {"driver": driver, "model": model, "max_turns": max_turns, "permissions": permissions}
     try:
         parent = _parent(call)
         from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
+        of_agent, of_worker = given_options(options)
         request = SubtaskRequest(
-            agent=agent, title=title, intent=intent, artifacts=artifact or [], priority=priority, task_id=task_id,
-            agent_options={name: value for name, value in agent_options.items() if value is not None}, cwd=cwd,
-            timeout_seconds=timeout_seconds, worktree=worktree,
+            agent=agent, title=title, intent=intent, artifacts=artifact or [], task_id=task_id,
+            agent_options=of_agent, **of_worker,
         )  # fmt: skip
         begun = begin_subtask(parent, request)
     except AgentctlError as error:

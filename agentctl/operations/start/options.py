@@ -8,7 +8,9 @@ a start is asked for to this table.
 
 from __future__ import annotations
 
-from agentctl.lean import NamedTuple
+from collections.abc import Mapping
+
+from agentctl.lean import Any, NamedTuple
 
 # What a value is, in the words of an error.
 TEXT, NUMBER, WHOLE, FLAG, TEXTS, TABLE = (
@@ -77,3 +79,10 @@ OF_WORKERS = (
            (API, TOOLS, SUBTASK)),
 )  # fmt: skip
 OPTIONS = (*OF_AGENTS, *OF_WORKERS)
+
+
+def given_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return those of a command line that were given (not None or False): the agent's, and the worker's."""
+    of_worker = {name: value for name, value in options.items() if value is not None and value is not False}
+    of_agent = {option.name: of_worker.pop(option.name) for option in OF_AGENTS if option.name in of_worker}
+    return of_agent, of_worker
