@@ -44,7 +44,9 @@ def declared() -> Iterator[tuple[str, str, str]]:
 
 
 def type_of(annotation: ast.expr) -> str:
-    """Return a type as it is written, without `None`, and without what typer is told beside it."""
+    """Return a type as it is written, without `None`, what qualifies a key, and what typer is told beside it."""
+    while isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) in ("ReadOnly", "NotRequired"):
+        annotation = annotation.slice
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
         assert isinstance(annotation.slice, ast.Tuple)
         annotation = annotation.slice.elts[0]
