@@ -1,0 +1,72 @@
+"""At stake: `docs/architecture.md` names every room that a command passes, and each way back up."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.steps import new_task, spawn
+from tests.support import PROGRAM, REPOSITORY, run, worker
+from tests.walks import Step, floors
+
+#: Functions of a higher room that a lower one calls, as they were handed down to it.
+HANDED_DOWN: dict[str, set[str]] = {
+    "wait-any": {"deliver"},
+    "spawn": set(),
+    "cancel": set(),
+    "ask and answer": set(),
+    "tree": set(),
+}
+TEXT = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+def walk(name: str) -> str:
+    """Return what the page says of a walk."""
+    _, _, rest = TEXT.partition("\n## Five walks\n")
+    found = re.search(rf"^\*\*[^*]*\b{name}\*\*.*?(?=^\*\*|^## )", rest, flags=re.DOTALL | re.MULTILINE)
+    assert found, f"no walk {name!r}"
+    return found[0]
+
+
+def steps_of(folder: Path, *argv: str) -> list[Step]:
+    file = folder / "steps.json"
+    command = [sys.executable, "-m", "tests.walks", str(file), *argv]
+    subprocess.run(command, cwd=REPOSITORY, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=50)
+    return [Step(*one) for one in json.loads(file.read_bytes())]
+
+
+@pytest.mark.parametrize("name", HANDED_DOWN)
+def test_a_walk_passes_the_rooms_that_the_page_names(name: str, root: Path, tmp_path: Path) -> None:
+    new_task()
+    steps = steps_of(tmp_path, *_prepared(name))
+    named = set(re.findall(r"`((?:\w+/)+)`", walk(name)))
+    entered = {step.room for step in steps}
+    assert len(entered) > 2
+    assert entered <= named, "the page names every room that is entered"
+    assert named <= floors().keys() | {"adapters/", "domain/activity/"}, "and none that is not there"
+    up = {step.function for step in steps if step.is_up}
+    assert up == HANDED_DOWN[name]
+    assert all(f"`{function}`" in walk(name) for function in up)
+
+
+def _prepared(name: str) -> list[str]:
+    """Bring a task into the state in which a walk's command does its work, and return the command."""
+    match name:
+        case "spawn":
+            return ["spawn", "--", "true"]
+        case "cancel":
+            spawn(worker("sleeps", 60), name="a")
+            return ["cancel", "a"]
+        case "ask and answer":
+            spawn([*PROGRAM, "interact", "ask", "--kind", "confirm", "Go?"], name="a")
+            run("wait-any", "a")
+            return ["interact", "respond", "a", "yes"]
+        case _:
+            spawn(["true"], name="a")
+            run("wait-all")
+            return [name]
