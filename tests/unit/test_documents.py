@@ -28,6 +28,10 @@ JSON = (DOCS / "json.md").read_text(encoding="utf-8")
 INDEX = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
 #: Documented beside the files of a fixed name: one for each attempt that was tried again, and what was set aside.
 NUMBERED = {"exit.1.json", "*.damaged"}
+#: A module or a folder of them, as the documents name it: by its path below `agentctl/`.
+MODULE = re.compile(
+    r"`((?:cli|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`"
+)
 
 
 def section(heading: str, text: str = FORMATS) -> str:
@@ -157,14 +161,17 @@ def test_every_module_says_what_it_decides() -> None:
     assert [row for row in page().splitlines() if re.fullmatch(r"\| `\w+` \|\s*\|", row)] == []
 
 
-@pytest.mark.parametrize("page_of", ["first-change.md", "architecture.md"])
+@pytest.mark.parametrize("page_of", ["first-change.md", "architecture.md", "file-formats.md"])
 def test_each_module_that_a_document_names_is_there(page_of: str) -> None:
-    text = (DOCS / page_of).read_text(encoding="utf-8")
-    named = set(
-        re.findall(
-            r"`((?:cli|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`",
-            text,
-        )
-    )
+    named = set(MODULE.findall((DOCS / page_of).read_text(encoding="utf-8")))
     assert len(named) > 15
     assert [path for path in sorted(named) if not (REPOSITORY / "agentctl" / path).exists()] == []
+
+
+@pytest.mark.parametrize("part", ["## A task: ", "## A worker: "])
+def test_each_file_leads_to_the_modules_that_write_and_read_it(part: str) -> None:
+    headings = re.findall(r"^### (.+)$", section(part), flags=re.MULTILINE)
+    assert len(headings) > 10
+    named = [name for name in headings if name != "Everything else"]
+    heads = [section(f"### {name}").strip().partition("\n\n")[0] for name in named]
+    assert [name for name, head in zip(named, heads, strict=True) if not MODULE.search(head)] == []
