@@ -90,7 +90,7 @@ class NotFound(AgentctlError):
 
 
 class BrokenOff(AgentctlError):
-    """Nobody waits for the answer to this call any more."""
+    """The caller no longer waits for the answer to its call."""
 
 
 class WaitTimedOut(AgentctlError):

@@ -41,7 +41,7 @@ _LOOK_S = 0.5
 
 
 class WaitingCall(NamedTuple):
-    """A call that waits: its scope, its workers, and what recognises it when it is sent again."""
+    """A call that waits: its scope, its workers, and the digest by which it is recognised when it is sent again."""
 
     scope: Scope
     pending: Pending

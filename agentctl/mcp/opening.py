@@ -72,7 +72,7 @@ class _Opening:
 
     def __init__(self, offered: Callable[[], Offer]) -> None:
         self._offered = offered
-        #: The offer of which the handshake has sent the instructions, and no listing the tools yet.
+        #: The offer whose instructions the handshake has sent, until a listing sends its tools.
         self._kept: Offer | None = None
         #: The lines that bring the library to the same state, and the answered request among them.
         self.lines: list[bytes] = []

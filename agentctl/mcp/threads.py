@@ -19,7 +19,7 @@ _MOST_THREADS = 1000
 
 
 class Tells(Protocol):
-    """Tells a caller that its call still waits."""
+    """Reports to a caller that its call still waits."""
 
     def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
         """Note which workers it waits for."""

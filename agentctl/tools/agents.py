@@ -128,7 +128,7 @@ def _resume(scope: Scope, given: Arguments, _call: Call) -> Any:
 
 
 def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
-    """Continue an ended agent; answer with the id of all its runs, in another task with the name that was called."""
+    """Continue an ended agent; answer with its agent id or, if it is in another task, the name that the caller used."""
     started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
     own_id = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
     scope.note(Target(id=own_id, key=WorkerId(worker.task.id, started.agent_instance)))
@@ -178,7 +178,7 @@ SPAWN_AGENT = Tool(
 SEND_INPUT = Tool(
     name="send_input",
     describe=lambda _situation: (
-        "Answer the question on which an agent waits (an option's id; any text if `other` is true or there are no"
+        "Answer an agent's open question (with an option's id; with any text if `other` is true or there are no"
         " options). If there is none, send it a message for its next turn; an ended agent is continued with it, under"
         " the same id. You can deny a request for permission (it names a tool); only the user can allow it, unless your"
         " own rules allow exactly that call."
@@ -186,8 +186,8 @@ SEND_INPUT = Tool(
     properties={
         "id": _ID,
         "message": some_text("The answer or the message."),
-        "interrupt": flag("Send a message, and now, even in the middle of a turn."),
-        "as_message": flag("Send a message, not an answer, even if a question is open."),
+        "interrupt": flag("Send it as a message at once, even in the middle of a turn."),
+        "as_message": flag("Send it as a message, not as an answer, even if a question is open."),
         "question_id": text("Which of its questions to answer; default: the oldest."),
     },
     required=("id", "message"),

@@ -113,10 +113,10 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
         by_tool=True,
     )
     hints = partial(hint_of, tools=AT_HAND)
-    meant = [_meant(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
-             for index, item in enumerate(items)]  # fmt: skip
-    fresh = iter(delegate(scope.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
-    done = [next(fresh) if isinstance(one, dict) else one for one in meant]
+    requests = [_request_of(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
+                for index, item in enumerate(items)]  # fmt: skip
+    fresh = iter(delegate(scope.task, [one for one in requests if isinstance(one, dict)], terms, hint_of=hints))
+    done = [next(fresh) if isinstance(one, dict) else one for one in requests]
     names = [one.instance for one in done if one.instance is not None]
     targets = tuple(Target(id=name, key=WorkerId(scope.task.id, name)) for name in names)
     scope.note(*targets)
@@ -127,7 +127,7 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
     return pending if targets else _results(scope, pending)
 
 
-def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
+def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
     """Return an item in the form that `delegate` takes, or the result of an item that cannot be started. A model may
     not give a command (`argv`): it would run outside the model's own sandbox.
     """

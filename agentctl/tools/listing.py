@@ -113,7 +113,7 @@ LIST_AGENTS = Tool(
         f" those at work, then the latest ended. {DEFAULT_ROWS} at once; a last row `more` says how many are left."
     ),
     properties={
-        "path_prefix": text("Only the agent of this `path` and those below it: `a/b`."),
+        "path_prefix": text("Only the agent with this `path`, such as `a/b`, and those below it."),
         "limit": number(f"How many rows, {_MOST_ROWS} at most.", low=1, high=_MOST_ROWS, whole=True),
         "offset": number("How many rows to skip.", low=0, high=1_000_000, whole=True),
     },

@@ -27,7 +27,7 @@ _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
 _CODEX = (
     agents.SPAWN_AGENT, agents.SEND_INPUT, WAIT, agents.CLOSE_AGENT, agents.RESUME_AGENT, LIST_AGENTS,
 )  # fmt: skip
-#: The tools that blocking ones need besides them: to wait on for agents that still run, to answer and to stop them.
+#: The tools that blocking ones need besides them: to wait for agents that still run, to answer and to stop them.
 _BESIDE = (WAIT, agents.SEND_INPUT, agents.CLOSE_AGENT)
 _CLAUDE = (delegation.TASK, delegation.TASK_PARALLEL)
 DIALECTS = ("codex", "claude", "subtask", "all")
