@@ -1,14 +1,14 @@
 """agentctl: many agents at once, each an OS process, everything in plain files, no daemon.
 
-The shim and every command start with this package too, so nothing may be imported here: what `agentctl.api` offers is
-loaded when it is asked for. `__init__.pyi` tells type checkers of it.
+The shim and every command load this package too, so it imports nothing at first: a name of `agentctl.api` is loaded
+when it is first used. `__init__.pyi` declares the names for type checkers.
 """
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
 
-#: Name -> the module that has it.
+#: Name -> the module that defines it.
 _OFFERED = {
     "Task": "agentctl.api.task",
     "TaskExecutor": "agentctl.api.executor",

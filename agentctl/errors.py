@@ -17,31 +17,31 @@ class ExitCode(IntEnum):
     DONE = 0
     #: Refused or failed; the message says why.
     REFUSED = 1
-    #: Bad usage: an option, a name or a file that cannot be meant.
+    #: Bad usage: an invalid option, name or file.
     USAGE = 2
     #: No such task or worker.
     NOT_FOUND = 3
-    #: A wait reached its time limit; nobody was harmed.
+    #: A wait reached its time limit; no worker was stopped.
     TIMED_OUT = 4
     #: Every slot is in use and `--queue` was not given.
     NO_SLOT = 5
-    #: Nothing is left that a wait could wait for.
+    #: Nothing is left to wait for.
     NOTHING_LEFT = 6
-    #: A worker ended, but not as completed (`wait`, `wait-all`, `result`).
+    #: A worker ended without completing (`wait`, `wait-all`, `result`).
     UNSUCCESSFUL = 7
     #: Ctrl-C.
     INTERRUPTED = 130
 
 
 class Next(NamedTuple):
-    """A next step that each surface has its own words for: a command at a terminal, a tool for a model."""
+    """A next step that each surface words in its own way: as a command at a terminal, as a tool for a model."""
 
     step: str
-    #: What it is about: a worker, a file.
+    #: The worker or file that it is about.
     of: str = ""
 
 
-#: The next steps as they are said at a terminal. Those of tools: `tools/hints.py`.
+#: The next steps as worded for a terminal. For tools: `tools/hints.py`.
 COMMANDS = {
     "another name": "choose another --name",
     "another folder": "--cwd names another",
@@ -51,34 +51,34 @@ COMMANDS = {
     "read result": "agentctl result {}",
     "send": "agentctl send {} TEXT",
     "trust": "look at the file, then: agentctl trust {}",
-    "ask a person": "a person answers it, in a terminal of their own: agentctl interact list",
-    "deny": "a person answers it, in a terminal of their own: agentctl interact list; or deny it, and do without",
+    "ask a person": "a person answers it, in their own terminal: agentctl interact list",
+    "deny": "a person answers it, in their own terminal: agentctl interact list; or deny it, and do without",
 }
 
 
 class AgentctlError(Exception):
-    """An expected failure: `message` names what and where, `hint` the next step, as it is said at a terminal."""
+    """An expected failure: `message` says what is wrong and where, `hint` the next step as worded for a terminal."""
 
     exit_code = ExitCode.REFUSED
 
     def __init__(self, message: str, hint: str | Next | None = None) -> None:
         super().__init__(message)
         self.message = message
-        #: The next step as data, where surfaces differ in how it is taken.
+        #: The next step as data, if each surface words it in its own way.
         self.next = hint if isinstance(hint, Next) else None
         self.hint = COMMANDS[hint.step].format(hint.of) if isinstance(hint, Next) else hint
 
 
 class Refused(AgentctlError):
-    """The state of the world does not allow it; nothing was changed."""
+    """The current state does not allow it; nothing was changed."""
 
 
 class Limited(Refused):
-    """A limit that a person has set. Only they lift it: no worker is told how (`lineage.limited`)."""
+    """A limit that a person has set. Only a person can lift it: no message says how to a worker (`lineage.limited`)."""
 
 
 class UsageError(AgentctlError):
-    """The input cannot be meant: a bad name, option, file or key."""
+    """The input is invalid: a bad name, option, file or key."""
 
     exit_code = ExitCode.USAGE
 
@@ -90,7 +90,7 @@ class NotFound(AgentctlError):
 
 
 class BrokenOff(AgentctlError):
-    """Nobody waits for the answer of this call any more."""
+    """The caller no longer waits for the answer to its call."""
 
 
 class WaitTimedOut(AgentctlError):
@@ -100,7 +100,7 @@ class WaitTimedOut(AgentctlError):
 
 
 class WaitStopped(AgentctlError):
-    """A wait within a worker was ended by what was done to that worker: `cancelled` or `paused`."""
+    """A wait within a worker was ended because that worker was `cancelled` or `paused`."""
 
     def __init__(self, message: str, instance: str, stopped: str, hint: str | Next | None = None) -> None:
         super().__init__(message, hint)
@@ -119,13 +119,13 @@ class NoFreeSlot(AgentctlError):
 
 
 class NothingLeft(AgentctlError):
-    """No worker is left whose end could still be waited for."""
+    """No worker is left to wait for."""
 
     exit_code = ExitCode.NOTHING_LEFT
 
 
 class LockTimeout(AgentctlError):
-    """A lock was not to be had within its limit."""
+    """A lock could not be acquired within its time limit."""
 
 
 class StorageError(AgentctlError):
@@ -133,4 +133,4 @@ class StorageError(AgentctlError):
 
 
 class Damaged(AgentctlError):
-    """A file of ours cannot be read as what it should be."""
+    """A file that agentctl wrote is damaged: it does not have the form that it should."""

@@ -1,6 +1,6 @@
-"""What is taken from `typing` without loading it, which would cost each shim half a megabyte.
+"""Stand-ins for names of `typing`: loading `typing` would cost each shim half a megabyte.
 
-Nor does a named tuple compile its annotations: with those of typing a command that starts an agent takes 4 ms longer.
+Named tuples do not compile their annotations either: with those of `typing`, starting an agent takes 4 ms longer.
 
 A type checker sees `typing` itself.
 """
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import ReadOnly
 else:
-    # Annotations are never evaluated; in an alias such as dict[str, Any] anything may stand.
+    # Annotations are never evaluated; an alias such as dict[str, Any] takes any object.
     Any = NoReturn = NotRequired = ReadOnly = object
     #: A literal of such a type is a dict all the same.
     TypedDict = dict
 
     class _Declared(type):
-        """Makes a named tuple of a class that declares its fields."""
+        """Turns a class that declares fields into a named tuple."""
 
         def __new__(cls, name, bases, namespace):
             if not bases:
@@ -29,7 +29,7 @@ else:
             fields = list(namespace.get("__annotations__", ()))
             optional = [field for field in fields if field in namespace]
             if optional != fields[len(fields) - len(optional) :]:
-                raise TypeError(f"{name}: a field without a default stands behind one with")
+                raise TypeError(f"{name}: a field without a default follows one with a default")
             defaults = [namespace[field] for field in optional]
             made = namedtuple(name, fields, defaults=defaults, module=namespace["__module__"])
             for key, value in namespace.items():
@@ -38,7 +38,7 @@ else:
             return made
 
     class NamedTuple(metaclass=_Declared):
-        """As `typing.NamedTuple`."""
+        """Works like `typing.NamedTuple`."""
 
 
 __all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "NotRequired", "ReadOnly", "TypedDict"]

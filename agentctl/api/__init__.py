@@ -1,1 +1,1 @@
-"""What a Python program does with agentctl: the operations of the command line, typed; `import agentctl` offers it."""
+"""The Python interface: the operations of the command line, typed. Programs get it by `import agentctl`."""

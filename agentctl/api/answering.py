@@ -1,4 +1,4 @@
-"""Workers' questions, put to the program that delegated to them."""
+"""Passes workers' questions to the program that delegated to them, and its answers back."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OnQuestion: TypeAlias = Callable[[Question], Awaitable[str | None] | str | None]
 
 
 class Answering:
-    """Puts each open question of a worker that blocks to `on_question`.
+    """Passes each open question of a blocked worker to `on_question`.
 
     Args:
         do: Calls a function in the executor's thread.
-        fail: Ends the wait for a worker with an error: that of a question is theirs who wait for the result.
+        fail: Ends the wait for a worker with an error: whoever waits for its result gets an error of `on_question`.
     """
 
     def __init__(
@@ -35,17 +35,17 @@ class Answering:
         self._on_question = on_question
         self._do = do
         self._fail = fail
-        #: The loop itself holds its tasks only weakly.
+        #: Kept here because the loop itself holds its tasks only weakly.
         self._under_way: set[asyncio.Task[None]] = set()
 
     def begin(self, instance: str) -> None:
-        """Take up the questions of a worker that has just blocked."""
+        """Begin to pass on the questions of a worker that has just blocked."""
         task = asyncio.get_running_loop().create_task(self._answer(instance))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
     def close(self) -> None:
-        """Put no more."""
+        """Pass on no more questions."""
         for task in self._under_way:
             task.cancel()
 
@@ -62,6 +62,6 @@ class Answering:
         answer = await returned if inspect.isawaitable(returned) else returned
         if answer is None:
             return
-        # Somebody else was faster, or the worker has ended: there is nothing left to be answered.
+        # If somebody else was faster, or the worker has ended, there is nothing left to answer.
         with contextlib.suppress(Refused, NotFound):
             await self._do(self._task.respond, answer, instance=question.agent_instance, question_id=question.id)

@@ -1,4 +1,4 @@
-"""Tasks for sub-agents as coroutines: one thread and one watch serve all of an executor's workers."""
+"""Delegates tasks to sub-agents with asyncio: one thread and one watch serve all of an executor's workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agentctl.operations.start.spare_shims import keep_spares
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.locating import find_worker
 
-#: What becomes of the workers of a coroutine that is cancelled.
+#: What happens to the workers of a coroutine that is cancelled.
 OnCancel: TypeAlias = Literal["cancel", "leave"]
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class TaskExecutor:
-    """Delegates tasks to sub-agents, each a worker of a task directory, and brings their results.
+    """Delegates tasks to sub-agents, each a worker of a task directory, and returns their results.
 
         async with TaskExecutor() as executor:  # or TaskExecutor(MODEL, FOLDER), TaskExecutor(TASK)
             results = await executor.execute_parallel([
@@ -48,24 +48,24 @@ class TaskExecutor:
                 {"objective": "What do the tests not cover?", "subagent_type": "plan"},
             ])
 
-    What can be wrong with a task is in its result and raised by nobody. What does not get a slot waits in the queue.
-    Within a worker, that worker's own slot is lent to its descendants as long as a result is outstanding.
+    If something is wrong with a task, its result says so; nothing is raised. A task without a free slot waits in the
+    queue. Within a worker, that worker's own slot is lent to its descendants as long as a result is outstanding.
 
     Args:
-        model: For all that do not name one; `model_id` is the same. A `Task` in its place is the task.
-        working_dir: Where the workers run; else the working folder.
-        task: The task directory, or its id; else the chosen one; where none is chosen, one is made.
+        model: For all tasks that do not name one; `model_id` means the same. A `Task` in its place is taken as `task`.
+        working_dir: Where the workers run; by default the working folder.
+        task: The task directory, or its id; by default the chosen one; if none is chosen, one is made.
         root: Where the tasks are, as `--root`.
-        session_id: Groups what was delegated (`get_session_tasks`).
-        on_cancel: Whether a coroutine that is cancelled cancels its workers, or leaves them at work.
+        session_id: Groups the delegated tasks (`get_session_tasks`).
+        on_cancel: Whether a cancelled coroutine cancels its workers, or leaves them at work.
         on_question: Called with each question of a worker. Without it, questions wait for an answer from elsewhere; so
             does a request for permission that this program, as a worker itself, may not allow.
     """
 
-    #: How much of an answer a result holds; the whole is in the worker's folder.
+    #: How much of an answer a result holds; the full text is in the worker's folder.
     max_result_bytes = 64 * 1024
 
-    def __init__(  # noqa: PLR0913 - by name alone, but for the first two
+    def __init__(  # noqa: PLR0913 - all but the first two by keyword only
         self,
         model: str | Task | None = None,
         working_dir: str | None = None,
@@ -88,7 +88,7 @@ class TaskExecutor:
         if on_question is not None:
             self._answering = Answering(self.task, on_question, self._do, self._watcher.fail)
             self._watcher.on_blocked = self._answering.begin
-        #: The workers that were started here and whose results are outstanding; and how many are being started.
+        #: The workers that were started here and whose results are outstanding, and how many are being started.
         self._active: set[str] = set()
         self._starting = 0
         self._is_closed = False
@@ -113,13 +113,13 @@ class TaskExecutor:
         """Give one task to a sub-agent, and return its result.
 
         Args:
-            objective: What it is to do.
+            objective: What it should do.
             subagent_type: `explore`, `plan`, `general`, or an agent of your own.
-            context: Put below the objective, as JSON.
-            timeout_seconds: How long it may work; neither its time in the queue nor an open question counts.
-            argv: A command to be run instead of an agent.
-            session_id: Another session than the executor's.
-            options: More about the worker, as `agentctl spawn` takes it.
+            context: Added below the objective, as JSON.
+            timeout_seconds: How long it may work; its time in the queue and open questions do not count.
+            argv: A command to run instead of an agent.
+            session_id: A session other than the executor's.
+            options: More options of the worker, as `agentctl spawn` takes them.
         """
         item: dict[str, Any] = {**options, "objective": objective, "context": context, "argv": argv}
         if argv is None:
@@ -150,8 +150,8 @@ class TaskExecutor:
     ) -> AsyncGenerator[TaskResult, None]:
         """Give all tasks to sub-agents at once, and yield each result as its worker ends.
 
-        Leaving the loop early is leaving the others: they are cancelled or left as `on_cancel` says, once the generator
-        is closed (`contextlib.aclosing` does it at once).
+        If you leave the loop early, the others are cancelled or left at work, as `on_cancel` says, once the generator
+        is closed (`contextlib.aclosing` closes it at once).
         """
         async with self._begun(tasks, timeout_seconds, session_id) as ends:
             for end in asyncio.as_completed(ends):
@@ -162,7 +162,7 @@ class TaskExecutor:
 
         Raises:
             NotFound: There is no such worker.
-            WaitTimedOut: It has not ended in time. Nobody was stopped; neither is anybody if this is cancelled.
+            WaitTimedOut: It has not ended in time. This stops no worker; nor does cancelling this coroutine.
         """
         await self._do(find_worker, self._folder, task_id)
         try:
@@ -170,14 +170,14 @@ class TaskExecutor:
                 return await self._watcher.end_of(task_id)
         except TimeoutError as error:
             raise WaitTimedOut(
-                f"{task_id} is still at work after {timeout_seconds or 0:g} s", hint="nobody was stopped; wait again"
+                f"{task_id} is still at work after {timeout_seconds or 0:g} s", hint="no worker was stopped; wait again"
             ) from error
 
     @contextlib.asynccontextmanager
     async def _begun(
         self, tasks: Sequence[Mapping[str, Any]], timeout_seconds: float | None, session_id: str | None
     ) -> AsyncIterator[list[asyncio.Future[TaskResult]]]:
-        """Start tasks, and give the futures of their results; what is left of them at the end is given up."""
+        """Start tasks and yield the futures of their results; those without a result at the end are given up."""
         if self._is_closed:
             raise RuntimeError("this executor is closed")
         terms = self._terms.renewed(session_id or self._terms.session_id, timeout_seconds)
@@ -191,7 +191,7 @@ class TaskExecutor:
             is_left = True  # A cancel of this worker reaches those below it without us; after a pause they go on.
             raise
         finally:
-            job.cancel()  # A call that is aborted before it starts creates nobody.
+            job.cancel()  # A call that is aborted before it starts creates no worker.
             if (ends is None or _give_up(ends)) and not is_left and not self._is_closed:
                 await self._do(_withdraw, self._folder, job)
 
@@ -208,7 +208,7 @@ class TaskExecutor:
             refused.set_result(one.refusal())
             return refused
         instance = one.instance
-        # A worker that is reused was asked in other words.
+        # The objective of a reused worker may have had other words.
         end = self._watcher.end_of(instance, lambda result: replace(result, objective=one.objective))
         self._active.add(instance)
         end.add_done_callback(lambda _: self._active.discard(instance))
@@ -218,27 +218,27 @@ class TaskExecutor:
         return result_of(self._folder.worker(instance), max_bytes=self.max_result_bytes)
 
     async def _do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function in the thread; what has been begun there is done, also if nobody waits for it any more."""
+        """Call a function in the thread; once begun it is completed, even if this coroutine is cancelled."""
         job = self._thread.submit(partial(function, *args, **kwargs))
         return await asyncio.shield(asyncio.wrap_future(job))
 
-    # -- what is under way -------------------------------------------------------------------------------------
+    # -- tasks under way ---------------------------------------------------------------------------------------
 
     def get_active_task_count(self) -> int:
-        """Return how many tasks were delegated here and have not ended."""
+        """Return how many of the tasks that were delegated here have not ended."""
         return self._starting + len(self._active)
 
     async def get_session_tasks(self, session_id: str | None = None) -> list[TaskResult]:
-        """Return every task of a session, ended or not, in the order of their start; read from the files."""
+        """Return every task of a session, ended or not, in the order of their starts; read from the files."""
         session = session_id or self._terms.session_id
         return await self._do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
 
     async def cancel_all_tasks(self, grace_seconds: float | None = None) -> list[Cancelled]:
-        """Cancel what is under way here; returns once nothing of it is alive, or its survivors are known.
+        """Cancel the tasks under way; returns once nothing of them is alive, or the survivors are known.
 
-        Whoever waits for one of these tasks gets a result with the status `cancelled`.
+        A coroutine that waits for one of these tasks gets a result with the status `cancelled`.
         """
-        await self._do(lambda: None)  # Behind what is being started.
+        await self._do(lambda: None)  # Waits until starts under way are done.
         names = sorted(self._active)
         ends = [self._watcher.end_of(name) for name in names]
         done = await asyncio.to_thread(cancel_workers, self._folder, names, grace_s=grace_seconds)
@@ -247,7 +247,7 @@ class TaskExecutor:
         return done
 
     async def __aenter__(self) -> Self:
-        await self._do(keep_spares, self._folder, 1)  # The first of its tasks is started in no time.
+        await self._do(keep_spares, self._folder, 1)  # The first of its tasks starts at once.
         return self
 
     async def __aexit__(
@@ -256,13 +256,13 @@ class TaskExecutor:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop watching; what is under way is cancelled or left at work, as `on_cancel` says."""
+        """Stop watching; tasks under way are cancelled or left at work, as `on_cancel` says."""
         if self._is_closed:
             return
-        await self._do(lambda: None)  # Behind what is being started.
+        await self._do(lambda: None)  # Waits until starts under way are done.
         self._is_closed = True
         active = sorted(self._active)
-        await self._watcher.close()  # Before any of them can end: a call that waits is cancelled, whoever is quicker.
+        await self._watcher.close()  # Before any of them can end, so that a waiting call is always cancelled.
         if active and self._on_cancel == "cancel":
             await self._do(cancel_workers, self._folder, active, wait=False)
         if self._answering is not None:
@@ -272,7 +272,7 @@ class TaskExecutor:
 
 
 def _give_up(ends: Sequence[asyncio.Future[TaskResult]]) -> bool:
-    """Let go of what has no result; tell whether there was any."""
+    """Cancel the futures that have no result; return whether there were any."""
     left = [end for end in ends if not end.done() or end.cancelled() or end.exception() is not None]
     for end in left:
         end.cancel()
@@ -280,7 +280,7 @@ def _give_up(ends: Sequence[asyncio.Future[TaskResult]]) -> bool:
 
 
 def _withdraw(folder: TaskDir, job: Future[list[Delegated]]) -> None:
-    """Cancel what a job has started; in the thread, so behind the job. The shims do the escalation."""
+    """Cancel the workers that a job has started. It runs in the same thread, so after the job; the shims escalate."""
     if not job.cancelled() and job.exception() is None:
         names = [one.instance for one in job.result() if one.instance is not None]
         cancel_workers(folder, names, wait=False)

@@ -1,4 +1,4 @@
-"""What can be said of a worker that is to be started, beside what it is to do."""
+"""The options of a worker that a Python program starts, besides its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 
 class SpawnOptions(TypedDict, total=False):
-    """The options of `agentctl spawn`, by their names in a line of `spawn --batch`."""
+    """The options of `agentctl spawn`, under their names in a line of `spawn --batch`."""
 
     name: str
     cwd: str
@@ -33,7 +33,7 @@ class SpawnOptions(TypedDict, total=False):
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was given of some options, sequences and mappings as the kinds that JSON has.
+    """Return the options that were given, with sequences as lists and mappings as dicts.
 
     >>> plain({"name": None, "after": ("a", "b")})
     {'after': ['a', 'b']}

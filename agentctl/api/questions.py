@@ -17,10 +17,10 @@ class Question:
     #: `select confirm input`
     kind: str
     text: str
-    #: {id, label} each; an answer is the id of one, where there are any.
+    #: {id, label} each; if there are any, an answer is the id of one.
     options: Sequence[Mapping[str, Any]] = ()
     default: str | None = None
-    #: Of a permission: what is to be allowed. In a worker only `deny` is sure to be taken.
+    #: Of a request for permission: what may be allowed. Within a worker only `deny` is sure to be accepted.
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
 

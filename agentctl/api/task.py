@@ -1,4 +1,4 @@
-"""A task directory in the hands of a program: each method does what the command of its name does."""
+"""A task for Python programs: each method does what the command of the same name does."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from agentctl.operations.where.locating import find_root, find_task
 
 
 class Task:
-    """A task, and what can be done with it; `Task.create` makes one, `Task.find` finds one.
+    """A task, and the operations on it; `Task.create` makes one, `Task.find` finds one.
 
-    Every method returns once its effect is on disk, and raises an `agentctl.AgentctlError` that says what to do next.
-    They block: in a coroutine use a `TaskExecutor`, or `asyncio.to_thread`.
+    Every method returns once its effect is on disk. Errors are `agentctl.AgentctlError`s, which say what to do next.
+    The methods block: in a coroutine use a `TaskExecutor`, or `asyncio.to_thread`.
     """
 
     def __init__(self, folder: TaskDir) -> None:
@@ -41,8 +41,8 @@ class Task:
         """Make a task, and choose it as the root's current one.
 
         Args:
-            root: The folder that holds the tasks; else AGENTCTL_ROOT, else the nearest `.agentctl` above.
-            limits: Of task.yaml, in snake case: `max_concurrent_agents`, `timeout_seconds`, `max_depth`, ...
+            root: The folder that holds the tasks; by default AGENTCTL_ROOT, else the nearest `.agentctl` above.
+            limits: Those of task.yaml, in snake case: `max_concurrent_agents`, `timeout_seconds`, `max_depth`, ...
         """
         unknown = sorted(set(limits) - set(KEYS))
         if unknown:
@@ -52,12 +52,12 @@ class Task:
 
     @classmethod
     def find(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
-        """Return the named task, else the one that the program works in, else the root's current one."""
+        """Return the named task, else the one in which this program works, else the root's current one."""
         return cls(find_task(task_id, root=root))
 
     @classmethod
     def find_or_create(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
-        """Return the task as `find` does; where none is chosen, make one."""
+        """Return the task as `find` does; if none is chosen, make one."""
         return cls(task_for_spawn(task_id, root=root, force=False))
 
     @property
@@ -88,7 +88,7 @@ class Task:
         """Start an agent with a prompt, or a command; returns once it runs, or is in the queue.
 
         Args:
-            agent: Which; else `general`.
+            agent: Which agent; by default `general`.
             argv: A command, instead of a prompt.
             queue: Wait for a slot instead of being refused.
         """
@@ -96,7 +96,7 @@ class Task:
         return self.spawn_many([{**line, **options}], queue=queue or bool(options.get("after")))[0]
 
     def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
-        """Start all or none; each item has the keys of a line of `spawn --batch`."""
+        """Start all workers or none; each item has the keys of a line of `spawn --batch`."""
         lines = [plain(item) for item in items]
         requests = [request_from(line, f"worker {index}") for index, line in enumerate(lines, 1)]
         return spawn_workers(self.folder, requests, queue=queue) if requests else []
@@ -111,10 +111,10 @@ class Task:
         priority: int = 0,
         timeout_seconds: float | None = None,
     ) -> SubtaskEnd:
-        """Give an agent a sub-task, and wait through its questions to its end.
+        """Give an agent a sub-task, and wait, through its questions, until it has ended.
 
         Args:
-            artifacts: What it is given to work with: paths, or `task/instance/file`.
+            artifacts: Files to work with: paths, or `task/instance/file`.
         """
         request = SubtaskRequest(
             agent=agent, title=title, intent=intent, artifacts=artifacts, priority=priority,
@@ -129,11 +129,11 @@ class Task:
         return list_workers(self.folder)[0]
 
     def show(self, instance: str) -> dict[str, Any]:
-        """Return everything that is known of a worker."""
+        """Return everything that is known about a worker."""
         return show_worker(self.folder, instance)
 
     def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
-        """Return what a worker brought, bounded, with size, hash and path of the whole."""
+        """Return a worker's result, cut to a maximum size, with the size, hash and path of the full text."""
         return read_result(self.folder, instance, max_bytes=max_bytes)
 
     # -- waiting -----------------------------------------------------------------------------------------------
@@ -148,12 +148,12 @@ class Task:
         """Return the earliest end or block that this consumer has not been given; each is given once.
 
         Args:
-            timeout_seconds: None takes the task's own limit. It stops this wait, and no worker.
+            timeout_seconds: The limit of this wait; by default the task's. It stops no worker.
             kinds: Only these: `completed failed cancelled blocked stalled parked`.
 
         Raises:
             WaitTimedOut: Nothing ended in time.
-            NothingLeft: Everything was given out, and nothing that could still end is left.
+            NothingLeft: Everything was given out, and no worker is left that could still end.
         """
         given: list[WaitedEnd] = []
         wait_any(
@@ -163,10 +163,10 @@ class Task:
         return given[0]
 
     def wait(self, *instances: str, timeout_seconds: float | None = None) -> list[WaitedEnd]:
-        """Wait, through questions, until the named workers (else all) have ended.
+        """Wait, through questions, until the named workers (by default all) have ended.
 
         Raises:
-            WaitTimedOut: Not all ended in time; nobody was stopped.
+            WaitTimedOut: Not all ended in time; no worker was stopped.
         """
         ends = {end.agent_instance: end for end in wait_all(self.folder, instances, timeout_s=timeout_seconds)}
         return [ends[name] for name in dict.fromkeys(instances)] if instances else [*ends.values()]
@@ -174,10 +174,10 @@ class Task:
     # -- stopping and answering --------------------------------------------------------------------------------
 
     def cancel(self, *instances: str, grace_seconds: float | None = None, wait: bool = True) -> list[Cancelled]:
-        """Cancel the named workers (else all) with all that they started; returns once each has ended.
+        """Cancel the named workers (by default all) and all that they started; returns once each has ended.
 
         Args:
-            wait: False returns once the requests are on disk.
+            wait: If False, return once the requests are on disk.
         """
         return cancel_workers(self.folder, instances, all_=not instances, grace_s=grace_seconds, wait=wait)
 
@@ -188,13 +188,13 @@ class Task:
     def respond(
         self, answer: str, *, instance: str | None = None, question_id: str | None = None, reason: str | None = None
     ) -> None:
-        """Answer a question: the named one, else the only open one. The first valid answer wins.
+        """Answer a question: the named one, otherwise the only open one. The first valid answer wins.
 
         Args:
-            reason: Why a permission is denied: its agent reads it.
+            reason: Why a permission is denied; the agent reads it.
 
         Raises:
-            UsageError: More than one is open and none was named, or the answer is none of its options.
+            UsageError: Several are open and none was named, or the answer is not one of its options.
             Refused: It was answered before, or its worker has ended.
         """
         respond(

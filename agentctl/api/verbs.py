@@ -1,4 +1,4 @@
-"""The verbs of the command line for the task that is chosen, or for a named one."""
+"""The commands of the command line as functions, for the chosen task or a named one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cancel(
     task: Task | str | None = None,
     root: str | None = None,
 ) -> list[Cancelled]:
-    """Cancel the named workers, else all of the task (`Task.cancel`)."""
+    """Cancel the named workers, by default all of the task (`Task.cancel`)."""
     return _found(task, root).cancel(*instances, grace_seconds=grace_seconds, wait=wait)
 
 

@@ -1,7 +1,7 @@
-"""The ends of many workers for one event loop: one view of the task, whose descriptors the loop watches.
+"""Watches many workers for their ends in one event loop: one view of the task, whose descriptors the loop watches.
 
-The loop only sleeps on the descriptors. Reading the log, judging, and starting who waits may have to wait for a lock,
-so each turn is done in the executor's one thread.
+The loop only sleeps on the descriptors. Reading the log, judging workers and starting queued ones may have to wait for
+a lock, so each turn is done in the executor's one thread.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ class _Seen(NamedTuple, Generic[End]):
 
 
 class Watcher(Generic[End]):
-    """Gives a future for the end of each worker that is waited for.
+    """Makes a future for the end of each worker that is waited for.
 
     Args:
-        thread: Of one worker, so that nothing here happens twice at once.
-        read: Makes of an ended worker what its future gives; called in the thread.
+        thread: An executor with a single thread, so that no two turns overlap.
+        read: Returns the result of a future for an ended worker; called in the thread.
     """
 
     def __init__(self, task: TaskDir, thread: ThreadPoolExecutor, read: Callable[[str], End]) -> None:
         self._task = task
         self._thread = thread
         self._read = read
-        #: Called in the loop, once for each time that a worker blocks.
+        #: Called in the loop, once each time that a worker blocks.
         self.on_blocked: Callable[[str], None] | None = None
-        #: Worker -> who waits for it, and what each wants said of the end.
+        #: Worker -> the futures that wait for it, each with the function that adapts the end for it.
         self._futures: dict[str, dict[asyncio.Future[End], Callable[[End], End]]] = {}
         self._blocks: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
-        #: Kept between two waits: the log need not be read again from its beginning.
+        #: Kept between waits, so that the log need not be read again from its beginning.
         self._live_tree: LiveTree | None = None
         self._let_go: Callable[[], object] = lambda: None
 
     def end_of(self, instance: str, told_as: Callable[[End], End] = lambda end: end) -> asyncio.Future[End]:
-        """Return the future of a worker's end; it may have ended before. Cancelling it harms nobody."""
+        """Return the future of a worker's end; it may have ended before. Cancelling the future stops no worker."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[End] = loop.create_future()
         self._futures.setdefault(instance, {})[future] = told_as
@@ -65,7 +65,7 @@ class Watcher(Generic[End]):
         return future
 
     def fail(self, instance: str, error: BaseException) -> None:
-        """Let the waits for a worker end with an error."""
+        """End the waits for a worker with an error."""
         for future, _ in self._taken(instance):
             future.set_exception(error)
 
@@ -74,7 +74,7 @@ class Watcher(Generic[End]):
         return [item for item in self._futures.pop(instance, {}).items() if not item[0].done()]
 
     def _forget(self, instance: str, future: asyncio.Future[End]) -> None:
-        """Let go of a future that was cancelled."""
+        """Remove a future that was cancelled."""
         waiting = self._futures.get(instance, {})
         if waiting.pop(future, None) is not None:
             if not waiting:
@@ -82,7 +82,7 @@ class Watcher(Generic[End]):
             self._woken.set()
 
     async def close(self) -> None:
-        """Stop watching; whoever still waits is cancelled."""
+        """Stop watching; futures that still wait are cancelled."""
         for future in [future for waiting in self._futures.values() for future in waiting]:
             future.cancel()
         if self._watching is not None:
@@ -92,7 +92,7 @@ class Watcher(Generic[End]):
     # -- in the loop -------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Watch as long as anybody waits. Within a worker its place is lent meanwhile."""
+        """Watch as long as a future waits. Within a worker, its place is lent meanwhile."""
         loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as loan:
             try:
@@ -103,12 +103,12 @@ class Watcher(Generic[End]):
                     self._tell(seen)
                     if self._futures:
                         await self._sleep(live_tree)
-            except Exception as error:  # noqa: BLE001  Whatever it is, it is theirs who wait.
+            except Exception as error:  # noqa: BLE001 - the waiting futures get any error
                 for name in list(self._futures):
                     self.fail(name, error)
             finally:
-                # Behind a turn that may be under way, in the same thread.
-                with contextlib.suppress(RuntimeError):  # The interpreter ends, and all descriptors with it.
+                # In the same thread, so after a turn that may be under way.
+                with contextlib.suppress(RuntimeError):  # The interpreter is ending, which closes all descriptors.
                     self._thread.submit(loan.pop_all().close)
 
     def _tell(self, seen: _Seen[End]) -> None:
@@ -121,7 +121,7 @@ class Watcher(Generic[End]):
                 self.on_blocked(name)
 
     async def _sleep(self, live_tree: LiveTree) -> None:
-        """Sleep until a descriptor tells something, somebody else waits or has left, or it is time to look."""
+        """Sleep until a descriptor is ready, a future was added or removed, or it is time to look."""
         loop = asyncio.get_running_loop()
         watched = [fd for fd in (live_tree.watch.fd, *live_tree.top.sentinels()) if fd is not None]
         for fd in watched:
@@ -145,7 +145,7 @@ class Watcher(Generic[End]):
         return self._live_tree, loan.enter_context(WaitRounds(self._live_tree))
 
     def _turn(self, live_tree: LiveTree, rounds: WaitRounds, names: Collection[str]) -> _Seen[End]:
-        """Take what woke us, and look at the named workers. The loop sleeps: others of its tasks go on meanwhile."""
+        """Consume what woke the loop, and look at the named workers. Other tasks of the loop go on meanwhile."""
         live_tree.sleep(0)
         live_tree.update()
         view = live_tree.top.view

@@ -1,1 +1,1 @@
-"""Parse, call one operation, draw."""
+"""The command line: each command parses its arguments, calls one operation and prints the result."""

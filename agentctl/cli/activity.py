@@ -38,7 +38,7 @@ def activity(
 ) -> None:
     """Print the rows of a worker's activity, or make them again.
 
-    A line each: time, type, phase, id, parent, status, what it is, with tabs between and `-` for nothing.
+    One line per row: time, type, phase, id, parent, status, what it is, separated by tabs, with `-` for nothing.
     With -f it continues until the worker has ended. --rebuild prints how many rows it made.
     """
     if remake and follow:

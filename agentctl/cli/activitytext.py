@@ -1,4 +1,4 @@
-"""How the rows of an activity read: one line each in a tree, as paragraphs in a transcript."""
+"""Formats the rows of an activity: one line each in a tree, paragraphs in a transcript."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP = "  "
 _DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
 #: How much of a tool's result is shown; `activity --json` has all of it.
 _MOST_LINES, _MOST_CHARACTERS = 20, 4000
-#: What is shown in full, and how it begins.
+#: The types of rows that are shown in full, and the prefix of each.
 _MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
 
 
@@ -62,7 +62,7 @@ def worker_line(tree: WorkerTree) -> str:
 
 
 def node_line(node: Node, *, is_expanded: bool) -> str:
-    """Return the line of an item; a group is marked by whether its items follow."""
+    """Return the line of an item; a group is marked `-` if its items follow, else `+`."""
     mark = ("- " if is_expanded else "+ ") if node.is_group else ""
     badge = f"[{short(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
     parts = [
@@ -186,19 +186,19 @@ def paragraph(entry: TranscriptEntry) -> str:
 def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
     by = f"[{short(entry.agent_type or 'agent')}] " if entry.depth else ""
     if entry.kind in _MARKS:
-        yield from _spoken(entry, by + _MARKS[RowType(entry.kind)])
+        yield from _speech_lines(entry, by + _MARKS[RowType(entry.kind)])
     else:
-        yield from _done(entry, by)
+        yield from _call_lines(entry, by)
 
 
-def _spoken(entry: TranscriptEntry, mark: str) -> Iterator[str]:
+def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
     """Yield what was said or asked, in full."""
     name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
     line = f"{mark}{f'{short(name)}: ' if name else ''}{text} {_status(entry)}"
     yield from plain(line.rstrip(), keep="\n\t").split("\n")
 
 
-def _done(entry: TranscriptEntry, by: str) -> Iterator[str]:
+def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
     """Yield what was called, and the beginning of its result."""
     text = string(entry.fields.get("text"))
     is_call = entry.kind in (RowType.TOOL, RowType.AGENT)

@@ -27,7 +27,7 @@ agentctl agents list --json
 def agents(context: typer.Context, json: opt.Json = False) -> None:
     """List and show the agents that can be spawned.
 
-    Without a command of its own: `agents list`.
+    Without a subcommand: `agents list`.
     """
     if context.invoked_subcommand is None:
         list_command(Invocation(json=json))
@@ -37,9 +37,9 @@ def agents(context: typer.Context, json: opt.Json = False) -> None:
 def list_command(call: opt.InRoot) -> None:
     """List the agents.
 
-    If several definitions have one name, the first wins: the root's `agents/*.md`, the project's `.claude/agents` and
+    If several have the same name, the first of these wins: the root's `agents/*.md`, the project's `.claude/agents` and
     `.codex/agents`, those of your home folder, the shipped ones. `untrusted`: it comes with the project, allows
-    something, and needs `agentctl trust`. To a pipe, a line each: name, driver, `untrusted`, source, description.
+    something, and needs `agentctl trust`. To a pipe, one line each: name, driver, `untrusted`, source, description.
     """
     rows, warnings = list_agents(call.root_if_any())
     call.show(

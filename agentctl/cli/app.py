@@ -1,7 +1,7 @@
 """The program: what `agentctl` and `python -m agentctl` run, and the only place where errors end.
 
-Nothing is imported above that is not needed to report an error: a Ctrl-C or a missing module while the rest is being
-loaded must read as well as a later one.
+At the top it imports only what is needed to report an error: a Ctrl-C or a missing module while the rest is being
+loaded must be reported as well as a later one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from agentctl.lean import Any, NoReturn
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
 
-#: Errors that the system causes, with the next step; any other error of the system is a bug of ours.
+#: Errors of the system that are not bugs, with the next step; any other `OSError` is a bug of ours.
 _WORLD = {
     errno.ENOSPC: "make room on the disk; nothing that was reported before is lost",
     errno.EDQUOT: "make room within the disk quota; nothing that was reported before is lost",
     errno.EROFS: "the folder cannot be written; --root names another",
-    errno.EACCES: "look at the owner and the mode of it; --root names another place",
-    errno.EPERM: "look at the owner and the mode of it; --root names another place",
+    errno.EACCES: "check its owner and its mode; --root names another place",
+    errno.EPERM: "check its owner and its mode; --root names another place",
     errno.EMFILE: "raise the limit of open files: ulimit -n",
     errno.ENFILE: "the system has no open file left; end some programs",
     errno.ENOMEM: "the system has no memory left; end some programs",
@@ -31,7 +31,7 @@ _WORLD = {
     errno.EIO: "the disk does not answer as it should",
     errno.ENAMETOOLONG: "use a shorter name",
 }
-#: Errors for something unexpected in the place of a file; if they name the file, the system causes them, too.
+#: Errors because something unexpected is in the place of a file; if they name the file, they are not bugs either.
 _ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EEXIST, errno.ENOENT, errno.ENOTEMPTY})
 _LOOK = "something unexpected is in its place: look at it; agentctl doctor says more"
 
@@ -45,7 +45,7 @@ def run(argv: list[str] | None = None, begun: Any = None) -> NoReturn:
     # Modules and rows stay until the end: looking for garbage among them takes a tenth of a short command's time.
     gc.set_threshold(1_000_000)
     code = main(sys.argv[1:] if argv is None else argv, begun)
-    # So does what an interpreter tidies up while it ends.
+    # The cleanup of the interpreter at its end takes as long.
     _flush()
     os._exit(code)
 
@@ -205,7 +205,7 @@ def _flush() -> None:
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):
-            pass  # whoever read it is gone
+            pass  # the reader is gone
 
 
 def _nobody_reads() -> bool:

@@ -1,6 +1,6 @@
-"""Where the traceback of an unexpected error goes: a private file, appended to.
+"""Appends the traceback of an unexpected error to a private file.
 
-Arguments are not recorded: `--env` may hold what belongs to nobody else.
+Arguments are not recorded: `--env` may contain secrets.
 """
 
 from __future__ import annotations

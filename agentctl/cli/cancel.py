@@ -1,4 +1,4 @@
-"""`cancel`: stop workers, and report truthfully what came of it."""
+"""`cancel`: stop workers, and report truthfully what has ended and what has not."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -54,7 +54,7 @@ def cancel(
         done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
         note("interrupted: the cancel goes on without this command")
-        note("hint: agentctl list shows what came of it")
+        note("hint: agentctl list shows the outcome")
         return ExitCode.INTERRUPTED
     _show(call, done, one=len(named) == 1)
     return ExitCode.DONE if all(_is_as_asked(one, waited=not no_wait) for one in done) else ExitCode.REFUSED

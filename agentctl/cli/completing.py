@@ -1,7 +1,7 @@
-"""What a shell offers for an instance, a task, an agent or a template: names, quickly. Never raises or writes.
+"""Shell completion of instances, tasks, agents and templates: names only, quickly. Never raises or writes.
 
-Whoever made the current folder chose the names in it, and zsh runs what it finds in an offer: so nothing but names in
-the sense of `is_name` is ever offered.
+The names in the current folder may be somebody else's choice, and zsh runs code that it finds in a completion: so only
+names in the sense of `is_name` are ever offered.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _template_names(ctx), incomplete)
 
 
-#: More names than a person chooses from, and more time than one waits after a key.
+#: The most names, more than a person chooses from; the time limit, longer than a person waits after a key.
 _MOST, _LIMIT_S = 1000, 2.0
 
 
@@ -68,7 +68,7 @@ def _bounded_time() -> Iterator[None]:
 
 
 class _TooLong(BaseException):
-    """No handler on the way up takes it for an error of its own."""
+    """A `BaseException`, so that no handler on the way up takes it for an error of its own."""
 
 
 def _too_long(_number: int, _frame: object) -> NoReturn:
@@ -84,7 +84,7 @@ def _given(ctx: typer.Context) -> frozenset[str]:
 def _root_of(ctx: typer.Context) -> Root:
     from agentctl.operations.where.locating import find_root
 
-    # Reading names does no harm: the checks of whose folder it is are for the command itself.
+    # Reading names does no harm: the command itself checks whose folder it is.
     return find_root((ctx.params or {}).get("root"), force=True)
 
 

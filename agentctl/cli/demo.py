@@ -22,7 +22,7 @@ from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 app = module()
 
-#: `-P`: a folder `agentctl` that somebody else has put into this one is not what is run.
+#: `-P`: a folder `agentctl` that somebody else has put into this one is not run.
 _PROGRAM = (sys.executable, "-P", "-m", "agentctl")
 _CONSUMER = "demo"
 _REPORT_LINES = 40
@@ -125,14 +125,14 @@ def _play(steps: _Steps) -> None:
 
 
 def _surveyed(steps: _Steps) -> str:
-    """Return the folder that the survey examines, as its first worker was called with."""
+    """Return the folder that the survey examines: the argument of its first worker."""
     from agentctl.supervision.worker.spec import read_spec
 
     return read_spec(steps.task.worker("size").spec).argv[2]
 
 
 def _heaviest(steps: _Steps) -> str | None:
-    """Return the option that the question proposes; None where it was answered meanwhile, or never asked."""
+    """Return the option that the question proposes; None if it was answered meanwhile, or never asked."""
     rows = list_questions(steps.task.root, steps.task)
     return next((str(row["default"] or row["options"][0]["id"]) for row in rows), None)
 

@@ -1,7 +1,7 @@
 """The program of an agent's own server: `python -P -S .../cli/early.py --tools=DIALECT --call-seconds=N [--offer]`.
 
-It is `agentctl mcp` without what that loads before it answers: an agent's program waits for it. `-S`: installed
-packages are found when they are needed, and not before; `-P`: nothing in the project's folder is taken for a module.
+It is `agentctl mcp`, but answers before most modules are loaded, because an agent's program waits for it. `-S`:
+installed packages are found only once they are needed; `-P`: nothing in the project's folder is taken for a module.
 """
 
 import os

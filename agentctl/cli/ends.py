@@ -1,4 +1,4 @@
-"""How the waits show an end, and that they were stopped before it."""
+"""Prints the ends that the waits return, and reports a wait that was stopped before an end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ended_line(end: WaitedEnd) -> str:
 
 
 def because(message: str | None) -> str:
-    """Return what follows an end: why it failed, in the words of the program or its provider."""
+    """Return the text after an end that says why it failed, in the words of the program or its provider."""
     if not message:
         return ""
     text = plain(" ".join(message.split()))

@@ -12,7 +12,7 @@ from agentctl.errors import WaitTimedOut
 VARIABLE = "CLAUDECODE"
 FOREGROUND_S = 90.0
 GO_ON = (
-    "nobody was stopped; wait again, or in the background with a limit of your own:"
+    "no worker was stopped; wait again, or in the background with a limit of your own:"
     " agentctl wait-any --timeout-seconds 86400"
 )
 

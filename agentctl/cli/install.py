@@ -39,7 +39,7 @@ agentctl install claude --undo
 def install(
     call: opt.Anywhere,
     client: Annotated[Client, typer.Argument(metavar="PROGRAM", help="claude, codex, gemini or opencode.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Remove exactly that again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove exactly what was written.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     project: Annotated[
         bool, typer.Option("--project", help="In the project of this folder, instead of for yourself.")

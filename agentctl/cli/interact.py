@@ -63,7 +63,7 @@ def ask(
     deadline_seconds: Annotated[float | None, typer.Option(parser=opt.seconds, hidden=True)] = None,
     question_id: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Name the question; a known one is taken up again."),
+        typer.Option("--id", metavar="ID", help="The question's id; if already asked, wait for its answer again."),
     ] = None,
 ) -> None:
     """Ask a question from inside a worker; wait for the answer and print it alone.
@@ -101,7 +101,7 @@ def list_command(
 ) -> None:
     """List the open questions of all tasks.
 
-    To a pipe, a line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
+    To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
     """
     warnings: list[str] = []
     if recursive:

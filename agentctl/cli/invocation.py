@@ -14,7 +14,7 @@ from agentctl.errors import NotFound
 from agentctl.lean import Any
 from agentctl.operations.where.locating import find_root, find_task
 
-#: The options of place and output, as the annotation of each would read.
+#: The options of place and output, each with the annotation that it would have.
 KINDS = {"task": "str | None", "root": "str | None", "force": "bool", "json": "bool"}
 
 
@@ -28,7 +28,7 @@ class Invocation:
 
     @classmethod
     def taken_from(cls, given: dict[str, Any], names: Iterable[str] = KINDS) -> Invocation:
-        """Return the invocation that some parameters of a command describe, and take these out of the others."""
+        """Return the invocation that some parameters of a command describe, and remove these from `given`."""
         return cls(**{name: given.pop(name) for name in names if name in given})
 
     def root(self, *, create: bool = False) -> Root:
@@ -58,7 +58,7 @@ class Invocation:
 
     def task_to_show(self) -> TaskDir:
         """Return the task; note on stderr if it is not this person's own."""
-        from agentctl.operations.where.ownership import is_own  # The waits print, too, and need none of it.
+        from agentctl.operations.where.ownership import is_own  # The waits load this module too, and do not need it.
 
         task = self.task()
         if not is_own(task):

@@ -24,14 +24,14 @@ class Listed(NamedTuple):
 #: name -> command, in the order in which a person meets them.
 VERBS: dict[str, Listed] = {
     "new": Listed("tasks", "Make a task and choose it."),
-    "use": Listed("tasks", "Choose the task that later commands mean."),
+    "use": Listed("tasks", "Choose the task to which later commands refer."),
     "tasks": Listed("tasks", "List the tasks."),
     "templates": Listed("tasks", "List the templates that `new --template` knows."),
     "agents": Listed("agents", "List and show the agents that can be spawned."),
-    "trust": Listed("trust", "Let what comes with the project do what its files say."),
+    "trust": Listed("trust", "Trust definitions, templates and tasks that come with the project."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
     "spawn-template": Listed("spawn", "Start the workers of the template that the task was made from."),
-    "resume-queue": Listed("spawn", "Give queued workers that have lost their environment the one of this command."),
+    "resume-queue": Listed("spawn", "Give this command's environment to queued workers that have lost theirs."),
     "subtask": Listed("subtask", "Give an agent a task of its own below this one, and wait for its answer."),
     "list": Listed("list", "List the workers of a task and their status."),
     "tree": Listed("tree", "Show what the workers of a task do, and their sub-agents."),
@@ -69,7 +69,7 @@ agentctl wait-all && agentctl result size
 
 
 class LazyGroup(Family):
-    """The program's commands, of which none is loaded before it is called."""
+    """The program's commands; each is loaded only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(VERBS)
@@ -98,7 +98,7 @@ class LazyGroup(Family):
 
 
 def _load(name: str) -> Any:
-    """Return the command of a module that declares one, several of a kind, or a family of that name."""
+    """Return a command from its module, which declares this one, several of a kind, or a family of that name."""
     module = import_module(f"agentctl.cli.{VERBS[name].module}")
     loaded = typer.main.get_command(module.app)
     return getattr(loaded, "commands", {}).get(name, loaded)

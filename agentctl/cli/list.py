@@ -13,7 +13,7 @@ app = module()
 def list_command(call: opt.InTask, recursive: opt.Recursive = False) -> None:
     """List the workers of a task and their status.
 
-    To a pipe, a line each: instance, status, reason, seconds, progress, command, with tabs between and `-` for
+    To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
     nothing; with --recursive the instance is written as task/instance. Starts nothing and waits for nothing.
     """
     show_list(call, recursive=recursive)

@@ -1,4 +1,4 @@
-"""What `list` does, whichever reader has read its command line."""
+"""Carries out `list`, however its command line was read."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def logs(
 ) -> None:
     """Print the output of a worker.
 
-    Of an agent this is a transcript: what it and its sub-agents said, called and returned; --raw, --stdout or
-    --stderr print the output of its program instead. Of a command this is what it printed: on a terminal control
+    For an agent this is a transcript: what it and its sub-agents said, called and returned; --raw, --stdout or
+    --stderr print the output of its program instead. For a command this is what it printed: on a terminal control
     characters are shown, not obeyed; to a pipe every byte is passed unchanged. With -f it continues until the worker
     has ended.
     """
@@ -110,7 +110,7 @@ def events(
 ) -> None:
     """Print the events of a task.
 
-    A line each: seq, time, type, instance, who did it, payload, with tabs between. With -f it continues until Ctrl-C.
+    One line each: seq, time, type, instance, who did it, payload, separated by tabs. With -f it continues until Ctrl-C.
     """
     task = call.task_to_show()
     for event in follow_events(task, follow=follow, instance=instance):

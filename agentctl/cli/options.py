@@ -27,7 +27,7 @@ PLACE, OUTPUT = "Place", "Output"
 
 
 class Given(NamedTuple):
-    """Stands beside `Invocation` in an annotation: the options of which `verb` makes it."""
+    """The options from which `verb` makes an `Invocation`; a part of the annotation of `call`."""
 
     options: dict[str, Any]
 
@@ -66,7 +66,7 @@ _JsonByLine: TypeAlias = Annotated[
 ]
 _ROOT = {"root": Root, "force": _Force}
 
-# What a command is called with besides its own options; each of these becomes the options that it lists.
+# The annotations of a command's `call`: `verb` replaces that parameter by the options listed here.
 Anywhere: TypeAlias = Annotated[Invocation, Given({"json": Json})]
 InRoot: TypeAlias = Annotated[Invocation, Given({**_ROOT, "json": Json})]
 InTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": Json})]

@@ -1,8 +1,8 @@
-"""Plain command lines are read without the parser's library, whose import takes half of a short command's time.
+"""Reads plain command lines without the parser's library, whose import takes half of a short command's time.
 
-A plain line can be understood in only one way: options by their full names, each once, each with a text or none; then
-nothing, `-- CMD ARGS...`, or a prompt. Which options there are follows from the function that does the work, from
-`KINDS` of its module if it takes more than its parameters show, and from `Invocation`.
+A plain line can be understood in only one way: options by their full names, each once, each with one value or none;
+then nothing, `-- CMD ARGS...`, or a prompt. The options are those of the function that does the work (or of `KINDS` of
+its module, if it takes more than its parameters show), and those of `Invocation`.
 Any other line, including any error, is left to the parser.
 """
 
@@ -14,15 +14,15 @@ from types import FunctionType
 
 from agentctl.lean import Any
 
-#: Command -> the module and the function that does what it says.
+#: Command -> the module and the function that carries it out.
 _VERBS = {"spawn": ("starting", "start"), "list": ("listed", "show")}
-#: Parameters that no option of their name sets.
+#: Parameters that are not set by an option of the same name.
 _OTHERWISE = frozenset({"prompt"})
 _TEXT, _FLAG = "str | None", "bool"
 
 
 def plain_line(argv: Sequence[str]) -> Callable[[], int | None] | None:
-    """Return a call that does what a command line says; None if the parser has to read it."""
+    """Return a function that carries out a command line; None if the parser has to read the line."""
     if not argv or argv[0] not in _VERBS:
         return None
     module, name = _VERBS[argv[0]]
@@ -38,7 +38,7 @@ def read_plain(words: Sequence[str], kinds: dict[str, str]) -> dict[str, Any] | 
     """Return the parameters that a plain line gives; None if the line is not plain.
 
     Args:
-        kinds: Of each parameter, as its annotation stands in the source.
+        kinds: Parameter -> its annotation as written in the source.
 
     >>> kinds = {"agent": "str | None", "json": "bool", "retries": "int", "command": "list[str] | None"}
     >>> read_plain(["--agent=plan", "--json", "Look at it"], kinds)

@@ -1,4 +1,4 @@
-"""What is printed, and how: JSON for programs, tab-separated lines for pipes, tables for terminals.
+"""Formats and prints output: JSON for programs, tab-separated lines for pipes, text for terminals.
 
 Text that came from a worker or from a file goes through `plain`: a terminal obeys control characters.
 """
@@ -13,7 +13,7 @@ from itertools import islice
 from agentctl.domain.names import first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
-from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - every command has it from here
+from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
 from agentctl.domain.windows import label_of
 from agentctl.lean import TYPE_CHECKING, Any
 
@@ -39,13 +39,13 @@ def is_terminal(stream: IO[Any]) -> bool:
 
 
 def note(line: str) -> None:
-    """Print a line beside the data."""
+    """Print a line on stderr: stdout is for the data."""
     sys.stdout.flush()
     print(line, file=sys.stderr, flush=True)
 
 
 def note_questions(asked: Sequence[PendingQuestion]) -> None:
-    """Note which questions are open below what was shown."""
+    """Report which questions are open below what was shown."""
     if asked:
         note(questions_open(asked))
 
@@ -58,7 +58,7 @@ def questions_open(asked: Sequence[PendingQuestion]) -> str:
 
 
 class QuestionNotes:
-    """Notes during a wait which questions are open, each once."""
+    """Reports the open questions during a wait, each once."""
 
     def __init__(self) -> None:
         self._noted: set[PendingQuestion] = set()
@@ -70,7 +70,7 @@ class QuestionNotes:
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Print warnings beside the data."""
+    """Print warnings on stderr."""
     for line in lines:
         note(f"warning: {plain(line)}")
 

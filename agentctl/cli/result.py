@@ -36,9 +36,9 @@ def result(
 ) -> int:
     """Print the result of a worker.
 
-    Of an agent: what it declared with `agentctl report result`, then its last message. Of a command: what it declared,
-    otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with 1 while
-    the worker has not ended.
+    For an agent: what it declared with `agentctl report result`, then its last message. For a command: what it
+    declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
+    1 while the worker has not ended.
     """
     result = read_result(call.task_to_show(), instance, max_bytes=max_bytes)
     call.show(result, _texts(result), notes=_notes(result))

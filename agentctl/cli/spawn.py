@@ -93,9 +93,9 @@ def spawn_template(
 
 @verb(app, "resume-queue", examples="agentctl resume-queue\nagentctl resume-queue --task survey-auth --json")
 def resume_queue(call: opt.InTask) -> int:
-    """Give queued workers that have lost their environment the one of this command.
+    """Give this command's environment to queued workers that have lost theirs.
 
     The environments of queued workers are kept in memory: a reboot or a logout takes them, and the workers stay
-    queued. Prints who has one again; `doctor` says who lacks one.
+    queued. Prints the workers that have one again; `doctor` names those that lack one.
     """
     return requeue(call)

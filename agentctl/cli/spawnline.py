@@ -1,4 +1,4 @@
-"""What a line of `spawn` means, a prompt or a command; and its help page."""
+"""Decides whether a line of `spawn` has a prompt or a command, and formats its help page."""
 
 import shlex
 from typing import Any
@@ -45,7 +45,7 @@ class SpawnVerb(Verb):
         is_prompt = bool(words) and reads_as_prompt(words[0], _names_agent(args))
         if not is_prompt or not words[1:] or not words[1].startswith("-"):
             return args
-        self.make_parser(ctx).parse_args(words[1:])  # An option without its value must not take the mark for one.
+        self.make_parser(ctx).parse_args(words[1:])  # An option that lacks its value must not take `--` for it.
         return [*args[: -len(words)], *words[1:], "--", words[0]]
 
 

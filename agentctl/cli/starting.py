@@ -1,4 +1,4 @@
-"""What `spawn`, `spawn-template` and `resume-queue` do, whichever reader has read the command line."""
+"""Carries out `spawn`, `spawn-template` and `resume-queue`, however the command line was read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentctl.operations.wait.waiting import WaitedEnd
 
-#: Some 100,000 workers.
+#: In characters: some 100,000 workers.
 _LONGEST_BATCH = 64 << 20
 
 
@@ -71,7 +71,7 @@ def start(
     return _show(call, task, spawned, wait=wait, many=many)
 
 
-#: What a plain line may give, as the parameters are annotated.
+#: Parameters that a plain line may set -> their annotations.
 KINDS = start.__annotations__ | {
     option.name: "bool" if option.kind == FLAG else "str | None" for option in OPTIONS if option.kind in (FLAG, TEXT)
 }
@@ -97,7 +97,7 @@ def start_from_template(call: Invocation, *, wait: bool = False) -> int:
 
 
 def requeue(call: Invocation) -> int:
-    """Give queued workers that have lost their environment this one, report them, and return the exit code."""
+    """Give this environment to queued workers that have lost theirs, report them, and return the exit code."""
     from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
 
     resumed = resume_queue(call.task())
@@ -126,7 +126,7 @@ def _print(spawned: list[Spawned]) -> None:
 
 
 def spawned_line(one: Spawned) -> str:
-    """Return the line that tells a person what became of a request."""
+    """Return the line that reports the outcome of a request."""
     pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
     known = ", reused: it was started before" if one.reused else ""
     message = f": {plain(one.message)}" if one.message else ""
@@ -147,10 +147,10 @@ def _read(batch: str) -> list[SpawnRequest]:
 
 
 def _lines_of(file: TextIO, name: str) -> Iterable[str]:
-    """Return the lines of a batch: the file may be a pipe, or something that has no end."""
+    """Return the lines of a batch, up to a size: the file may be a pipe, or have no end."""
     text = file.read(_LONGEST_BATCH + 1)
     if len(text) > _LONGEST_BATCH:
-        raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are taken at once")
+        raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are read")
     return io.StringIO(text)
 
 
@@ -166,7 +166,7 @@ def _environment(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool) -> int:
-    """Wait until the workers have ended; one alone passes its exit code on."""
+    """Wait until the workers have ended; the exit code of a single worker is passed on."""
     from agentctl.operations.wait.waiting import wait_all
 
     names = [one.agent_instance for one in spawned]

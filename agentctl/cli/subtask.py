@@ -36,7 +36,7 @@ agentctl subtask general "Fix the flaky test" --no-wait --json
 @with_start_options(option for option in OPTIONS if SUBTASK in option.also)
 def subtask(
     call: opt.InTask,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who works on it.", autocompletion=complete_agents)],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Which agent does it.", autocompletion=complete_agents)],
     title: Annotated[str, typer.Argument(metavar="TITLE", help="What it is about.")],
     intent: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What the sub-task is to achieve, at length.")
@@ -105,7 +105,7 @@ def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
         with in_foreground(wait_s) as limit_s:
             return _show_end(call, await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes()))
     except KeyboardInterrupt:
-        # A cancel of the worker that this runs in begins with SIGINT: its program learns what became of the sub-task.
+        # A cancel of the worker in which this runs begins with SIGINT: the outcome of the sub-task is still reported.
         end = end_with_caller(begun)
         if end is not None:
             return _show_end(call, end)

@@ -66,7 +66,7 @@ def _worker(row: WorkerRow) -> tuple[object, ...]:
 
 
 class LiveWorkers:
-    """The table of workers on stderr, drawn again at each change and taken away at the end."""
+    """The table of workers on stderr, drawn again at each change and removed at the end."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -83,11 +83,11 @@ class LiveWorkers:
         self._live.stop()
 
     def note_asked(self, asked: Sequence[PendingQuestion]) -> None:
-        """Take which questions are open below the workers, for the next `show`."""
+        """Keep the open questions below the workers for the next `show`."""
         self._asked = asked
 
     def show(self, rows: list[WorkerRow]) -> None:
-        """Draw the rows that fit; those that have ended go first when they do not."""
+        """Draw the rows that fit; if not all of them do, ended workers are left out first."""
         room = max(self._console.height - 4, 3)
         shown = rows
         if len(rows) > room:
@@ -118,7 +118,7 @@ class LiveLines:
         self._live.stop()
 
     def show(self, lines: list[str]) -> None:
-        """Draw the last lines that fit: what goes on is mostly there."""
+        """Draw the last lines that fit: the current activity is mostly there."""
         self._lines = lines
         room = max(self._console.height - 2, 3)
         more = len(lines) - room

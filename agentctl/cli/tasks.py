@@ -112,7 +112,7 @@ def use(
     call: opt.InRoot,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Its id.", autocompletion=complete_tasks)],
 ) -> None:
-    """Choose the task that later commands mean.
+    """Choose the task to which later commands refer.
 
     This applies to all terminals that work below the same .agentctl folder. Prints its id and its folder, with a tab
     between.
@@ -124,7 +124,7 @@ def use(
 def tasks(call: opt.InRoot) -> None:
     """List the tasks.
 
-    To a pipe, a line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title.
+    To a pipe, one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title.
     """
     rows = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))
@@ -177,8 +177,8 @@ def _counts(row: dict[str, Any], statuses: tuple[str, ...]) -> str:
 def templates(call: opt.InRoot) -> None:
     """List the templates that `new --template` knows.
 
-    Those of the project are the folders in `templates/` of the root; one hides a shipped one of its name, and is used
-    once you trust it (`agentctl trust FOLDER`). To a pipe, a line each: name, source, description, `untrusted`.
+    A project's templates are the folders in `templates/` of the root. One hides a shipped one of the same name, and is
+    used once you trust it (`agentctl trust FOLDER`). To a pipe, one line each: name, source, description, `untrusted`.
     """
     from agentctl.operations.start.from_template import list_templates
 

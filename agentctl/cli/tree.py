@@ -59,7 +59,7 @@ def tree(
     """Show what the workers of a task do, and their sub-agents.
 
     A worker's sub-agents are groups, marked +: type, purpose, status, time, tool calls and tokens of them and all below
-    them. What runs is shown; what has ended only if it is expanded, and then the last 200 items of each group. With
+    them. Running items are shown; ended ones only if expanded, and then the last 200 of each group. With
     --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
     """
     if follow and call.json:
@@ -113,7 +113,7 @@ def _follow(task: TaskDir, found: Tree) -> None:
 
 @contextlib.contextmanager
 def _printing() -> Iterator[Callable[[list[str]], Any]]:
-    """Yield what prints the lines: on a terminal over the previous ones, to a pipe those that changed."""
+    """Yield a function that prints lines: on a terminal over the previous ones, to a pipe those that changed."""
     if is_terminal(sys.stdout):
         from agentctl.cli.tables import LiveLines
 

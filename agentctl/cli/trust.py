@@ -1,4 +1,4 @@
-"""`trust`: a person's word for what comes with a project."""
+"""`trust`: lets a person trust the definitions, templates and tasks that come with a project."""
 
 from typing import Annotated, Any
 
@@ -30,16 +30,16 @@ def trust(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml.")
     ] = None,
-    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what is waiting to be.")] = False,
+    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what is not yet.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust them.")] = False,
 ) -> None:
-    """Let what comes with the project do what its files say.
+    """Trust definitions, templates and tasks that come with the project.
 
-    Look at it first. The definition of an agent and a template are trusted as they are now: any change needs to be
-    trusted again. A task that was made elsewhere, or by someone else, is yours from then on, with everything in it.
+    Look at the files first: once trusted, they may do what they say. Definitions and templates are trusted as they are
+    now: any change has to be trusted again. A task of somebody else, or from elsewhere, becomes yours, with all in it.
     Rules in a task.yaml that allow something must be trusted once they were changed by hand; those that only restrict
     need no trust. Without a FILE: the same as --list.
-    To a pipe, a line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
+    To a pipe, one line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
     """
     if wanted and (files or revoke):
         raise UsageError("--list goes with neither files nor --revoke")

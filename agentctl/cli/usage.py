@@ -29,7 +29,7 @@ def usage(
 ) -> None:
     """Show what the workers of a tree have used, and what is left.
 
-    Tokens, money and time per worker, agent, task and tree. To a pipe, a line each: what it is (worker, agent, task,
+    Tokens, money and time per worker, agent, task and tree. To a pipe, one line each: what it is (worker, agent, task,
     tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what is unknown.
     The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) are in the config of the root task.
     """
@@ -77,7 +77,7 @@ def _columns(kind: str, name: str, row: dict[str, Any]) -> list[str]:
 
 
 def _draw(rows: list[list[str]]) -> None:
-    """Print columns of one width each."""
+    """Print the rows in aligned columns."""
     head = ["", "name", "workers", "in", "out", "cached", "USD", "time"]
     shown = [head, *([*row[:-1], duration(float(row[-1])) if row[-1] else ""] for row in rows)]
     widths = [max(len(plain(row[column])) for row in shown) for column in range(len(head))]

@@ -1,4 +1,4 @@
-"""`wait`, `wait-all`: to the end, through questions."""
+"""`wait`, `wait-all`: wait until workers have ended; a question does not end the wait."""
 
 import contextlib
 import sys
@@ -67,7 +67,7 @@ def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[
 
 @contextlib.contextmanager
 def _following() -> Iterator[tuple[Callable[[list[WorkerRow]], None] | None, OnAsked]]:
-    """Yield what draws the workers during the wait (if stderr is a terminal), and what notes their questions."""
+    """Yield two functions for the wait: one draws the workers (if stderr is a terminal), one reports questions."""
     if not is_terminal(sys.stderr):
         yield None, QuestionNotes()
         return

@@ -72,7 +72,7 @@ def wait_any_command(
 
 
 def _delivery(call: Invocation) -> "Callable[[WaitedEnd], None]":
-    """Return what prints an end; when it returns the end counts as given."""
+    """Return a function that prints an end; once it returns, the end counts as given."""
 
     def deliver(end: "WaitedEnd") -> None:
         call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])

@@ -28,7 +28,7 @@ _HEADS = ("instance", "state", "uncommitted", "unmerged", "files", "branch", "pa
 def worktrees(context: typer.Context, json: opt.Json = False) -> None:
     """List, show and remove the git worktrees of workers.
 
-    Without a command of its own: `worktrees list` of the chosen task.
+    Without a subcommand: `worktrees list` of the chosen task.
     """
     if context.invoked_subcommand is None:
         list_command(Invocation(json=json))
@@ -36,9 +36,9 @@ def worktrees(context: typer.Context, json: opt.Json = False) -> None:
 
 @verb(app, "list", examples="agentctl worktrees list\nagentctl worktrees list --json --task survey-auth")
 def list_command(call: opt.InTask) -> None:
-    """List the worktrees of a task, and whether anything in them is nowhere else.
+    """List the worktrees of a task, and whether they contain work that is nowhere else.
 
-    To a pipe, a line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
+    To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
     State: in-use, clean (can be removed), uncommitted, unmerged, removed, gone (not by agentctl), unknown.
     """
     rows = list_worktrees(call.task_to_show())
@@ -75,8 +75,8 @@ def show(call: opt.InTask, instance: opt.Instance) -> None:
 def remove(call: opt.InTask, instances: opt.Instances) -> int:
     """Remove worktrees in which nothing would be lost, and their branches if git calls them merged.
 
-    Uncommitted or unmerged work is refused, with a hint how to merge it; no option removes it. Files that git ignores
-    go with the folder. `changes.patch` is kept.
+    If work is uncommitted or unmerged, this is refused, with a hint on how to merge it; no option overrides that. Files
+    that git ignores are removed with the folder. `changes.patch` is kept.
     """
     task = call.task()
     done, problem = [], None

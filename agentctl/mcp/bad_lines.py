@@ -1,4 +1,4 @@
-"""Lines on standard input that are not messages: repaired if possible, else answered, so that nobody waits."""
+"""Repairs or answers lines on standard input that are not messages, so that no client waits for an answer for ever."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agentctl.domain.plaintext import whole_json
 
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")\s*[,}]')
-#: So much of a broken line is looked at for the id of its request, at either end.
+#: How much of a broken line is searched for the id of its request, at either end.
 _LOOKED_AT = 100_000
 
 
@@ -25,8 +25,8 @@ async def mended(reading: Any, writing: Any) -> AsyncIterator[Any]:
     """Yield a stream of what is read, without broken lines.
 
     The library drops a line that it cannot read, and its sender would wait for the answer for ever. Half of a character
-    (what JavaScript sends of an emoji that was cut in the middle) becomes U+FFFD. Any other broken request gets an
-    error, with its id where that can be found; a broken reply to a question of ours counts as a failed one.
+    (which JavaScript sends for an emoji that was cut in the middle) becomes U+FFFD. Any other broken request gets an
+    error, with its id if that can be found; a broken reply to one of our own requests counts as a failed reply.
     """
     sending, receiving = anyio.create_memory_object_stream[Any](0)
 
@@ -46,18 +46,18 @@ async def mended(reading: Any, writing: Any) -> AsyncIterator[Any]:
 
 
 async def _answered(error: Exception, writing: Any) -> SessionMessage | None:
-    """Return the message that a broken line means; if it means none, answer it."""
+    """Return the message in a broken line if it can be repaired; otherwise answer the line."""
     line = _line_of(error)
     if line is None or not line.strip():
         return None
     value, code = _value_in(line)
-    message = _mended(value)
+    message = _as_message(value)
     if message is not None:
         return SessionMessage(message)
     name = value.get("id") if isinstance(value, dict) else _id_in(line)
     is_named = isinstance(name, int | str) and not isinstance(name, bool)
     if isinstance(value, dict) and "method" in value and not is_named and "id" not in value:
-        return None  # Nobody waits for the answer to a notification.
+        return None  # A notification gets no answer.
     error_data = types.ErrorData(code=code, message=_MESSAGES[code])
     reply = types.JSONRPCError(jsonrpc="2.0", id=name if is_named else None, error=error_data)
     if is_named and isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value):
@@ -79,7 +79,7 @@ def _line_of(error: Exception) -> str | None:
     for one in error.errors(include_url=False):
         if one["type"] == "json_invalid":
             return str(one["input"])
-        # It was tried as each kind of message: here as a whole.
+        # Each kind of message was tried; these errors hold the input as a whole.
         if (one["type"], len(one["loc"])) in (("missing", 2), ("model_type", 1)):
             return json.dumps(one["input"])
     return None
@@ -93,7 +93,7 @@ def _value_in(line: str) -> tuple[Any, int]:
         return None, types.PARSE_ERROR
 
 
-def _mended(value: Any) -> types.JSONRPCMessage | None:
+def _as_message(value: Any) -> types.JSONRPCMessage | None:
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:

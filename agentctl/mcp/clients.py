@@ -1,4 +1,4 @@
-"""The clients of a server, and what is kept of each between its calls."""
+"""The clients of a server, and the state that is kept for each of them between its calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio
 from agentctl.mcp.wire import Context
 from agentctl.tools.registry import Toolbox
 
-#: So many sessions over HTTP are known; of an older one the task is looked for anew.
+#: The most sessions over HTTP that are kept; an older one has to find its task again.
 _MOST_CLIENTS = 10_000
 _SESSION_HEADER = "mcp-session-id"
 
@@ -21,10 +21,10 @@ class McpClient:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox
-        #: Questions whose form the user has before them, and those whose form brought no answer.
+        #: Questions whose form is shown to the user now, and those whose form brought no answer.
         self.shown: set[str] = set()
         self.unsettled: set[str] = set()
-        #: Calls that wait, and are to answer once a form brings none.
+        #: Calls that wait; they answer as soon as a form brings no answer.
         self._waiting: set[anyio.CancelScope] = set()
 
     def waits(self, scope: anyio.CancelScope, *, is_over: bool = False) -> None:
@@ -32,20 +32,20 @@ class McpClient:
         (self._waiting.discard if is_over else self._waiting.add)(scope)
 
     def unsettle(self, question: str) -> None:
-        """Note that a form brought no answer, and wake the calls that wait."""
+        """Note that a form brought no answer, and wake the waiting calls."""
         self.unsettled.add(question)
         for scope in list(self._waiting):
             scope.cancel()
 
     def knows_unsettled(self, questions: Iterable[str]) -> bool:
-        """Tell whether a form of one of these questions brought no answer."""
+        """Return whether the form of one of these questions brought no answer."""
         return not self.unsettled.isdisjoint(questions)
 
 
 class McpClients:
     """The clients of a server: one on standard input, one for each session over HTTP.
 
-    The newer protocol has no sessions: over HTTP all its clients are one.
+    The newer protocol has no sessions: over HTTP all its clients count as one.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:

@@ -1,8 +1,8 @@
-"""Shows the questions of workers to the user of the client, while a call waits for the workers.
+"""Shows the questions of workers to the user of an MCP client, while a call waits for the workers.
 
-Only for a person's own session. A question that no form settles (the client shows none, its user declines, what comes
-back is not an answer) is returned to whoever waits: `questions`. An agent that calls waits until the questions of those
-that it has started are answered: whoever looks at its task is asked.
+Only in a person's own session. A question that no form settles (the client shows no forms, its user declines, or the
+content is not an answer) is returned to the caller, as `questions`. If the caller is an agent, its call waits through
+the questions of its children: people who look at its task answer them.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
 
 _Asked = frozenset[tuple[WorkerId, int]]
-#: How often it is looked whether a question was answered elsewhere, so that its form can be withdrawn.
-#: This look is no round of a wait (`WaitRounds`): it runs no queue and lends no slot. The call that waits does both.
+#: How often to check whether a question was answered elsewhere, so that its form can be withdrawn.
+#: This check is not a round of a wait (`WaitRounds`): it runs no queue and lends no slot. The waiting call does both.
 _LOOK_S = 0.5
 
 
 class WaitingCall(NamedTuple):
-    """A call that waits: its scope and its workers, and how it is recognised when it is sent again."""
+    """A call that waits: its scope, its workers, and the digest by which it is recognised when it is sent again."""
 
     scope: Scope
     pending: Pending
     tell: Teller
     #: The digest of the call.
     call: str
-    #: Where it has asked by an answer.
+    #: Set if the call has asked a question by its answer.
     handle: Handle | None = None
 
 
 def shows_forms(ctx: Context) -> bool:
-    """Tell whether this client shows forms: one that names no mode does, one that names only other modes does not."""
+    """Return whether this client shows forms: one that names no mode does, one that names only other modes does not."""
     capabilities = ctx.session.client_capabilities
     shown = capabilities.elicitation if capabilities is not None else None
     return shown is not None and (shown.form is not None or shown.url is None)
 
 
 def can_ask(ctx: Context) -> bool:
-    """Tell whether this client shows forms, and to a person."""
+    """Return whether this client shows forms, and to a person."""
     return shows_forms(ctx) and true_caller() is None
 
 
@@ -71,7 +71,7 @@ def digest_of(params: types.CallToolRequestParams) -> str:
 
 
 async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
-    """Wait for a call's workers, and show their questions to the user meanwhile; return the answer."""
+    """Wait for a call's workers, show their questions to the user meanwhile, and return the answer."""
     client = server.clients.of(ctx)
     try:
         if true_caller() is not None:
@@ -84,7 +84,7 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> 
 
 
 async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, waiting: WaitingCall) -> Any:
-    """Wait to the end, or for a question that no form settles; return the answer."""
+    """Wait until all have ended, or for a question that no form settles; return the answer."""
     scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
     mine: set[str] = set()
@@ -121,7 +121,7 @@ async def _news(
     server: AgentctlServer, ctx: Context, waiting: WaitingCall, asked: _Asked, deadline: float | None,
     forms_of: tuple[McpClient, set[str]] | None = None,
 ) -> Sight | None:  # fmt: skip
-    """Return the state when all have ended, one asks, or the time is over; None if a form brought no answer."""
+    """Return the state once all have ended, one asks, or the time is over; None if a form brought no answer."""
     limit_s = None if deadline is None else max(0.0, deadline - monotonic())
     toolbox = server.clients.of(ctx).toolbox
 
@@ -150,7 +150,7 @@ def _blocked(sight: Sight) -> _Asked:
 
 
 def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
-    """Show a question to the user, once. It is not a part of the call: an answer after the call counts too."""
+    """Show a question to the user, once. The form outlives the call: an answer that comes later counts too."""
     key = forms.key_of(worker, question)
     if key not in client.shown and key not in client.unsettled:
         client.shown.add(key)
@@ -158,7 +158,7 @@ def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, quest
 
 
 async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
-    """Show the questions in an answer of `wait` to the user, if the client can; return the answer that says so."""
+    """Show the questions in an answer of `wait` to the user, if the client can; return the answer, which says so."""
     if is_modern(ctx) or not can_ask(ctx) or not isinstance(answer, dict):
         return answer
     client = server.clients.of(ctx)
@@ -167,7 +167,7 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
         try:
             worker = await anyio.to_thread.run_sync(scope.find, name)
         except AgentctlError:
-            continue  # Somebody has removed it meanwhile.
+            continue  # It has been removed meanwhile.
         known = await anyio.to_thread.run_sync(question_of, worker)
         if known is None or known.get("idle"):
             continue
@@ -178,19 +178,19 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
 
 
 def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the questions in an answer of `wait`, each with the name of who asks it."""
+    """Return the questions in an answer of `wait`, each with the name of its worker."""
     fresh = [(name, one["question"]) for name, one in answer.get("results", {}).items() if "question" in one]
     return [*fresh, *answer.get("questions", {}).items()]
 
 
 async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
-    """Show a question's form and pass the answer on. Whatever fails here must not end the server."""
+    """Show a question's form and pass the answer on. No failure here may end the server."""
     key = forms.key_of(worker, question)
     is_settled = False
     try:
         is_settled = await _answered_by_form(ctx, scope, worker, question)
     except Exception:  # noqa: BLE001
-        is_settled = False  # The client cannot, is gone, or sent nonsense: the question is for whoever waits.
+        is_settled = False  # The client cannot, is gone, or sent nonsense: the question goes to the waiting caller.
     finally:
         client.shown.discard(key)
         if not is_settled:
@@ -198,15 +198,15 @@ async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir,
 
 
 async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> bool:
-    """Show a form until it is filled in, or its question is open no more; tell whether the question has its answer."""
+    """Show a form until it is filled in or its question no longer open; return whether the question is answered."""
     form = forms.form_of(worker, question)
     filled: list[types.ElicitResult] = []
     async with anyio.create_task_group() as group:
 
         async def withdraw() -> None:
-            while not await anyio.to_thread.run_sync(forms.is_over, worker, question):  # noqa: ASYNC110 - of other processes
+            while not await anyio.to_thread.run_sync(forms.is_over, worker, question):  # noqa: ASYNC110 - other processes answer
                 await anyio.sleep(_LOOK_S)
-            group.cancel_scope.cancel()  # The client is told that the form is wanted no more.
+            group.cancel_scope.cancel()  # This tells the client to withdraw the form.
 
         group.start_soon(withdraw)
         filled.append(await ctx.session.elicit_form(form.message, form.schema))
@@ -218,11 +218,11 @@ async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, quest
     return await anyio.to_thread.run_sync(forms.answer, scope, worker, question, dict(filled[0].content or {}))
 
 
-# -- protocols in which a server asks by its answer --------------------------------------------------------------------
+# -- protocols in which a server asks in its answer --------------------------------------------------------------------
 
 
 async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequestParams) -> Any:
-    """Go on with a call whose user has filled in forms; return its answer."""
+    """Continue a call whose user has filled in forms; return its answer."""
     token, session = params.request_state or "", server.clients.of(ctx).toolbox.session
 
     def taken_up() -> WaitingCall:
@@ -241,7 +241,7 @@ async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequ
 
 
 def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> Handle:
-    """Pass on what was filled in; a question that was declined, or got an invalid answer, is not asked again."""
+    """Pass on the forms that were filled in; a question that was declined or answered wrongly is not asked again."""
     open_ones = forms.open_forms(scope, handle.pending)
     for key, filled in responses.items():
         reply = filled if isinstance(filled, Mapping) else filled.model_dump()
@@ -255,7 +255,7 @@ def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> 
 
 
 async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
-    """Wait to the end, or for a question: then the answer is a form, with which the client comes back."""
+    """Wait until all have ended, or for a question: then the answer is a form, and the client sends the call again."""
     scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
     asked: _Asked = frozenset()
     while True:
@@ -283,7 +283,7 @@ def _kept(waiting: WaitingCall) -> Handle:
 def requests_of(
     open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]], declined: tuple[str, ...]
 ) -> dict[str, types.InputRequest]:
-    """Return open questions as requests to the client, by stable names, without those that it has declined."""
+    """Return open questions as requests to the client, under stable names, without those that it has declined."""
     found: dict[str, types.InputRequest] = {}
     for key, (worker, question) in open_ones.items():
         if key not in declined and not question.get("idle"):

@@ -1,6 +1,6 @@
 """Translates questions of workers into MCP's forms, and filled forms into answers.
 
-A form allows only what it shows as a whole: for a longer call it offers only denials, and says where to read on.
+A form can allow only a call that it shows whole: for a longer call it offers only denials, and says where the rest is.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
 
 FIELD = "answer"
-#: In characters, as they are shown.
+#: In characters as shown.
 _LONGEST, _LONGEST_LABEL = 2000, 1000
 
 
 class Form(NamedTuple):
-    """What the user of a client reads and fills in."""
+    """A form that the user of a client reads and fills in."""
 
     message: str
     schema: dict[str, Any]
-    #: What may come back, and the answer that it is; None: any text. Nothing at all where nothing may be answered.
+    #: Value in the form -> the answer that it means; None: any text; empty: no answer is possible here.
     answers: Mapping[str | bool, str] | None
 
 
 def key_of(worker: WorkerDir, question: Mapping[str, Any]) -> str:
-    """Return the name of a question, which no other one of the same call has, not even one that replaces it."""
+    """Return the name of a question, unique in its call: a question that replaces it has another name."""
     text = json.dumps(question, sort_keys=True).encode()
     return f"{worker.task.id}.{worker.instance}.{question['id']}.{blake2b(text, digest_size=8).hexdigest()}"
 
@@ -44,7 +44,7 @@ def key_of(worker: WorkerDir, question: Mapping[str, Any]) -> str:
 def open_forms(
     scope: Scope, pending: Pending, *, with_idle: bool = False
 ) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
-    """Return the open questions of a call's workers, by name; without those of idle workers."""
+    """Return the open questions of a call's workers, by name; without those of idle workers by default."""
     found = {}
     for key in pending.keys:
         worker = scope.agent_of(key)
@@ -55,7 +55,7 @@ def open_forms(
 
 
 def is_over(worker: WorkerDir, question: Mapping[str, Any]) -> bool:
-    """Tell whether a question needs no answer any more: it has one, or its worker has ended."""
+    """Return whether a question no longer needs an answer: it has one, or its worker has ended."""
     return worker.has_ended or worker.answer(str(question["id"])).exists()
 
 
@@ -76,8 +76,8 @@ def form_of(worker: WorkerDir, question: Mapping[str, Any]) -> Form:
     return _form(message, {_shown(name): name for name in labels}, [_cut(label) for label in labels.values()])
 
 
-_NOT_WHOLE = "This is not all of it. The whole:"
-_NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole:"
+_NOT_WHOLE = "This is cut. The full text:"
+_NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The whole call:"
 
 
 def _shown(text: str) -> str:
@@ -95,7 +95,7 @@ def _way_to_the_whole(worker: WorkerDir, question: Mapping[str, Any]) -> str:
 
 
 def _offered(question: Mapping[str, Any], *, is_whole: bool) -> Iterator[Mapping[str, Any]]:
-    """Yield the options of the form: one that allows something only if the user sees all of it."""
+    """Yield the options of the form: one that allows a call only if the user sees the whole call and option."""
     is_permission, means = bool(question.get("tool")), question.get("means")
     for option in question["options"]:
         is_shown = is_whole and len(str(option["label"])) <= _LONGEST_LABEL
@@ -115,7 +115,7 @@ def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str]
 
 
 def answer(scope: Scope, worker: WorkerDir, question: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
-    """Pass a filled form on; tell whether its question has an answer now, be it somebody else's."""
+    """Pass a filled form on; return whether its question has an answer now, even if somebody else gave it."""
     value, answers = content.get(FIELD), form_of(worker, question).answers
     said = None
     if isinstance(value, str | bool):

@@ -1,4 +1,4 @@
-"""Calls that answer later: kept on disk under a secret name, so that a later server can answer them too."""
+"""Keeps calls that answer later on disk, under a secret name, so that a later server can answer them too."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from agentctl.errors import NotFound
 from agentctl.tools.definition import Pending, pending_from
 
 _TOKEN = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]*)\.([0-9a-f]{32})")
-#: How long a call is kept, from the last time that it was written.
+#: How long a call is kept after its file was last written.
 KEPT_S = 30 * 86_400
 _MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handle:
-    """A call that answers later. Whoever knows its token, `TASK.RANDOM`, may ask for the answer."""
+    """A call that answers later. A client that knows its token, `TASK.RANDOM`, may ask for the answer."""
 
     token: str
     pending: Pending
     created_at: str
     #: When its client has cancelled it.
     cancelled_at: str | None = None
-    #: Questions that were put to the client and not answered there: `TASK.INSTANCE.ID.HASH`.
+    #: Questions that the client was asked and did not answer: `TASK.INSTANCE.ID.HASH`.
     declined: tuple[str, ...] = field(default_factory=tuple)
-    #: The digest of the call that is to be said again with what was filled in; empty where none is.
+    #: The digest of the call that the client sends again with the filled form; empty if it need not.
     call: str = ""
-    #: What was answered, and when, while its workers went on: of a task that has answered nothing changes.
+    #: The answer that was given while its workers went on, and when: a task that has answered never changes.
     answer: Mapping[str, Any] | None = None
     answered_at: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for its file."""
+        """Return it as its file has it."""
         return {
             "pending": self.pending.to_json(),
             "createdAt": self.created_at,
@@ -81,7 +81,7 @@ def load(task: TaskDir, token: str) -> Handle:
     """Return a call that was kept.
 
     Raises:
-        NotFound: There is none of this token.
+        NotFound: There is none with this token.
     """
     task_id, name = _parts(token)
     value = read_json(task.handles / f"{name}.json") if task_id == task.id else None
@@ -95,19 +95,19 @@ def load(task: TaskDir, token: str) -> Handle:
 
 
 def cancelled(task: TaskDir, handle: Handle) -> None:
-    """Note that the caller has cancelled it."""
+    """Note that its client has cancelled it."""
     _write(task, replace(handle, cancelled_at=handle.cancelled_at or now_iso()))
 
 
 def declined(task: TaskDir, handle: Handle, key: str) -> Handle:
-    """Note that the client's user declined a question, which others may answer."""
+    """Note that the client's user declined a question; others may still answer it."""
     changed = replace(handle, declined=(*handle.declined, key))
     _write(task, changed)
     return changed
 
 
 def answered(task: TaskDir, handle: Handle, answer: Mapping[str, Any]) -> Handle:
-    """Note the final answer of a call whose workers go on."""
+    """Note the final answer of a call whose workers are still at work."""
     changed = replace(handle, answer=answer, answered_at=now_iso())
     _write(task, changed)
     return changed
@@ -120,7 +120,7 @@ def remove(task: TaskDir, handle: Handle) -> None:
 
 
 def _remove_old(task: TaskDir) -> None:
-    """Remove the calls that nobody has come back for."""
+    """Remove the calls whose clients have not come back for the answer."""
     oldest = time.time() - KEPT_S
     for name in names_in(task.handles, _MOST_LOOKED_AT):
         path = task.handles / name

@@ -28,12 +28,12 @@ HOST, PATH = "127.0.0.1", "/mcp"
 
 
 _REFUSAL = {"error": "send the token: Authorization: Bearer TOKEN"}
-#: With it a client wants to go on with a broken stream. That is not offered, and the library fails over it.
+#: With this header a client wants to resume a broken stream. That is not offered, and the library fails on it.
 _RESUMPTION = b"last-event-id"
 
 
 class WithToken:
-    """Lets in requests that have the token."""
+    """Serves only requests that have the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -55,13 +55,13 @@ def listen(port: int) -> socket.socket:
     """Return a socket that listens at the port.
 
     Raises:
-        Refused: Somebody else has it, or it is not allowed.
+        Refused: The port is taken, or not allowed.
     """
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        hint = "is a server of yours running already? else name another port" if is_taken else "name another port"
+        hint = "is a server of yours running already? else choose another port" if is_taken else "choose another port"
         raise Refused(
             f"cannot listen on port {port} of {HOST}: {error.strerror}", hint=f"{hint}: --http PORT"
         ) from error
@@ -82,7 +82,7 @@ def make_token(port: int) -> Token:
 
 
 def make_app(toolbox: Toolbox, port: int, token: str, **settings: Any) -> ASGIApp:
-    """Return the application."""
+    """Return the ASGI application."""
     made = AgentctlServer(toolbox, **settings)
     names = [f"{HOST}:{port}", f"localhost:{port}"]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
@@ -96,7 +96,7 @@ def serve(
 ) -> None:  # fmt: skip
     """Serve until interrupted."""
     app = make_app(toolbox, place.getsockname()[1], token.text, call_s=call_s, progress_s=progress_s)
-    signal.signal(signal.SIGTERM, _leave)  # uvicorn hands it on when it is done.
+    signal.signal(signal.SIGTERM, _leave)  # uvicorn raises it again when it is done.
     try:
         uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[place])
     finally:

@@ -1,9 +1,9 @@
 """Answers the opening of a conversation over standard input before the protocol's library is loaded.
 
 A program that starts an agent waits for its servers, and the library takes longer to load than most programs to start.
-What every client says first is answered here, in the library's words; with the first line of any other kind it is
-loaded, is told that opening once more, and serves from then on. Here only what is certain is judged: a line that is
-odd in any way is the library's.
+The first requests, which every client sends, are answered here, exactly as the library would. At the first line of any
+other kind the library is loaded, reads the opening once more, and serves from then on. Only certain cases are handled
+here: a line that is unusual in any way is left to the library.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from agentctl.domain.offers import OFFER_VARIABLE
 from agentctl.lean import Any, NamedTuple
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-#: The revisions whose openings are known here; in those before the last a handshake opens.
+#: The protocol revisions whose openings are known here; all but the last open with a handshake.
 _HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 _MODERN = "2026-07-28"
 _VERSION, _CLIENT, _CAPABILITIES = (
     f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
 )
 _SELF = {"name": "agentctl", "version": __version__}
-#: What any request may be marked with, and no answer depends on.
+#: Metadata that any request may have and on which no answer depends.
 _MARKS = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
-#: A longer line opens nothing.
+#: A longer line is not part of an opening.
 _LONGEST = 1 << 16
 
-#: What is told of the tools: `instructions`, and `tools` as they are listed.
+#: What the opening says about the tools: `instructions`, and `tools` as they are listed.
 Offer = Mapping[str, Any]
 
 
 class OpenedConversation(NamedTuple):
-    """A conversation with which the library goes on."""
+    """A conversation that the library continues."""
 
-    #: What it has to read before standard input: whole lines, the first of them already answered if `answered`.
+    #: The lines that it has to read before standard input: whole, the first of them already answered if `answered`.
     lines: list[bytes]
-    #: The id of the request to which the client has its answer.
+    #: The id of the request whose answer the client already has.
     answered: int | str | None
 
 
 class _Odd(Exception):
-    """The line has to be judged by the library."""
+    """The line has to be left to the library."""
 
 
 def open_conversation(offered: Callable[[], Offer]) -> OpenedConversation | None:
     """Answer the opening of a conversation on descriptors 0 and 1; return what is left to the library, if anything.
 
     Args:
-        offered: Tells how things stand now.
+        offered: Returns the current instructions and tools.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     opening, said = _Opening(offered), _InputLines()
@@ -63,7 +63,7 @@ def open_conversation(offered: Callable[[], Offer]) -> OpenedConversation | None
                 return OpenedConversation([*opening.lines, line, *said.rest()], opening.answered)
             _write(answer)
     except BrokenPipeError:
-        pass  # The client reads no more: it is gone.
+        pass  # The client no longer reads: it is gone.
     return None
 
 
@@ -72,15 +72,15 @@ class _Opening:
 
     def __init__(self, offered: Callable[[], Offer]) -> None:
         self._offered = offered
-        #: Told once by the handshake, and not yet by a listing.
+        #: The offer whose instructions the handshake has sent, until a listing sends its tools.
         self._kept: Offer | None = None
-        #: The lines by which the library gets to where this is, and the request among them.
+        #: The lines that bring the library to the same state, and the answered request among them.
         self.lines: list[bytes] = []
         self.answered: int | str | None = None
         self._version: str | None = None
 
     def answer(self, line: bytes) -> bytes | None:
-        """Return what is to be written for a line; None if the library has to judge it."""
+        """Return the bytes to write in answer to a line; None if the line is left to the library."""
         try:
             message = _message_in(line)
             result = self._result(message["method"], message.get("params"), "id" in message)
@@ -89,7 +89,7 @@ class _Opening:
                 return b""
             whole = {"jsonrpc": "2.0", "id": message["id"], "result": result}
             written = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        except Exception:  # noqa: BLE001 - an error, too, is told in the library's words
+        except Exception:  # noqa: BLE001 - errors too are reported by the library
             return None
         if self.answered is None:
             self.lines.append(line)
@@ -100,14 +100,14 @@ class _Opening:
         """Return the result of a request, None for a notification that needs no answer.
 
         Raises:
-            _Odd: It is none that opens a conversation.
+            _Odd: It is not part of an opening.
         """
         if not is_request:
             if method == "notifications/initialized" and self._version in _HANDSHAKES and not params:
                 return None
         elif method == "initialize" and self.answered is None:
             return self._greet(params)
-        elif self._version in _HANDSHAKES and _is_no_more_than_marked(params):
+        elif self._version in _HANDSHAKES and _has_only_marks(params):
             if method == "ping":
                 return {}
             if method == "tools/list":
@@ -153,16 +153,16 @@ class _Opening:
         return self._kept["instructions"]
 
     def _tools(self) -> Any:
-        """Return the tools as they are now; those that were found for the greeting, a moment ago, still hold."""
+        """Return the tools as they are now, or as they were a moment ago for the greeting."""
         offer, self._kept = self._kept or self._offered(), None
         return offer["tools"]
 
 
-# -- what a line says --------------------------------------------------------------------------------------------------
+# -- parsing a line ----------------------------------------------------------------------------------------------------
 
 
 def _message_in(line: bytes) -> dict[str, Any]:
-    if len(line) > _LONGEST or b"\\u" in line:  # Half a character may be written so.
+    if len(line) > _LONGEST or b"\\u" in line:  # Half a character may be written in this way.
         raise _Odd
     message = json.loads(line.decode("utf-8"), parse_constant=_refuse)
     if (
@@ -181,14 +181,14 @@ def _refuse(_: str) -> Any:
     raise _Odd
 
 
-def _is_no_more_than_marked(params: Any) -> bool:
-    """Tell whether the parameters of an older client ask for nothing."""
+def _has_only_marks(params: Any) -> bool:
+    """Return whether the parameters of an older client's request contain nothing but marks."""
     meta = (params or {}).get("_meta", {})
     return set(params or {}) <= {"_meta"} and isinstance(meta, dict) and meta.keys() <= _MARKS and _are_marks(meta)
 
 
 def _is_enveloped(params: Any) -> bool:
-    """Tell whether the parameters are what a newer client sends with each request, and no more."""
+    """Return whether the parameters are what a newer client sends with each request, and no more."""
     meta = (params or {}).get("_meta")
     return (
         set(params or {}) == {"_meta"}
@@ -202,7 +202,7 @@ def _is_enveloped(params: Any) -> bool:
 
 
 def _are_marks(meta: Mapping[str, Any]) -> bool:
-    """Tell whether the marks for progress and tracing in a request are valid."""
+    """Return whether the marks for progress and tracing in a request are valid."""
     return type(meta.get("progressToken", 0)) in (int, str) and all(
         isinstance(meta.get(name, ""), str) for name in _MARKS if name != "progressToken"
     )
@@ -218,7 +218,7 @@ def _is_client(info: Any) -> bool:
 
 
 def _are_capabilities(info: Any) -> bool:
-    """Tell whether these are what clients declare: objects of objects, with a flag here and there."""
+    """Return whether these are capabilities as clients declare them: objects of objects, with some flags."""
     return isinstance(info, dict) and all(
         name in {"elicitation", "experimental", "extensions", "roots", "sampling"}
         and isinstance(one, dict)
@@ -231,7 +231,7 @@ def _are_capabilities(info: Any) -> bool:
 
 
 class _InputLines:
-    """What comes on standard input, line by line."""
+    """The lines of standard input."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
@@ -280,13 +280,13 @@ def _await(descriptor: int, *, for_writing: bool) -> None:
     select.select([] if for_writing else wanted, wanted if for_writing else [], [])
 
 
-# -- answers that were got ready ---------------------------------------------------------------------------------------
+# -- answers that were prepared ----------------------------------------------------------------------------------------
 
 
 def prepared() -> Offer | None:
-    """Return what was prepared for this server, once; None if nothing was, or not all of it.
+    """Return the offer that was prepared for this server, once; None if there is none or it is incomplete.
 
-    Whoever gets it ready holds the file's lock until it is done, or dead.
+    The process that prepares it holds the file's lock until it is done, or dead.
     """
     path = os.environ.pop(OFFER_VARIABLE, None)
     if path is None:

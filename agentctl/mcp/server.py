@@ -1,6 +1,6 @@
 """The MCP server: lists the tools that can be used now, and runs their calls.
 
-A caller that breaks a call off, or goes away, ends nobody: whatever was started goes on, and can be taken up again.
+A caller that breaks a call off, or goes away, stops no worker: its work goes on, and can be waited for again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 
 PROGRESS_S = 10.0
-#: Clients that wait for as long as a call takes, by the names that they give themselves.
+#: Clients that wait as long as a call takes, by the names that they give themselves.
 _PATIENT = frozenset({"claude-code"})
 
 
@@ -43,7 +43,7 @@ class AgentctlServer:
         self.clients = McpClients(toolbox)
         self._call_s = call_s
         self.threads = Threads(progress_s)
-        #: Whose workers are started from here.
+        #: The root task of the latest call that started workers: a spare shim is kept for it.
         self._root_task: TaskDir | None = None
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=toolbox.instructions(), lifespan=self._lifespan,
@@ -57,7 +57,7 @@ class AgentctlServer:
         return types.ListToolsResult(tools=[as_tool(one) for one in offered])
 
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
-        """Call a tool; a long call is handed to a client that can come back for it, else waited for."""
+        """Call a tool; wait for a long call, or hand it over to a client that can come back for the answer."""
         if params.request_state is not None:
             return await elicitation.go_on(self, ctx, params)
         toolbox, tell = self.clients.of(ctx).toolbox, Teller(ctx)
@@ -77,7 +77,7 @@ class AgentctlServer:
         if not isinstance(begun, Pending):
             return begun
         scope = toolbox.session.scope()
-        self._root_task = root_task_of(scope.task)  # Who has started one worker will start more.
+        self._root_task = root_task_of(scope.task)  # A caller that has started one worker will start more.
         keep_spares(self._root_task, 1)
         return BegunCall(scope, begun)
 
@@ -90,7 +90,7 @@ class AgentctlServer:
         return None if name in _PATIENT else CAREFUL_S
 
     async def wait(self, ctx: Context, waiting: elicitation.WaitingCall, limit_s: float | None) -> Any:
-        """Wait until a call's workers have all ended, or its time is over; return its answer."""
+        """Wait until a call's workers have all ended or its time is over; return its answer."""
         toolbox, scope, pending = self.clients.of(ctx).toolbox, waiting.scope, waiting.pending
         return await self.threads.run(
             lambda call: toolbox.finish(scope, pending, call), limit_s=limit_s, tell=waiting.tell
@@ -98,7 +98,7 @@ class AgentctlServer:
 
     @asynccontextmanager
     async def _lifespan(self, _server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:
-        """Yield the task group for what outlives a call: forms that are filled in later."""
+        """Yield the task group for forms: they may be filled in after their call."""
         async with create_task_group() as group:
             yield group
             group.cancel_scope.cancel()

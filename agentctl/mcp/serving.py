@@ -1,4 +1,4 @@
-"""One server over standard input and output, from its first line to its last."""
+"""Serves one client over standard input and output, and loads the protocol's library only when it is needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def serve(serving: Serving) -> None:
     """Serve one client, from its first line on.
 
     Raises:
-        Refused: The protocol's library is not there.
+        Refused: The protocol's library is not installed.
     """
     check_library()
     toolbox = serving.toolbox()
@@ -53,7 +53,7 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
     """Serve a client whose opening was answered, with the library.
 
     Raises:
-        Refused: It is not there.
+        Refused: It is not installed.
     """
     check_library()
     from agentctl.mcp import stdio
@@ -62,11 +62,7 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
 
 
 def check_library() -> None:
-    """Raise `Refused` if the protocol's library is not installed.
-
-    Raises:
-        Refused: It is not.
-    """
+    """Raise `Refused` if the protocol's library is not installed."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
@@ -76,7 +72,7 @@ def check_library() -> None:
 
 
 def offer_of(toolbox: Toolbox) -> Offer:
-    """Return what the opening says of the tools, as they are now."""
+    """Return what the opening says about the tools, as they are now."""
     return {"instructions": toolbox.instructions(), "tools": [one.to_json() for one in toolbox.offered()]}
 
 
@@ -90,7 +86,7 @@ def open_early(serving: Serving) -> OpenedConversation | None:
 
 
 def print_offer(serving: Serving) -> None:
-    """Print the first answers of an agent's own server, to prepare them."""
+    """Print the offer of an agent's own server, to prepare its first answers."""
     import json
 
     json.dump(_made(serving), sys.stdout)
@@ -102,7 +98,7 @@ def _made(serving: Serving) -> Offer:
 
 
 def load_site() -> None:
-    """Make installed packages known to a Python that was started without (`-S`)."""
+    """Make installed packages known to a Python that was started without them (`-S`)."""
     if sys.flags.no_site and "site" not in sys.modules:
         import site
 
@@ -110,7 +106,7 @@ def load_site() -> None:
 
 
 def serving_of(words: Sequence[str]) -> Serving | None:
-    """Return what a plain command line means; None if it needs a parser.
+    """Return the options in a plain command line; None if it needs a parser.
 
     >>> serving_of(["--tools=claude", "--call-seconds", "0"])
     Serving(tools='claude', agents=None, task=None, root=None, call_seconds=0.0, progress_seconds=10.0)

@@ -21,26 +21,26 @@ from agentctl.tools.registry import Toolbox
 def serve(
     toolbox: Toolbox, begun: OpenedConversation, *, call_s: float | None = None, progress_s: float = PROGRESS_S
 ) -> None:
-    """Serve until standard input ends, or an interrupt. Whatever was started goes on.
+    """Serve until standard input ends, or an interrupt. Workers that were started go on.
 
     Args:
-        begun: What was read of standard input, and answered, before.
+        begun: What was read from standard input, and answered, before.
     """
     logging.basicConfig(level=logging.ERROR)
-    # Standard input is read in a thread that only its end wakes: an exception would wait for that in vain.
+    # Standard input is read in a thread that wakes only at its end: an exception would wait for that for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(_serve, toolbox, begun, call_s, progress_s)
     except* BrokenPipeError:
-        pass  # The client reads no more: it is gone.
+        pass  # The client no longer reads: it is gone.
 
 
 async def _serve(toolbox: Toolbox, begun: OpenedConversation, call_s: float | None, progress_s: float) -> None:
     made = AgentctlServer(toolbox, call_s=call_s, progress_s=progress_s)
     async with stdio_server() as (reading, writing):
-        unsaid = _Unsaid(writing, begun.answered)
-        async with bad_lines.mended(_after(begun.lines, reading), unsaid) as whole:
-            await made.server.run(whole, unsaid, made.server.create_initialization_options())
+        rest = _RestOfAnswers(writing, begun.answered)
+        async with bad_lines.mended(_after(begun.lines, reading), rest) as whole:
+            await made.server.run(whole, rest, made.server.create_initialization_options())
 
 
 async def _after(begun: list[bytes], reading: Any) -> AsyncIterator[Any]:
@@ -55,8 +55,8 @@ async def _after(begun: list[bytes], reading: Any) -> AsyncIterator[Any]:
         yield item
 
 
-class _Unsaid:
-    """A stream for writing, without the one answer that the client already has."""
+class _RestOfAnswers:
+    """A stream for writing that leaves out the one answer that the client already has."""
 
     def __init__(self, writing: Any, answered: int | str | None) -> None:
         self._writing, self._answered = writing, answered
@@ -74,7 +74,7 @@ class _Unsaid:
     async def aclose(self) -> None:
         await self._writing.aclose()
 
-    async def __aenter__(self) -> _Unsaid:
+    async def __aenter__(self) -> _RestOfAnswers:
         return self
 
     async def __aexit__(self, *_: object) -> None:

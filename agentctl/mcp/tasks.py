@@ -34,19 +34,19 @@ _POLL_MS = 1000
 
 
 class TaskParams(types.RequestParams):
-    """The parameters that name a call that was handed over."""
+    """The parameters that name a call which was handed over."""
 
     task_id: str
 
 
 class UpdateParams(TaskParams):
-    """The parameters with what the user has filled in."""
+    """The parameters with the forms that the user has filled in."""
 
     input_responses: dict[str, Any] = Field(default_factory=dict)
 
 
 def is_spoken_by(ctx: Context) -> bool:
-    """Tell whether the client has declared the extension with this request."""
+    """Return whether the client has declared the extension with this request."""
     capabilities = ctx.session.client_capabilities
     return is_modern(ctx) and capabilities is not None and EXTENSION in (capabilities.extensions or {})
 
@@ -78,7 +78,7 @@ def install(server: AgentctlServer) -> None:
 
 def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
     """Refuse clients without the extension, and requests whose headers name another task."""
-    if not is_modern(ctx):  # There methods of the same names mean something else.
+    if not is_modern(ctx):  # In older protocols methods of the same names mean something else.
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
     if not is_spoken_by(ctx):
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
@@ -135,7 +135,7 @@ def _head(handle: Handle, status: str, message: str, changed_at: str) -> dict[st
 
 
 def _state_of(toolbox: Toolbox, kept: _Kept, asks: _ClientKind) -> dict[str, Any]:
-    """Return the state of a call, with its result if all its workers have ended or one asks what no form can show."""
+    """Return the state of a call, with its result if all its workers have ended, or one asks what no form can show."""
     scope, handle = kept
     if handle.answer is not None:
         return _completed(handle, handle.answer, handle.answered_at or handle.created_at)
@@ -154,7 +154,7 @@ def _state_of(toolbox: Toolbox, kept: _Kept, asks: _ClientKind) -> dict[str, Any
         return _head(handle, "input_required", "waits for an answer", changed_at) | {"inputRequests": asked}
     if open_ones:
         answer = toolbox.finish(scope, handle.pending, Call(limit_s=0))
-        # A question is on disk a moment before the log tells of it: without it the answer would be kept for good.
+        # A question is on disk a moment before it is in the log: an answer without it would be kept permanently.
         if "still_running" not in answer or "questions" in answer:
             handle = handles.answered(scope.task, handle, answer)
             return _completed(handle, answer, handle.answered_at or changed_at)
@@ -182,7 +182,7 @@ def _changed_at(scope: Scope, keys: list[WorkerId]) -> str:
 
 def _update(kept: _Kept, params: UpdateParams) -> dict[str, Any]:
     open_ones = forms.open_forms(kept.scope, kept.handle.pending)
-    # What is no question of this call, any more or at all, is passed over, whatever is said to it.
+    # Answers to questions that are not open, or not of this call, are ignored.
     given = {key: reply for key, reply in params.input_responses.items() if key in open_ones}
     try:
         replies = {key: types.ElicitResult.model_validate(reply, by_name=False) for key, reply in given.items()}

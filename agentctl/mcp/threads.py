@@ -1,4 +1,4 @@
-"""Runs each call in a thread of its own; breaking a call off wakes its thread, and stops no worker."""
+"""Runs each call in a thread of its own; breaking off a call wakes its thread and stops no worker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentctl.tools.scope import Scope
 
 T = TypeVar("T")
 
-#: A thread that waits takes no processor; what is meant is that no call stands in line for one.
+#: A waiting thread takes no processor time; the limit is so high that no call has to wait for a thread.
 _MOST_THREADS = 1000
 
 
 class Tells(Protocol):
-    """Tells a caller that its call still waits."""
+    """Reports to a caller that its call still waits."""
 
     def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
         """Note which workers it waits for."""
@@ -32,7 +32,7 @@ class Threads:
     """Runs calls in threads. It must be made within the event loop.
 
     Args:
-        progress_s: How often a caller that waits is told so: some take silence for death.
+        progress_s: How often a waiting caller is sent progress: some take silence for death.
     """
 
     def __init__(self, progress_s: float) -> None:
@@ -57,7 +57,7 @@ class Threads:
                 group.start_soon(self._tell, tell)
                 try:
                     done.append(await self._in_thread(in_thread))
-                except Exception as error:  # noqa: BLE001 - raised again outside of the group, which would wrap it
+                except Exception as error:  # noqa: BLE001 - raised again outside the group, which would wrap it
                     done.append(error)
                 group.cancel_scope.cancel()
             if isinstance(done[0], Exception):

@@ -1,4 +1,4 @@
-"""Answers, tools and progress in the library's types."""
+"""Converts answers, tools and progress to the types of the `mcp` library."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from agentctl.tools.scope import Scope
 
 
 class BegunCall(NamedTuple):
-    """A call whose workers were started, and the scope in which they were."""
+    """A call whose workers were started, and the scope in which it was begun."""
 
     scope: Scope
     pending: Pending
 
 
-#: Its group holds what outlives a call.
+#: Its task group holds the forms, which may outlive their call.
 Context = ServerRequestContext[TaskGroup, Any]
 
 
 def is_modern(ctx: Context) -> bool:
-    """Tell whether the client speaks a protocol in which a server asks questions by its answers."""
+    """Return whether the client speaks a protocol in which a server asks questions in its answers."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
@@ -43,7 +43,7 @@ class Teller:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        # One for each call, however often it waits: what is told of a call must grow.
+        # One start for each call, however often it waits: the progress of a call must grow.
         self._begun = monotonic()
         self._waited: tuple[Scope, Sequence[Target]] | None = None
 
@@ -66,11 +66,11 @@ class Teller:
         try:
             return doing(*self._waited)
         except (AgentctlError, OSError):
-            return ""  # Whatever cannot be read now: the call goes on.
+            return ""  # The call goes on, even if something cannot be read now.
 
 
 def as_tool(offered: Offered) -> types.Tool:
-    """Return a tool as it is listed."""
+    """Return a tool as the protocol lists it."""
     return types.Tool.model_validate(offered.to_json(), by_name=False)
 
 

@@ -1,4 +1,4 @@
-"""The tools `spawn_agent`, `send_input`, `close_agent` and `resume_agent`, for agents that run on their own."""
+"""The tools `spawn_agent`, `send_input`, `close_agent` and `resume_agent`, for agents that run in the background."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from agentctl.tools.results import result_of
 from agentctl.tools.scope import Scope, Situation
 from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
-#: How long an agent that is let go may take to end; then it is stopped.
+#: How long an agent may take to end after it was let go; then it is stopped.
 _CLOSE_S = 10.0
-_ID = text("Which agent: its id, task_id or taskId; TASKID/NAME is one that a sub-task's agent has started.")
+_ID = text("The agent's id, task_id or taskId; TASKID/NAME for one that a sub-task's agent has started.")
 _ID_SYNONYMS = {"target": "id", "agent_id": "id", "to": "id", "task_id": "id", "taskId": "id", "agentId": "id"}
 
 
@@ -67,7 +67,7 @@ def _spawned(scope: Scope, pending: Pending) -> Any:
 
 
 def _send(scope: Scope, given: Arguments, _call: Call) -> Any:
-    """Answer the agent's open question, else send it a message; an ended agent is continued with it."""
+    """Answer the agent's open question, or else send it a message; continue an ended agent with the message."""
     worker, message = scope.find(given["id"]), given["message"]
     if status_of(worker) in TERMINAL:
         continued = _continued(scope, worker, given["id"], message)
@@ -102,7 +102,7 @@ def _close(scope: Scope, given: Arguments, call: Call) -> Any:
 
 
 def _let_go(scope: Scope, worker: WorkerDir, call: Call) -> dict[str, Any] | None:
-    """End a kept agent that has answered, and stop those below it; return None if it does not end in time."""
+    """Let an idle agent end, and cancel the workers below it; return None if it does not end in time."""
     below = [one for one in cancelled_with(worker) if not one.has_ended]
     for one in below:
         cancel_workers(one.task, [one.instance])
@@ -128,7 +128,7 @@ def _resume(scope: Scope, given: Arguments, _call: Call) -> Any:
 
 
 def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
-    """Continue an ended agent under the id of all its runs; of one in another task, the name by which it was called."""
+    """Continue an ended agent; answer with its agent id or, if it is in another task, the name that the caller used."""
     started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
     own_id = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
     scope.note(Target(id=own_id, key=WorkerId(worker.task.id, started.agent_instance)))
@@ -145,8 +145,8 @@ def status_of(worker_dir: WorkerDir) -> str:
 
 def _about_spawn(situation: Situation) -> str:
     return (
-        "Start a sub-agent with a history of its own; answers at once with its id. Start several in one message, then"
-        f" wait for them. A follow-up is send_input to the same id. {bounds(situation)}\n{agent_types(situation)}"
+        "Start a sub-agent with its own history; returns its id at once. Start several in one message, then wait for"
+        f" them. For a follow-up, call send_input with the same id. {bounds(situation)}\n{agent_types(situation)}"
     )
 
 
@@ -154,14 +154,14 @@ SPAWN_AGENT = Tool(
     name="spawn_agent",
     describe=_about_spawn,
     properties={
-        "instruction": some_text("What the agent is to do. It sees nothing of this conversation."),
-        "agent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
-        "id": text("A name for it, which is taken for good: letters, digits, - and _. Made from its type without it."),
+        "instruction": some_text("What the agent should do. It sees nothing of this conversation."),
+        "agent_type": text(f"Which agent; default: {DEFAULT_AGENT}."),
+        "id": text("A name that no other agent has had: letters, digits, - and _. Default: made from its type."),
         **MODEL,
         **START_ARGUMENTS,
-        "working_dir": text("Its working folder; yours without it."),
-        "run_in_background": flag("false: answer only when it has ended; true without it."),
-        "keep": flag("It stays after its answer, for more input in the same process, until close_agent."),
+        "working_dir": text("Its working folder; default: yours."),
+        "run_in_background": flag("false: answer only when it has ended; default: true."),
+        "keep": flag("Keep it after its answer, for more input in the same process, until close_agent."),
     },
     required=("instruction",),
     also=OTHERS,
@@ -178,17 +178,17 @@ SPAWN_AGENT = Tool(
 SEND_INPUT = Tool(
     name="send_input",
     describe=lambda _situation: (
-        "Answer the question that an agent waits with (an option's id; where `other` is true, or there are no options,"
-        " any text), or else send it a message for its next turn. An agent that has ended goes on with it, under the"
-        " same id. A request for permission (it names a tool) you can deny; to allow it is for the user, unless your"
-        " own rules allow that very call."
+        "Answer an agent's open question (with an option's id; with any text if `other` is true or there are no"
+        " options). If there is none, send it a message for its next turn; an ended agent is continued with it, under"
+        " the same id. You can deny a request for permission (it names a tool); only the user can allow it, unless your"
+        " own rules allow exactly that call."
     ),
     properties={
         "id": _ID,
         "message": some_text("The answer or the message."),
-        "interrupt": flag("It is a message, and comes now, also in the middle of a turn."),
-        "as_message": flag("It is a message and no answer, also where a question is open."),
-        "question_id": text("Which of its questions is answered; the oldest without it."),
+        "interrupt": flag("Send it as a message at once, even in the middle of a turn."),
+        "as_message": flag("Send it as a message, not as an answer, even if a question is open."),
+        "question_id": text("Which of its questions to answer; default: the oldest."),
     },
     required=("id", "message"),
     synonyms={**_ID_SYNONYMS, "input": "message", "prompt": "message"},
@@ -201,8 +201,8 @@ SEND_INPUT = Tool(
 CLOSE_AGENT = Tool(
     name="close_agent",
     describe=lambda _situation: (
-        "Close an agent that you need no longer, and all agents below it: one that was kept and has answered ends well"
-        " (completed), one at work is stopped with all its processes (cancelled). What it has brought stays readable."
+        "Close an agent that you no longer need, and all agents below it. A kept agent that has answered ends normally"
+        " (completed); one at work is stopped with all its processes (cancelled). Its results stay readable."
     ),
     properties={"id": _ID},
     required=("id",),
@@ -217,7 +217,7 @@ RESUME_AGENT = Tool(
     describe=lambda _situation: (
         "Continue an ended agent from its own history, under the same id; send_input with a message does the same."
     ),
-    properties={"id": _ID, "message": text("What it is to do now; without it, it goes on where it was.")},
+    properties={"id": _ID, "message": text("What it should do now; default: go on where it stopped.")},
     required=("id",),
     synonyms={**_ID_SYNONYMS, "prompt": "message", "instruction": "message"},
     without_task=_without_task,

@@ -1,6 +1,6 @@
 """Reads the arguments of a tool call, under any of their names, and checks them against the tool's JSON schema.
 
-The caller is a model: errors have to say how to do better.
+The caller is a model, so an error says how to correct the call.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ Schema = Mapping[str, Any]
 
 
 def arguments_of(tool: Tool, given: object, place: str | None = None) -> dict[str, Any]:
-    """Return the arguments of a call of a tool, whichever program's shape they have.
+    """Return the arguments of a tool call; those in another program's form are translated.
 
     Args:
-        place: What is said of it in errors; the tool's name without it.
+        place: How errors name the call; by default the tool's name.
     """
     adapted = tool.adapt(dict(given)) if isinstance(given, Mapping) else given
     return read_arguments(place or tool.name, tool.checked, tool.synonyms, adapted)
 
 
 def read_arguments(tool: str, schema: Schema, synonyms: Mapping[str, str], given: object) -> dict[str, Any]:
-    """Return the arguments under the names of the schema, without empty ones.
+    """Return the arguments under their names in the schema, without empty ones.
 
-    A model that has to fill in every key leaves one out by null, or by an empty text, list or object.
+    A model that has to fill in every key omits one by null, or by an empty text, list or object.
 
     Args:
         synonyms: Other name -> name in the schema.
 
     Raises:
-        UsageError: A missing, unknown or unfitting argument; the message names it and what it may be.
+        UsageError: An argument is missing, unknown or invalid; the message names it and what it may be.
     """
     if not isinstance(given, Mapping):
         raise UsageError(f"{tool}: the arguments must be an object, not {shown(given)}")
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key if key in schema["properties"] else synonyms.get(key, key)
-        if value is None or (name not in schema.get("required", ()) and _is_nothing(value)):
+        if value is None or (name not in schema.get("required", ()) and _is_empty(value)):
             continue
         if name in found and found[name] != value:
             raise UsageError(f"{tool}: {key} and {_other(synonyms, name, given, key)} mean the same, but differ")
-        found[name] = _without_nothing(value, schema["properties"].get(name, {}))
+        found[name] = _without_empty_keys(value, schema["properties"].get(name, {}))
     check(found, schema, tool)
     return found
 
 
-def _is_nothing(value: object) -> bool:
+def _is_empty(value: object) -> bool:
     return value in ([], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _without_nothing(value: Any, schema: Schema) -> Any:
-    """Return a list whose items are without empty keys."""
+def _without_empty_keys(value: Any, schema: Schema) -> Any:
+    """Return a value; if it is a list of objects, these are without their empty keys."""
     inner = next((one for one in schema.get("items", {}).get("anyOf", [schema.get("items", {})]) if _known(one)), None)
     if not isinstance(value, list) or inner is None:
         return value
@@ -70,9 +70,7 @@ def _known(schema: Schema) -> bool:
 
 def _item(item: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     needed = schema.get("required", ())
-    return {
-        key: value for key, value in item.items() if value is not None and (key in needed or not _is_nothing(value))
-    }
+    return {key: value for key, value in item.items() if value is not None and (key in needed or not _is_empty(value))}
 
 
 def _other(synonyms: Mapping[str, str], name: str, given: Mapping[str, Any], key: str) -> str:
@@ -80,7 +78,7 @@ def _other(synonyms: Mapping[str, str], name: str, given: Mapping[str, Any], key
 
 
 def check(value: Any, schema: Schema, place: str) -> None:
-    """Raise `UsageError` where a value is not as a schema wants it; `place` leads to it."""
+    """Raise `UsageError` if a value does not fit a schema; the message starts with `place`."""
     problem = first_problem(value, schema, place)
     if problem is not None:
         words, hint = _in_words(problem)
@@ -88,7 +86,7 @@ def check(value: Any, schema: Schema, place: str) -> None:
 
 
 def _in_words(problem: Problem) -> tuple[str, str | None]:
-    """Return a problem as a model reads it, and what it can do about it."""
+    """Return the message for a problem, and the hint: how to correct it."""
     where, keyword, value, schema, detail, nearest = problem
     match keyword:
         case "required":
@@ -97,7 +95,7 @@ def _in_words(problem: Problem) -> tuple[str, str | None]:
             return f"{where} takes no {detail!r}", f"it takes {', '.join(schema['properties'])}"
         case "anyOf" if nearest is not None and (nearest.where, nearest.keyword) != (where, "type"):
             return _in_words(nearest)
-        case "pattern":  # Ours say no more than that there is something.
+        case "pattern":  # Our schemas have only one: not blank.
             return f"{where} is empty", None
         case "enum":
             wanted = f"be one of {', '.join(map(str, schema['enum']))}"

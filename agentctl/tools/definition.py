@@ -1,4 +1,4 @@
-"""The definition of a tool, for all who offer it."""
+"""What a tool and a call of it are: schema, description, time limit, answer; the same for MCP, Python and tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentctl.domain.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - every tool has it from here
+from agentctl.domain.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - tools import it from here
 from agentctl.domain.names import WorkerId
 from agentctl.lean import NamedTuple
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Arguments = dict[str, Any]
 
-#: How long one call takes where nobody knows for how long the caller waits: many give up after 60 s.
+#: How long one call may take if it is not known how long the caller waits: many give up after 60 s.
 CAREFUL_S = 45.0
 
 
@@ -24,18 +24,18 @@ class Call:
     """One call of a tool: how long it may take, and what breaks it off."""
 
     limit_s: float | None = None
-    #: A descriptor that is readable from then on.
+    #: A descriptor that becomes readable when the call is broken off.
     broken: int | None = None
-    #: Is told for whom the call waits, so that the caller can be told what they do.
+    #: Called with the workers that the call waits for, so that their progress can be reported to the caller.
     on_wait: Callable[[Scope, Sequence[Target]], object] | None = None
 
     def waits_for(self, scope: Scope, targets: Sequence[Target]) -> None:
-        """Note which workers the call waits for from now on."""
+        """Report which workers the call waits for from now on."""
         if self.on_wait is not None:
             self.on_wait(scope, targets)
 
     def within(self, wanted_s: float | None) -> float | None:
-        """Return how long to wait: as long as is wanted and the call allows."""
+        """Return how long to wait: as long as wanted, but no longer than the call allows."""
         limits = [limit for limit in (self.limit_s, wanted_s) if limit is not None]
         return min(limits) if limits else None
 
@@ -54,11 +54,11 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
-    """Work that was started and has no answer yet: all that is needed to answer later, even in another process."""
+    """Work that was started and has no answer yet, with all that is needed to answer later, even in another process."""
 
     tool: str
     targets: tuple[Target, ...]
-    #: What the answer needs beside the workers' results.
+    #: What the answer needs besides the workers' results.
     given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -76,17 +76,17 @@ class Pending:
 
 
 def pending_from(value: Mapping[str, Any]) -> Pending:
-    """Return the pending work in a file."""
+    """Return the pending work that a file describes."""
     targets = tuple(Target(id=one["id"], key=WorkerId(one["taskId"], one["agentInstance"])) for one in value["targets"])
     return Pending(tool=value["tool"], targets=targets, given=value["given"])
 
 
 class Ends(NamedTuple):
-    """How a tool answers for the work that it has started."""
+    """The functions with which a tool answers a call whose work it has started."""
 
     #: Once all its workers have ended.
     finish: Callable[[Scope, Pending], Any] | None = None
-    #: Where the caller itself is being cancelled: an answer, or None where what it began is to live on.
+    #: When the caller itself is being cancelled: returns an answer, or None if the work that it began goes on.
     with_caller: Callable[[Scope, Pending], Any] | None = None
 
 
@@ -95,28 +95,28 @@ _NOTHING_BEGUN = Ends()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
-    """A tool. `run` returns a JSON value, or what is `Pending`, which `finish` answers once all its workers ended."""
+    """A tool. `run` returns a JSON value, or a `Pending` that `ends.finish` answers once all its workers have ended."""
 
     name: str
-    #: What a model reads, made from how things stand.
+    #: Returns the description for the model, which depends on the situation.
     describe: Callable[[Situation], str]
     #: name -> JSON schema
     properties: Mapping[str, Mapping[str, Any]]
     run: Callable[[Scope, Arguments, Call], Any]
     ends: Ends = _NOTHING_BEGUN
     required: tuple[str, ...] = ()
-    #: Arguments that are taken and not listed: name -> JSON schema.
+    #: Arguments that are accepted but not listed: name -> JSON schema.
     also: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Other names of arguments -> their names here; other names of the tool.
     synonyms: Mapping[str, str] = field(default_factory=dict)
     other_names: tuple[str, ...] = ()
-    #: Puts arguments into our shape that are as another program's tool of this kind has them.
+    #: Translates arguments that have the form of another program's tool of this kind.
     adapt: Callable[[Arguments], Arguments] = dict
-    #: Arrays whose items it judges itself: one that cannot be meant must not fail the rest.
+    #: Arrays whose items it checks itself: an invalid item must not fail the others.
     own_items: frozenset[str] = frozenset()
-    #: What it answers where there is no task yet; None: that there is none.
+    #: What it answers if there is no task yet; None: it makes one if it `spawns`, and fails otherwise.
     without_task: Callable[[Arguments], Any] | None = None
-    #: It starts workers: not offered where no deeper ones are allowed.
+    #: It starts workers, so it is not offered at the depth limit.
     spawns: bool = False
     read_only: bool = False
     destructive: bool = False
@@ -128,22 +128,22 @@ class Tool:
 
     @property
     def checked(self) -> dict[str, Any]:
-        """The schema to which arguments are held before it is called."""
+        """The schema against which arguments are checked before it is called."""
         known = {name: dict(schema) for name, schema in {**self.properties, **self.also}.items()}
         for name in self.own_items:
             known[name].pop("items")
         return closed({"type": "object", "properties": known, "required": list(self.required)})
 
 
-#: What every provider takes in a schema, also one that is strict. Ranges and lengths are held here, and told in words.
+#: What every provider accepts in a schema, strict ones too. Ranges and lengths are checked here, and listed as words.
 _LISTED = ("type", "description", "enum")
 
 
 def listed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema in the form that all providers take: one type for each value, no branches, no ranges.
+    """Return a schema in the form that all providers accept: one type for each value, no branches, no ranges.
 
-    Nor does it close an object: a client that looks before it sends lets other names through, which are understood, and
-    one that wants closed objects closes them.
+    Objects are not closed: so a client that checks a call before it sends it lets other names through, which are
+    understood here. A client that wants closed objects closes them itself.
     """
     first = dict(schema["anyOf"][0]) | {"description": schema["description"]} if "anyOf" in schema else schema
     found = {key: first[key] for key in _LISTED if key in first}
@@ -177,10 +177,10 @@ def number(description: str, *, low: float, high: float, whole: bool = False) ->
 
 
 def either(description: str, *schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a value of several kinds, of which the first is listed."""
+    """Return the schema of a value of one of several kinds; only the first kind is listed."""
     return {"description": description, "anyOf": list(schemas)}
 
 
 def flag(description: str) -> dict[str, Any]:
-    """Return the schema of a yes or no."""
+    """Return the schema of a boolean."""
     return {"type": "boolean", "description": description}

@@ -42,32 +42,32 @@ from agentctl.tools.scope import Scope
 from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
 _MOST_AT_ONCE = 1000
-#: What a caller of these tools has beside them.
+#: The tools that a caller of these always has besides them.
 AT_HAND = frozenset({"wait", "send_input", "close_agent"})
 
 _ITEM: dict[str, Mapping[str, Any]] = {
-    "objective": some_text("What the sub-agent is to accomplish. It sees nothing of this conversation."),
-    "subagent_type": text(f"Which agent; {DEFAULT_AGENT} without it."),
-    "description": text("A label of a few words: its name is made of it."),
+    "objective": some_text("What the sub-agent should accomplish. It sees nothing of this conversation."),
+    "subagent_type": text(f"Which agent; default: {DEFAULT_AGENT}."),
+    "description": text("A label of a few words, from which its name is made."),
     "context": either("What it needs to know: text, or a JSON object.", {"type": "string"}, {"type": "object"}),
     **MODEL,
 }
 _TERMS: dict[str, Mapping[str, Any]] = {
     "timeout_seconds": number(
-        f"How long it may work, the queue and open questions not counted; {DEFAULT_TIMEOUT_S:g} without it.",
+        f"How long it may work, not counting the queue and open questions; default: {DEFAULT_TIMEOUT_S:g}.",
         low=0.001, high=31_536_000,
     ),
 }  # fmt: skip
-_SESSION = {"session_id": text("Under what a program finds them again, by `get_session_tasks` in Python.")}
+_SESSION = {"session_id": text("The session in which a program finds them again, with `get_session_tasks` in Python.")}
 _OTHERS = {
     **{name: schema for name, schema in OTHERS.items() if name != "description"},
-    "name": text("Its name, by which messages find it."),
+    "name": text("Its name, to which messages are sent."),
 }
 _SYNONYMS = {
     "prompt": "objective", "instruction": "objective", "message": "objective", "agent_type": "subagent_type",
     "title": "description", "reasoning_effort": "effort", "timeout": "timeout_seconds",
 }  # fmt: skip
-#: As the others are named; where there is nothing else, a label is what is to be done.
+#: The names of the objective. If none is given, the label is the objective.
 _WORK = frozenset({"objective", "prompt", "instruction", "message"})
 
 
@@ -113,10 +113,10 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
         by_tool=True,
     )
     hints = partial(hint_of, tools=AT_HAND)
-    meant = [_meant(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
-             for index, item in enumerate(items)]  # fmt: skip
-    fresh = iter(delegate(scope.task, [one for one in meant if isinstance(one, dict)], terms, hint_of=hints))
-    done = [next(fresh) if isinstance(one, dict) else one for one in meant]
+    requests = [_request_of(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
+                for index, item in enumerate(items)]  # fmt: skip
+    fresh = iter(delegate(scope.task, [one for one in requests if isinstance(one, dict)], terms, hint_of=hints))
+    done = [next(fresh) if isinstance(one, dict) else one for one in requests]
     names = [one.instance for one in done if one.instance is not None]
     targets = tuple(Target(id=name, key=WorkerId(scope.task.id, name)) for name in names)
     scope.note(*targets)
@@ -127,9 +127,9 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
     return pending if targets else _results(scope, pending)
 
 
-def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
-    """Return an item as `delegate` takes it, or the result of one that cannot be started. A model may
-    not give a command (`argv`): it would run outside of the model's own sandbox.
+def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
+    """Return an item in the form that `delegate` takes, or the result of an item that cannot be started. A model may
+    not give a command (`argv`): it would run outside the model's own sandbox.
     """
     raw = item if isinstance(item, Mapping) else {}
     kind = str(raw.get("subagent_type") or raw.get("agent_type") or DEFAULT_AGENT)
@@ -152,7 +152,7 @@ def _meant(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
 
 
 def _context(given: Arguments) -> Any:
-    """Return what an agent needs to know; a text may be the JSON of an object."""
+    """Return the context for an agent; a text that is a JSON object is parsed."""
     context = given.get("context")
     if isinstance(context, str) and context.lstrip().startswith("{"):
         try:
@@ -172,7 +172,7 @@ def _results(scope: Scope, pending: Pending) -> Any:
 
 
 def _one(scope: Scope, pending: Pending, row: Any, max_bytes: int) -> Any:
-    """Return a result, with only the beginning of its objective."""
+    """Return a result, with its objective and error cut."""
     result = row
     if isinstance(row, str):
         key = next(target.key for target in pending.targets if target.id == row)
@@ -197,14 +197,14 @@ _ITEM_SCHEMA = {"type": "object", "properties": _ITEM, "required": ["objective"]
 TASK = Tool(
     name="task",
     describe=lambda situation: (
-        "Delegate a task to a sub-agent, and get its result at its end. For several at once use task_parallel."
+        "Delegate a task to a sub-agent; returns its result when it has ended. For several at once use task_parallel."
         f" {bounds(situation)}\n{agent_types(situation)}"
     ),
     properties={
         **_ITEM,
         **START_ARGUMENTS,
-        "run_in_background": flag("true: answer at once with its id, to wait for later; false without it."),
-        "resume": text("An agent that has ended: it goes on from its own history."),
+        "run_in_background": flag("true: answer at once with its id, to wait for it later; default: false."),
+        "resume": text("An ended agent, to continue from its own history."),
         **_TERMS,
     },
     required=("objective",),
@@ -220,14 +220,14 @@ TASK = Tool(
 TASK_PARALLEL = Tool(
     name="task_parallel",
     describe=lambda situation: (
-        "Delegate several independent tasks to sub-agents that work in parallel; one result each, in this order, when"
-        f" all have ended. {bounds(situation)}\n{agent_types(situation)}"
+        "Delegate several independent tasks to sub-agents that work in parallel; returns one result each, in the same"
+        f" order, when all have ended. {bounds(situation)}\n{agent_types(situation)}"
     ),
     properties={
         "tasks": {
             "type": "array",
-            "description": f"{_MOST_AT_ONCE} at most; each can also have effort, max_turns, driver, permissions and"
-            " worktree, as task can.",
+            "description": f"At most {_MOST_AT_ONCE}; each can also have effort, max_turns, driver, permissions and"
+            " worktree, as in task.",
             "items": _ITEM_SCHEMA,
             "minItems": 1,
             "maxItems": _MOST_AT_ONCE,

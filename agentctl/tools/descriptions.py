@@ -1,4 +1,4 @@
-"""Sentences that several descriptions of tools have in common."""
+"""The instructions about all tools, and the sentences that several tool descriptions share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _STARTS = {
     "claude": "Give several at once to task_parallel; it and task answer when all have ended.",
     "subtask": "Call several create_subtask_* in one message; each answers when its agent has ended.",
 }
-_LATER = "Where an answer is `still_running`, take its `ids` to wait."
-_NO_STARTS = "You can start no further sub-agents from here: do the work yourself."
+_LATER = "If an answer is `still_running`, pass its `ids` to wait."
+_NO_STARTS = "You cannot start sub-agents from here: do the work yourself."
 
 
 def instructions(dialect: str, *, may_start: bool = True) -> str:
@@ -21,33 +21,33 @@ def instructions(dialect: str, *, may_start: bool = True) -> str:
     starts = [said for name, said in _STARTS.items() if dialect in (name, "all")]
     later = [] if dialect == "codex" else [_LATER]
     work = (
-        "Gives work to sub-agents that run in parallel, each a real process with a history of its own."
-        f" {' '.join([*starts, *later])} Those that find no slot wait in a queue."
+        "Delegates work to sub-agents that run in parallel, each a real process with its own history."
+        f" {' '.join([*starts, *later])} Those without a free slot wait in a queue."
     )
     return (
-        f"{work if may_start else _NO_STARTS} {cut()} An agent that is `blocked` waits with a `question`: answer it"
-        " with send_input, where you know, else ask the user. An agent's id (`id`, `task_id`, `taskId`) is its own for"
-        " good."
+        f"{work if may_start else _NO_STARTS} {cut()} A `blocked` agent waits with a `question`: answer it with"
+        " send_input if you know the answer, otherwise ask the user. An agent's id (`id`, `task_id`, `taskId`) never"
+        " changes."
     )
 
 
 def bounds(situation: Situation) -> str:
-    """Return the sentence about how many work at once, and how deep they may nest."""
+    """Return the sentence about how many agents work at once, and how deep they may nest."""
     left = situation.depth_left - 1
-    deeper = "starts no agents of its own" if left <= 0 else f"can start agents of its own, {left} deep"
-    return f"At most {situation.cap} work at once, more wait in a queue; each {deeper}."
+    deeper = "none can start agents" if left <= 0 else f"each can start agents of its own, at most {left} deep"
+    return f"At most {situation.cap} work at once, others wait in a queue; {deeper}."
 
 
 def cut() -> str:
-    """Return the sentence about results that are cut."""
+    """Return the sentence about cut results."""
     return (
-        f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the whole is in the file at `path`, and, where that"
+        f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the full text is in the file at `path` and, if that"
         " has very long lines, in shorter ones at `wrapped`."
     )
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text that only has to be recognised."""
+    """Return a text, cut if it is long: enough to recognise it."""
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 

@@ -1,4 +1,4 @@
-"""Translates arguments as other agent programs give them to tools of this kind.
+"""Translates arguments that have the form of other agent programs' own tools of this kind.
 
 Claude Code's `Task`, which its model knows as `Agent`: {description, prompt, subagent_type, name, model, effort,
 run_in_background, isolation, resume}, and {team_name, mode}, which it ignores itself. Codex's `spawn_agent` and
@@ -13,16 +13,16 @@ from typing import Any
 from agentctl.domain.agentspec import effort_word
 from agentctl.tools.definition import Arguments, flag, text
 
-#: Of Codex's `items` one that is no text: where it is.
+#: The keys for the address of one of Codex's `items` that is not text.
 _PLACES = ("path", "image_url", "audio_url")
-#: An address of more characters holds the thing itself, which no prompt can carry.
+#: An address of more characters contains the data itself, which no prompt can carry.
 _LONGEST_ADDRESS = 2000
 
-#: What other programs' tools take beside ours: not listed.
+#: Arguments that only other programs' tools have: accepted, but not listed.
 OTHERS: Mapping[str, Mapping[str, Any]] = {
     "description": text("What it is about, in a few words."),
-    "fork_context": flag("It begins with what the caller knows."),
-    "remote": flag("It is to run elsewhere."),
+    "fork_context": flag("It starts with what the caller knows."),
+    "remote": flag("It should run elsewhere."),
 }
 _IGNORED = frozenset({"team_name", "mode"})
 _NOT_HONOURED = {
@@ -40,7 +40,7 @@ def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
     """Return a function that translates the arguments of a call.
 
     Args:
-        prompt: The argument that has the agent's prompt.
+        prompt: The name of the argument with the agent's prompt.
     """
 
     def adapt(given: Arguments) -> Arguments:
@@ -57,17 +57,17 @@ def adapted(prompt: str) -> Callable[[Arguments], Arguments]:
 
 
 def _with_items(given: Arguments, prompt: str) -> Arguments:
-    """Return a call with its `items` as a part of its text."""
+    """Return the arguments of a call with its `items` added to the prompt."""
     items = given.get("items")
     if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
         return dict(given)
     found = {key: value for key, value in given.items() if key != "items"}
     name = next((one for one in (prompt, "message", "prompt") if isinstance(found.get(one), str)), prompt)
-    parts = [str(found.get(name) or ""), *map(_said, items)]
+    parts = [str(found.get(name) or ""), *map(_item_text, items)]
     return {**found, name: "\n".join(part for part in parts if part)}
 
 
-def _said(item: Mapping[str, Any]) -> str:
+def _item_text(item: Mapping[str, Any]) -> str:
     if isinstance(item.get("text"), str):
         return str(item["text"])
     place = next((item[key] for key in _PLACES if isinstance(item.get(key), str)), "")

@@ -1,4 +1,4 @@
-"""Errors as a model reads them: with the next step by the tools that it has, and never a command line."""
+"""Errors for models: the hint names a tool that the model has, and never a command line."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from agentctl.errors import AgentctlError, Limited, Next
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
 
-#: step -> (the tool that it takes, or none; its words). The first whose tool there is says it.
+#: Step -> (the tool that it needs, or none; the hint). The first one whose tool the caller has is used.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "another name": (
-        ("spawn_agent", "choose another `id`: a name is taken for good"),
-        ("", "choose another name: each is taken for good"),
+        ("spawn_agent", "choose another `id`: a name cannot be used again"),
+        ("", "choose another name: none can be used again"),
     ),
-    "another folder": (("spawn_agent", "`working_dir` names another"),),
+    "another folder": (("spawn_agent", "choose another `working_dir`"),),
     "another driver": (("", "choose another `driver`"),),
-    "look around": (("list_agents", "list_agents shows them"), ("wait", "wait without ids tells of those that work")),
-    "look at questions": (("wait", "wait shows what is asked by now"),),
-    "read result": (("wait", "wait for {} has its result"),),
+    "look around": (("list_agents", "list_agents shows them"), ("wait", "wait without ids names those at work")),
+    "look at questions": (("wait", "wait shows the open questions"),),
+    "read result": (("wait", "wait for {} returns its result"),),
     "send": (("send_input", "send_input to {}"),),
-    "trust": (("", "ask the user to look at {} and to trust it; or take another agent"),),
-    "ask a person": (("", "a person answers it, in a terminal of their own: tell them"),),
-    "deny": (("", "a person answers it, in a terminal of their own: tell them; or deny it, and do without"),),
+    "trust": (("", "ask the user to look at {} and to trust it; or use another agent"),),
+    "ask a person": (("", "a person answers it, in their own terminal: tell them"),),
+    "deny": (("", "a person answers it, in their own terminal: tell them; or deny it, and do without"),),
 }
-_OF_USER = "it is a limit that the user has set: tell them, and do without"
-#: What a model cannot take: a command of ours, an option of one.
+_OF_USER = "the user has set this limit: tell them, and do without"
+#: What is of no use to a model: a command of agentctl, or an option of one.
 _COMMAND_LINE = re.compile(r"\bagentctl [a-z-]+|(?<![\w-])--[a-z]")
 
 
 def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any]:
-    """Return an error as a result: short, for it may quote what a model has sent at any length.
+    """Return an error as a result, cut: it may quote what a model has sent, at any length.
 
     Args:
-        tools: The names of those that the caller has.
+        tools: The names of the tools that the caller has.
     """
     message = error.message if isinstance(error, AgentctlError) else str(error)
     hint = hint_of(error, tools) if isinstance(error, AgentctlError) else None
@@ -45,13 +45,13 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
 def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:
     """Return the next step for a caller with these tools; None if there is none."""
     if error.next is not None:
-        return _said(error.next, tools)
+        return _step_hint(error.next, tools)
     if isinstance(error, Limited) and true_caller() is None:
         return _OF_USER
     parts = [part for part in (error.hint or "").split("; ") if part and not _COMMAND_LINE.search(part)]
     return "; ".join(parts).removeprefix("or ") or None
 
 
-def _said(step: Next, tools: Collection[str]) -> str | None:
-    words = (said for tool, said in _WORDS[step.step] if not tool or tool in tools)
-    return next((said.format(step.of) for said in words), None)
+def _step_hint(step: Next, tools: Collection[str]) -> str | None:
+    hints = (hint for tool, hint in _WORDS[step.step] if not tool or tool in tools)
+    return next((hint.format(step.of) for hint in hints), None)

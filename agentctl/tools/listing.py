@@ -19,7 +19,7 @@ from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
 
 _LAST_MESSAGE = 300
-#: Of each one's activity, so many bytes: an answer has many rows.
+#: How much of each agent's activity is read, in bytes: an answer has many rows.
 _LOOKED_BACK = 1 << 16
 #: Rows of one answer: a row is a few hundred characters.
 DEFAULT_ROWS, _MOST_ROWS = 50, 500
@@ -33,7 +33,7 @@ class _ListedAgent(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """The order in a list: first who needs an answer, then who works, then who has ended."""
+        """The order in a list: first agents that need an answer, then those at work, then those that have ended."""
         return 0 if self.view.status is Status.BLOCKED else 2 if self.view.is_terminal else 1
 
 
@@ -50,7 +50,7 @@ def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
     rows = [_row(scope, one) for one in page]
     left = len(ordered) - first - len(page)
     if left > 0:
-        rows.append({"more": left, "hint": f"list_agents with offset {first + len(page)} goes on"})
+        rows.append({"more": left, "hint": f"list_agents with offset {first + len(page)} continues"})
     return rows
 
 
@@ -91,7 +91,7 @@ def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
 
 
 def _path(scope: Scope, worker: WorkerDir) -> str:
-    """Return `a/b/c`: the names of the worker's ancestors and its own; a sub-task is named by its id."""
+    """Return `a/b/c`: the names of a worker's ancestors and its own; before those in a sub-task the sub-task's id."""
     names: list[str] = []
     task = root_task_of(scope.task)
     for one in (*reversed([*ancestors(worker)]), worker):
@@ -101,7 +101,7 @@ def _path(scope: Scope, worker: WorkerDir) -> str:
 
 
 def last_message(worker: WorkerDir) -> str | None:
-    """Return the beginning of what a worker said last, else of what it declared."""
+    """Return the beginning of a worker's last words, otherwise of the result that it declared."""
     words = last_words(worker, _LOOKED_BACK) or declared_summary(read_quietly(worker.result))
     return words if not words or len(words) <= _LAST_MESSAGE else f"{words[:_LAST_MESSAGE]} [cut]"
 
@@ -109,13 +109,13 @@ def last_message(worker: WorkerDir) -> str | None:
 LIST_AGENTS = Tool(
     name="list_agents",
     describe=lambda _situation: (
-        "List the agents below you, who needs an answer first, then who works, then who ended last: id, status, parent,"
-        f" question, last message. {DEFAULT_ROWS} at once; a last row `more` tells how many are left."
+        "List the agents below you: id, status, parent, question, last message. First those that need an answer, then"
+        f" those at work, then the latest ended. {DEFAULT_ROWS} at once; a last row `more` says how many are left."
     ),
     properties={
-        "path_prefix": text("Only this agent and those below it: a path as in `path`, `a/b`."),
+        "path_prefix": text("Only the agent with this `path`, such as `a/b`, and those below it."),
         "limit": number(f"How many rows, {_MOST_ROWS} at most.", low=1, high=_MOST_ROWS, whole=True),
-        "offset": number("How many to leave out.", low=0, high=1_000_000, whole=True),
+        "offset": number("How many rows to skip.", low=0, high=1_000_000, whole=True),
     },
     without_task=lambda _given: [],
     run=_list,

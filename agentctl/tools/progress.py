@@ -13,7 +13,7 @@ from agentctl.tools.definition import Target
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
 
-#: In characters; so many agents are named, and so much of an activity is looked at.
+#: The longest line and the longest part of it, in characters; how many agents it names; how much activity is read.
 _LONGEST, _LONGEST_PART, _MOST_NAMED, _LOOKED_BACK_BYTES = 600, 120, 5, 16384
 
 
@@ -44,7 +44,7 @@ def _at_what(worker: WorkerDir) -> str:
 
 
 def _work_in(line: bytes) -> str:
-    """Return what a row of an activity says is being done; empty for any other row."""
+    """Return the work that a row of an activity describes; empty if it describes none."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

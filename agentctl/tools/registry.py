@@ -1,4 +1,4 @@
-"""The tools of each dialect, and their calls, which return errors as results."""
+"""Lists the tools of each dialect and runs their calls; an error is returned as a result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
 _CODEX = (
     agents.SPAWN_AGENT, agents.SEND_INPUT, WAIT, agents.CLOSE_AGENT, agents.RESUME_AGENT, LIST_AGENTS,
 )  # fmt: skip
-#: What blocking tools cannot do without: to take up what still runs, to answer it, to stop it.
+#: The tools that blocking ones need besides them: to wait for agents that still run, to answer and to stop them.
 _BESIDE = (WAIT, agents.SEND_INPUT, agents.CLOSE_AGENT)
 _CLAUDE = (delegation.TASK, delegation.TASK_PARALLEL)
 DIALECTS = ("codex", "claude", "subtask", "all")
@@ -58,7 +58,7 @@ class Toolbox:
     """The tools of one dialect, for one session.
 
     Args:
-        call_s: How long a call may take where whoever serves has said so; 0: without a limit.
+        call_s: How long a call may take, if the server was given a limit; 0: without a limit.
     """
 
     def __init__(self, source: ScopeSource, dialect: str = DEFAULT_DIALECT, *, call_s: float | None = None) -> None:
@@ -77,7 +77,7 @@ class Toolbox:
         """Return the instructions for a client; they name only tools that it is offered."""
         try:
             may_start = self.session.situation().depth_left > 0
-        except (AgentctlError, OSError):  # Each call will tell what is wrong.
+        except (AgentctlError, OSError):  # Each call will say what is wrong.
             may_start = True
         return instructions(self.dialect, may_start=may_start)
 
@@ -98,9 +98,9 @@ class Toolbox:
             yield from _OF_WORKERS
 
     def begin(self, name: str, given: object, call: Call) -> Any:
-        """Call a tool; return its answer, or what is `Pending` where it answers later.
+        """Call a tool; return its answer, or a `Pending` if it answers later.
 
-        Nothing that can be expected is raised but `BrokenOff`: an error is a result, `{"error", "hint"}`.
+        Of expected errors only `BrokenOff` is raised; any other is a result, `{"error", "hint"}`.
         """
         try:
             tool = self._named(name)
@@ -126,21 +126,21 @@ class Toolbox:
         return self.session.scope(create=tool.spawns)
 
     def call(self, name: str, given: object, call: Call) -> Any:
-        """Call a tool, and wait for what it answers with, as long as the call may take."""
+        """Call a tool, and wait for its answer as long as the call may take."""
         begun = self.begin(name, given, call)
         return self.finish(self.session.scope(), begun, call) if isinstance(begun, Pending) else begun
 
     def finish(self, scope: Scope, pending: Pending, call: Call) -> Any:
-        """Wait until all that was started has ended, and answer; when the call's time is over, say who still runs.
+        """Wait until all workers of a call have ended, and answer; if its time is over first, say which still run.
 
         Args:
-            scope: Where it was begun, whatever task is chosen by now.
+            scope: The scope in which it was begun, whichever task is chosen by now.
         """
         try:
             sight = self.watch(scope, pending, call)
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
                 return self.answer(scope, pending)
-            return _still(scope, pending, sight)
+            return _still_running(scope, pending, sight)
         except WaitStopped as stop:
             return self._stopped(scope, pending, stop)
         except BrokenOff:
@@ -158,7 +158,7 @@ class Toolbox:
     def watch(
         self, scope: Scope, pending: Pending, call: Call, *, asked: frozenset[tuple[WorkerId, int]] | None = None
     ) -> Sight:
-        """Wait until all have ended; with `asked` also for a question that is not in it."""
+        """Wait until all have ended or, with `asked`, until there is a question that is not in it."""
 
         def is_enough(sight: Sight) -> bool:
             if all(key in sight and sight[key].is_terminal for key in pending.keys):
@@ -176,17 +176,17 @@ class Toolbox:
         return finish(scope, pending)
 
     def error_result(self, error: Exception) -> dict[str, Any]:
-        """Return an error as a result, with what the tools of this dialect can do about it."""
+        """Return an error as a result, with a hint that names tools of this dialect."""
         return error_result(error, _names_in(self.dialect))
 
     def _ends_of(self, pending: Pending) -> Ends:
-        """Return how a tool answers for its work; sub-tasks all alike, even if their agent is no longer defined."""
+        """Return how a tool answers; the tools of sub-tasks all alike, even if their agent is no longer defined."""
         if pending.tool.startswith(subtasks.SUBTASK_PREFIX):
             return subtasks.SUBTASK_ENDS
         return self._named(pending.tool).ends
 
     def _named(self, name: str) -> Tool:
-        """Return a tool by any of its names, in any dialect: a session may have changed its own."""
+        """Return a tool by any of its names, in any dialect: a session may have changed its dialect."""
         for tool in (*_CODEX, *_CLAUDE, *_OF_WORKERS):
             if name == tool.name or name in tool.other_names:
                 return tool
@@ -197,7 +197,7 @@ class Toolbox:
 
 
 def _names_in(dialect: str) -> set[str]:
-    """Return the names of those tools of a dialect that do not depend on the agents."""
+    """Return the names of the tools of a dialect, without those that are made for each agent."""
     named = {"codex": _CODEX, "claude": (*_CLAUDE, *_BESIDE), "subtask": _BESIDE, "all": (*_CODEX, *_CLAUDE)}
     return {tool.name for tool in named[dialect]}
 
@@ -207,19 +207,19 @@ def _may(tool: Tool, situation: Situation) -> bool:
 
 
 def is_error(answer: Any) -> bool:
-    """Tell whether an answer as a whole is an error: of the call, or of its one agent.
+    """Return whether an answer as a whole is an error: of the call, or of its only agent.
 
-    A cancelled agent is not an error, nor is one of several that failed, nor what a `wait` reports.
+    A cancelled agent is not an error; neither is one failure among several agents, nor what a `wait` reports.
     """
     if not isinstance(answer, Mapping):
         return False
     if "error" in answer and "status" not in answer:
         return True
     has_failed = answer.get("subTaskStatus") == "Error" or answer.get("status") in (Status.FAILED.value, TIMEOUT)
-    return has_failed and "previous_status" not in answer  # To close one that failed succeeds.
+    return has_failed and "previous_status" not in answer  # Closing a failed agent succeeds.
 
 
-def _still(scope: Scope, pending: Pending, sight: Sight) -> dict[str, Any]:
+def _still_running(scope: Scope, pending: Pending, sight: Sight) -> dict[str, Any]:
     status, questions = {}, {}
     for target in pending.targets:
         seen = sight.get(target.key)
@@ -231,5 +231,5 @@ def _still(scope: Scope, pending: Pending, sight: Sight) -> dict[str, Any]:
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}
     first = "answer the questions with send_input, then " if questions else ""
-    hint = f"nobody was stopped: {first}call wait with these ids, again and again, until all have ended"
+    hint = f"no agent was stopped: {first}call wait with these ids, repeatedly, until all have ended"
     return answer | {"hint": hint}

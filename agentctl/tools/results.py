@@ -1,4 +1,4 @@
-"""A worker's result and its question, as a model reads them."""
+"""A worker's result and its open question, as the answers of tools show them to a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctl.supervision.worker.questions import open_questions, read_question
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.descriptions import short
 
-#: All results of one answer together hold at most so many bytes, and none is cut below the least.
+#: The most bytes of all results in one answer, and the least that each of them gets.
 _TOGETHER, _LEAST = 40_000, 500
 _ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType", "multiple", "other")
 
@@ -26,14 +26,14 @@ def share_of(count: int) -> int:
 
 
 def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
-    """Return a worker's result for its parent: the last words, how it ended, and where to find the whole."""
-    # What came with a worktree takes a look at more; for all others the worker's own files tell it all.
+    """Return a worker's result for its parent: the last words, how it ended, and where the full text is."""
+    # Only for a worker with a worktree more has to be read than its own files.
     has_more = worker.worktree.exists()
     found = read_result(worker.task, worker.instance, max_bytes=max_bytes) if has_more else text_of(worker, max_bytes)
     decision = decision_of(worker)
     result: dict[str, Any] = {
         "output": found["text"],
-        # One that was kept and has answered has done what it was asked to.
+        # A kept agent that has answered has done its work.
         "success": status == Status.COMPLETED or (status == Status.BLOCKED and is_idle(worker)),
         "turnsUsed": found.get("turnsUsed", 0),
     }

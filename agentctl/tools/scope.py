@@ -40,7 +40,7 @@ class Situation(NamedTuple):
     #: How many further levels of workers may be started below the caller; 0: none.
     depth_left: int
     agents: Sequence[Agent] = ()
-    #: A worker calls, and not a person's own session.
+    #: The caller is a worker, not a person's own session.
     is_worker: bool = False
     #: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
     call_s: float | None = None
@@ -66,13 +66,13 @@ class StartedWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A task, and its worker that calls the tools; without a worker it is a person's own session."""
+    """A task, and the worker of it that calls the tools; without a worker it is a person's own session."""
 
     task: TaskDir
     me: Caller | None = None
     #: The only agents that are offered; None leaves the choice to `offered_agents`.
     agents: tuple[str, ...] | None = None
-    #: Whom a person's session has started.
+    #: The workers that a person's session has started.
     started: StartedWorkers | None = None
 
     def situation(self) -> Situation:
@@ -93,9 +93,9 @@ class Scope:
         return max(0, depth_limit(self.task, self.me) - first + 1)
 
     def offered_agents(self) -> list[Agent]:
-        """Return the agents of the project and the shipped ones; the person's other ones can still be named.
+        """Return the agents of the project and the shipped ones; those of the person's home folder can still be named.
 
-        A home folder may hold dozens that are meant for other work: a tool of each would drown a model.
+        A home folder may hold dozens that are meant for other work: a tool for each would swamp a model.
         """
         found, _ = list_agent_specs(self.task.root)
         if self.agents is not None:
@@ -111,12 +111,12 @@ class Scope:
 
     @property
     def folder(self) -> str:
-        """The working folder of the caller, which its children get too."""
+        """The working folder of the caller; its children get the same."""
         folder = read_quietly(self.me.worker.spec).get("cwd") if self.me is not None else None
         return str(folder or os.getcwd())
 
     def find(self, name: str) -> WorkerDir:
-        """Return the worker that a caller means: an instance, an agent id (its newest run), a sub-task.
+        """Return the worker of a name: an instance, an agent id (its newest run), or a sub-task (its first worker).
 
         `TASK/INSTANCE` names a worker of a sub-task.
 
@@ -131,7 +131,7 @@ class Scope:
         for name in names:
             try:
                 worker = finder.find(name)
-            except (NotFound, UsageError):  # What cannot be a name is nobody's.
+            except (NotFound, UsageError):  # An invalid name is the name of no worker.
                 unknown.append(name)
             else:
                 targets.append(Target(id=name, key=worker.id))
@@ -148,7 +148,7 @@ class Scope:
     def below(self) -> list[WorkerDir]:
         """Return the workers that the caller has started, and those below them; for a person all of the task.
 
-        Those in another root have no name here.
+        Workers in another root are left out: they have no name here.
         """
         if self.me is not None:
             return [one for one in descendants(self.me.worker) if one.task.path.parent == self.task.path.parent]
@@ -157,8 +157,8 @@ class Scope:
     def children(self) -> list[Target]:
         """Return the workers that the caller has started itself: it waits for them if it names none.
 
-        What a person starts by hand is none of their session's. A session that has started nothing, after a restart of
-        its client, say, gets those that sessions before it have started.
+        Workers that a person starts by hand do not belong to their session. A session that has started nothing (its
+        client was restarted, for example) gets the workers that earlier sessions have started.
         """
         if self.me is not None:
             mine = [one for one in self.below() if _parent_of(one) == self.me.instance]
@@ -166,7 +166,7 @@ class Scope:
         return (self.started.known() if self.started is not None else []) or self._of_sessions()
 
     def _of_sessions(self) -> list[Target]:
-        """Return the newest run of each agent that tools of any session have started in the task and its sub-tasks."""
+        """Return the newest run of each agent that any session's tools have started in the task and its sub-tasks."""
         found: dict[tuple[str, str], Target] = {}
         for task in subtree(self.task):
             first = None
@@ -219,7 +219,7 @@ class _Finder:
 
 
 def _first_in(task: TaskDir) -> str:
-    """Return the first worker of a sub-task, which the sub-task belongs to; empty if it has none."""
+    """Return the first worker of a sub-task: the one for which it was made; empty if it has none."""
     return next(iter(read_task(task)[0].workers), "")
 
 
@@ -237,10 +237,10 @@ class ScopeSource:
     agents: tuple[str, ...] | None = None
 
     def scope(self, *, create: bool = False) -> Scope:
-        """Return the scope: of the worker in which this runs, else of the named task, else of the current one.
+        """Return the scope of the named task, else of the worker in which this runs, else of the current task.
 
         Args:
-            create: Make a task where none is chosen, as a spawn does.
+            create: Make a task if none is chosen, as a spawn does.
 
         Raises:
             NotFound: There is no such task.
@@ -267,7 +267,7 @@ class ScopeSource:
 
     @property
     def is_named(self) -> bool:
-        """Tell whether the task was named."""
+        """Whether a task was named, by an option or by the environment."""
         return self.task is not None or bool(os.environ.get(TASK_VARIABLE))
 
     def situation(self) -> Situation:

@@ -11,21 +11,21 @@ from agentctl.tools.scope import Scope, ScopeSource, Situation, StartedWorkers
 class Session:
     """The tools of one client, in the task that its first call found.
 
-    Ids are names of one task: whatever is chosen elsewhere meanwhile (`agentctl use`, `new`, another client), the ids
-    that this session has given out go on meaning the same workers.
+    Ids are names in one task. So whichever task is chosen elsewhere meanwhile (`agentctl use`, `new`, another client),
+    the ids that this session has given out keep meaning the same workers.
     """
 
     def __init__(self, source: ScopeSource) -> None:
         self._source = source
         self._bound: Scope | None = None
-        # Of two first calls at once one makes the task, and both work in it.
+        # If two first calls come at the same time, one makes the task, and both work in it.
         self._lock = threading.Lock()
 
     def scope(self, *, create: bool = False) -> Scope:
         """Return the scope of this session: found by its first call, and again only if its task was removed.
 
         Args:
-            create: Make a task where none is chosen, as a spawn does.
+            create: Make a task if none is chosen, as a spawn does.
 
         Raises:
             NotFound: There is no such task.
@@ -46,7 +46,7 @@ class Session:
             return None
 
     def at(self, task_id: str) -> Scope:
-        """Return the scope of a task in which this client, or an earlier one, has left something.
+        """Return the scope of a task in which this client, or an earlier one, has begun a call.
 
         Raises:
             NotFound: There is no such task.
@@ -57,7 +57,7 @@ class Session:
         return self._source.at(task_id)
 
     def situation(self) -> Situation:
-        """Return the facts for the descriptions of the tools, even if there is no task yet. This binds nothing."""
+        """Return the facts for the descriptions of the tools, even if there is no task yet; bind nothing."""
         with self._lock:
             bound = self._bound
         return bound.situation() if bound is not None and bound.task.exists else self._source.situation()

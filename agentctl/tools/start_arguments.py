@@ -1,4 +1,4 @@
-"""What a caller may choose for an agent that it starts: driver, model, effort, limits; and what is inherited."""
+"""What a caller may choose for an agent that it starts (driver, model, effort, limits), and what the agent inherits."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from agentctl.supervision.worker.spec import read_order
 from agentctl.tools.definition import flag, number, text
 from agentctl.tools.scope import Scope
 
-#: Wishes that are fields of `AgentWork` as they are; rules are made stricter first.
+#: The arguments that become fields of `AgentWork` unchanged; `permissions` is made stricter first.
 _AS_GIVEN = [option.name for option in OF_AGENTS if TOOLS in option.also and option.name != "permissions"]
 
 MODEL = {
     "model": text(
-        "Another model. Without it its definition's, else that of a worker that starts it, else the program's own."
+        "Another model. Default: its definition's, else that of the worker that starts it, else the program's own."
     )
 }
-#: What one tool call can say of the agent that it starts, beside the model.
+#: What a tool call can choose for the agent that it starts, besides the model.
 START_ARGUMENTS: dict[str, Mapping[str, Any]] = {
-    "effort": text("How much it thinks; without it chosen as the model is.", enum=list(EFFORTS)),
+    "effort": text("How much it thinks. Default: as for the model.", enum=list(EFFORTS)),
     "max_turns": number(
-        "After so many tool rounds it is stopped; its definition's limit, if it has one, holds too.",
+        "It is stopped after this many tool rounds; its definition's limit, if any, applies too.",
         low=1,
         high=100_000,
         whole=True,
     ),
-    "driver": text("The program that runs it, claude or codex: for a second opinion by another vendor."),
+    "driver": text("The program that runs it, claude or codex: for a second opinion from another vendor."),
     "permissions": text(
-        "ask: even what it may do unasked is asked about; deny: nothing that needs a permission is done.",
+        "ask: it has to ask even for what it may do unasked; deny: all that needs a permission is denied.",
         enum=["ask", "deny"],
     ),
-    "worktree": flag("It works in a git worktree and on a branch of its own: for several that write at once."),
+    "worktree": flag("It works in a git worktree and on a branch of its own: for agents that write at the same time."),
 }
 
 
 def start_fields(scope: Scope, spec: AgentSpec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `AgentWork` for an agent, without those that its definition says.
+    """Return the fields of `AgentWork` for an agent, without those that its definition sets.
 
-    Rules can be tightened here, and not loosened: who calls is a model.
+    Rules can only be tightened here, never loosened: the caller is a model.
     """
     found = {name: given[name] for name in _AS_GIVEN if name in given}
     found |= _inherited(scope, spec, found)

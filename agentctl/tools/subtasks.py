@@ -1,4 +1,4 @@
-"""The tools `create_subtask_<agent>`: a task of its own for an agent, and its answer when it has ended."""
+"""The tools `create_subtask_<agent>`: give an agent a task of its own, and answer when it has ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentctl.tools.hints import hint_of
 from agentctl.tools.scope import Scope, Situation
 from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 
-#: The longest name of a tool that models' providers take, with what a client puts before it.
+#: The longest tool name that model providers accept, and the prefix that a client adds to it.
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
 
 SUBTASK_PREFIX = "create_subtask_"
@@ -40,10 +40,10 @@ def subtask_tools(situation: Situation) -> list[Tool]:
 
 
 def subtask_tool(situation: Situation, name: str) -> Tool:
-    """Return the tool of an agent, by the tool's name or with the agent's whole name.
+    """Return the tool of an agent, by the tool's name or by its prefix and the agent's full name.
 
     Raises:
-        NotFound: There is no such agent; the hint names those that are.
+        NotFound: There is no such agent; the hint names those that exist.
     """
     wanted = name.removeprefix(SUBTASK_PREFIX)
     for agent in situation.agents:
@@ -66,14 +66,14 @@ def tool_name(agent: str) -> str:
 
 _OF_SUBTASKS: dict[str, Mapping[str, Any]] = {
     "title": some_text("What it is about, in a few words."),
-    "intent": text("What the agent is to do. It sees nothing of this conversation."),
+    "intent": text("What the agent should do. It sees nothing of this conversation."),
     "artifactRefs": {
         "type": "array",
-        "items": text("A path, or TASKID/NAME/FILE of what an agent has left."),
-        "description": "Files that it is to work with.",
+        "items": text("A path, or TASKID/NAME/FILE for a file that an agent has left."),
+        "description": "Files to work with.",
     },
     "priority": number(
-        f"Of those in the queue the highest starts first, {LOWEST} to {HIGHEST}; 0 without it.",
+        f"The highest in the queue starts first: {LOWEST} to {HIGHEST}; default: 0.",
         low=LOWEST,
         high=HIGHEST,
         whole=True,
@@ -102,7 +102,7 @@ def _subtask_tool(agent: Agent) -> Tool:
     return Tool(
         name=tool_name(spec.name),
         describe=lambda _situation: (
-            f"Give a task of its own to the agent {spec.name} and wait, through its questions, for the end."
+            f"Give the agent {spec.name} a task of its own and wait, through its questions, until it has ended."
             f" {' '.join(spec.description.split())}"
         ),
         properties=_OF_SUBTASKS,
@@ -121,7 +121,7 @@ def _hinted(error: AgentctlError) -> dict[str, str]:
 
 
 def _answer_of(end: SubtaskEnd) -> dict[str, Any]:
-    """Return the answer of a sub-task. Its agent is known below the task's id alone: each has a general-1."""
+    """Return the answer of a sub-task. `agentId` begins with the task's id: each sub-task may have a general-1."""
     answer = end.to_json()
     if answer["taskId"] is not None and answer["agentId"] is not None:
         answer["agentId"] = f"{answer['taskId']}/{answer['agentId']}"

@@ -1,4 +1,4 @@
-"""The tool `wait`: news of agents, with a cursor by which nothing is reported twice."""
+"""The tool `wait`: reports ends and questions of agents, with a cursor so that nothing is reported twice."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentctl.tools.results import question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
-#: Of more than so many that have ended or ask one answer tells a part, and the next one, by its cursor, goes on.
+#: The most ends and questions in one answer; the next call, with the answer's cursor, reports more.
 _MOST_TOLD = 40
-#: So many names of those that still work, or are unknown, stand in an answer.
+#: The most names in one answer: of agents still at work, and of unknown ones.
 _MOST_NAMED = 200
 _MOST_IDS = 1000
-#: So many cursors are known; an older one reads as none, and what it stood for is told again.
+#: The most cursors that are kept; an older one counts as none, and what it covered is reported again.
 _MOST_CURSORS = 1000
 
 Given = frozenset[tuple[WorkerId, int]]
@@ -51,7 +51,7 @@ class Cursors:
 
 
 _cursors = Cursors()
-_NOBODY = "there is nobody to wait for: nothing was started"
+_NOBODY = "there is no agent to wait for: nothing was started"
 
 
 def _wait(scope: Scope, given: Arguments, call: Call) -> Any:
@@ -82,7 +82,7 @@ def _named(ids: list[str] | str) -> list[str]:
 
 
 def _without_task(given: Arguments) -> Any:
-    """Return the answer if there is no task yet, and so nobody to wait for."""
+    """Return the answer if there is no task yet, and so no agent to wait for."""
     return _nobody_known(_named(given.get("ids") or []))
 
 
@@ -93,7 +93,7 @@ def _nobody_known(unknown: list[str]) -> dict[str, Any]:
 
 
 def has_news(sight: Sight, reported: Given) -> bool:
-    """Tell whether there is something new to report, or nothing that could still come."""
+    """Return whether there is something new to report, or nothing more can come."""
     fresh = any(seen.is_news and (key, seen.seq) not in reported for key, seen in sight.items())
     return fresh or all(seen.is_terminal for seen in sight.values())
 
@@ -107,7 +107,7 @@ def _answer(
     news = {target: one for target, one in seen.items() if one.is_news}
     fresh = {target: one for target, one in news.items() if (target.key, one.seq) not in reported}
     if not fresh and all(one.is_terminal for one in seen.values()):
-        fresh = news  # Nothing else will come: say once more how it stands.
+        fresh = news  # Nothing more can come: report once more how all have ended.
     now = _first_of(fresh)
     status: dict[str, str] = {target.id: str(one.status) for target, one in now.items()}
     status |= dict.fromkeys(map(short, unknown[:_MOST_NAMED]), "not_found")
@@ -117,19 +117,19 @@ def _answer(
         share = share_of(len(now))
         answer["results"] = {target.id: _result(scope, target, one, share) for target, one in now.items()}
     if len(fresh) > len(now):
-        answer |= {"more": len(fresh) - len(now), "hint": "wait with this cursor tells the next of those that ended"}
+        answer |= {"more": len(fresh) - len(now), "hint": "wait with this cursor reports the next of those that ended"}
     answer["still_running"] = [target.id for target in left][:_MOST_NAMED]
     if len(left) > _MOST_NAMED:
         answer["more_running"] = len(left) - _MOST_NAMED
     questions = _open_questions(scope, left)
-    if questions:  # Told before, and still open: whoever has lost it would wait in vain.
+    if questions:  # Reported before, and still open: a caller that has lost one would wait for ever.
         answer["questions"] = questions
     known = reported | {(target.key, one.seq) for target, one in now.items()}
     return answer | {"cursor": _cursors.after(known if len(known) > len(reported) else reported)}
 
 
 def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
-    """Return as much news as one answer has room for: first who asks, then the latest ends."""
+    """Return as much news as one answer has room for: first the questions, then the latest ends."""
     ordered = sorted(fresh.items(), key=lambda item: (item[1].is_terminal, -item[1].seq))
     chosen = {target for target, _ in ordered[:_MOST_TOLD]}
     return {target: one for target, one in fresh.items() if target in chosen}
@@ -152,20 +152,20 @@ def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[st
 
 def _about(situation: Situation) -> str:
     return (
-        "Wait for agents: answers at once with all that have ended or need an answer, else at the first that does."
-        f" A time limit stops nobody: call again. {_longest(situation.call_s)} Hand the `cursor` of the last answer"
-        " back: without it all that was told is told again, at once. An agent that is `blocked` waits with a"
-        f" `question`: answer it with send_input. {cut()}"
+        "Wait for agents: answers at once with all that have ended or need an answer, otherwise as soon as one does."
+        f" A time limit stops no agent: call again. {_longest(situation.call_s)} Pass the `cursor` of the last answer:"
+        " without it, all that was reported is reported again, at once. A `blocked` agent waits with a `question`:"
+        f" answer it with send_input. {cut()}"
     )
 
 
 def _longest(call_s: float | None) -> str:
     """Return the sentence about how long one call takes at most."""
     if call_s == 0:
-        return "One call takes as long as you say."
+        return "One call waits as long as you say."
     if call_s is not None:
         return f"One call takes {call_s:g} s at most."
-    return f"One call takes {CAREFUL_S:g} s at most, where your client is not known to wait for longer."
+    return f"One call takes {CAREFUL_S:g} s at most, unless your client is known to wait longer."
 
 
 WAIT = Tool(
@@ -173,13 +173,13 @@ WAIT = Tool(
     describe=_about,
     properties={
         "ids": either(
-            "The agents: each by its id, its task_id or its taskId. Without it all that this session has started; none"
-            " that a person started by hand.",
+            "The agents, each by its id, task_id or taskId. Default: all that this session has started, and none that"
+            " a person started by hand.",
             {"type": "array", "items": text("An id, task_id or taskId."), "maxItems": _MOST_IDS},
             text("An id, task_id or taskId."),
         ),
         "timeout_ms": number(
-            f"How long to wait, in milliseconds; {DEFAULT_MS} without it, {LONGEST_MS} at most.", low=0, high=LONGEST_MS
+            f"How long to wait, in milliseconds; default: {DEFAULT_MS}, at most {LONGEST_MS}.", low=0, high=LONGEST_MS
         ),
         "cursor": text("The cursor of the last answer."),
     },

@@ -1,4 +1,4 @@
-"""The tools `ask_user` and `report`, by which a worker talks to whoever watches it."""
+"""The tools `ask_user` and `report`, with which a worker asks the user and reports on its work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ask(scope: Scope, given: Arguments, call: Call) -> Any:
     except Unanswered as late:
         return {"question_id": late.question_id, "answer": None, "note": "nobody answered in time"}
     except StillOpen as still:
-        hint = "ask again with this question_id to go on"
+        hint = "ask again with this question_id to keep waiting"
         return {"still_running": True, "question_id": still.question_id, "hint": hint}
     return {"question_id": answer["id"], "answer": answer["answer"], "by": answer["by"]}
 
@@ -41,7 +41,7 @@ def _option(one: Any) -> dict[str, str]:
 def _report(scope: Scope, given: Arguments, _call: Call) -> Any:
     _worker(scope, "report")
     if not given:
-        raise UsageError("report: say something", hint="percent and text, a message, or a summary and a file")
+        raise UsageError("report has no argument", hint="percent and text, a message, or a summary and a file")
     answer: dict[str, Any] = {}
     if "percent" in given or "text" in given:
         answer["progress"] = report_progress(given.get("percent"), given.get("text"))
@@ -54,41 +54,41 @@ def _report(scope: Scope, given: Arguments, _call: Call) -> Any:
 
 def _worker(scope: Scope, tool: str) -> WorkerDir:
     if scope.me is None:
-        raise Refused(f"{tool} is for workers, and this session is not one")
+        raise Refused(f"{tool} is for workers, and this session is not a worker's")
     return scope.me.worker
 
 
 ASK_USER = Tool(
     name="ask_user",
     describe=lambda _situation: (
-        "Ask the user, and wait for the answer. It is shown wherever somebody looks at your task; your clock stands"
+        "Ask the user, and wait for the answer. Everyone who looks at your task sees the question; your clock stands"
         " still meanwhile. `still_running`: nobody has answered yet; ask again with the `question_id`."
     ),
     properties={
         "question": some_text("What you want to know."),
         "options": {
             "type": "array",
-            "description": "What can be chosen from.",
+            "description": "The possible answers.",
             "items": either(
-                "A text is both.",
+                "A text is both id and label.",
                 closed(
                     {
                         "type": "object",
-                        "properties": {"id": some_text("What comes back."), "label": text("What is read.")},
+                        "properties": {"id": some_text("What you get back."), "label": text("What the user reads.")},
                         "required": ["id"],
                     }
                 ),
-                some_text("What comes back, and is read."),
+                some_text("Both id and label."),
             ),
         },
         "kind": text(
-            "confirm: yes or no; input: any text. select with options, else input, without it.", enum=list(KINDS)
+            "confirm: yes or no; input: any text. Default: select with options, else input.", enum=list(KINDS)
         ),
         "default": text("The answer if nobody gives one within timeout_seconds."),
         "timeout_seconds": number(
-            "How long the question stays open; without an end without it.", low=0.001, high=31_536_000
+            "How long the question stays open; default: without a limit.", low=0.001, high=31_536_000
         ),
-        "question_id": text("A question that was asked before, to wait for its answer."),
+        "question_id": text("A question that was asked before, to keep waiting for its answer."),
     },
     required=("question",),
     run=_ask,
@@ -97,12 +97,12 @@ ASK_USER = Tool(
 REPORT = Tool(
     name="report",
     describe=lambda _situation: (
-        "Tell how far you are (`percent`, `text`), leave a `message`, or declare your result: a `summary`, a `file`."
+        "Report how far you are (`percent`, `text`), leave a `message`, or declare your result: a `summary`, a `file`."
     ),
     properties={
         "percent": number("How much is done, 0 to 100.", low=0, high=100),
-        "text": text("What you are at."),
-        "message": some_text("A note for whoever reads along."),
+        "text": text("What you are doing."),
+        "message": some_text("A note for people who follow your work."),
         "summary": some_text("Your result in a few sentences; a later one replaces it."),
         "file": some_text("The path of a file with the result."),
     },

@@ -86,7 +86,7 @@ def test_codex(task: Task) -> None:
         assert await call("close_agent", target="k") == {"previous_status": "blocked", "status": "completed"}
         assert (await call("wait", ids=["nobody"]))["status"] == {"nobody": "not_found"}
         again = await call("spawn_agent", message="x", id="k")
-        assert again["hint"] == "choose another `id`: a name is taken for good"
+        assert again["hint"] == "choose another `id`: a name cannot be used again"
 
     talk("codex", to)
 
@@ -106,7 +106,7 @@ def test_claude(task: Task) -> None:
         named = await call("Agent", description="Look", prompt="say y", name="finder", mode="plan")
         assert (named["task_id"], named["result"]) == ("finder", "y")
         again = await call("Agent", description="Look", prompt="say y", name="finder")
-        assert again["error"].endswith("exists already in task t1 (choose another name: each is taken for good)")
+        assert again["error"].endswith("exists already in task t1 (choose another name: none can be used again)")
         await call("SendMessage", to="finder", message="say z")
         assert (await call("wait", ids=["finder"]))["results"]["finder"]["output"] == "z"
         more = await call("task", prompt="argv", resume="find-cookie-1", model="")

@@ -148,7 +148,7 @@ def test_a_wait_keeps_to_its_own_time_and_to_that_of_a_call(
         (wait,) = [tool for tool in (await client.list_tools()).tools if tool.name == "wait"]
         at_most = "as long as you say" if call_seconds == "0" else "0.5 s at most"
         assert at_most in str(wait.description)
-        assert "30000 without it" in wait.input_schema["properties"]["timeout_ms"]["description"]
+        assert "default: 30000" in wait.input_schema["properties"]["timeout_ms"]["description"]
         await call(client, "close_agent", id="h")
 
     talk(to, "--call-seconds", call_seconds)

@@ -281,13 +281,13 @@ def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) 
     )
     assert {"spawn_agent", "task", "create_subtask_echo", "ask_user", "report"} <= set(offered)
     assert "At most 3 work at once" in offered["spawn_agent"]
-    assert "each starts no agents of its own" in offered["spawn_agent"]
+    assert "none can start agents" in offered["spawn_agent"]
     assert "- echo: Of a test." in offered["spawn_agent"]
     assert answers[1]["status"] == {"child": "completed"}
     assert answers[2]["error"] == "no worker 'other' below w1"
     assert [(one["id"], one["parent"], one["path"]) for one in answers[3]] == [("child", "w1", "w1/child")]
     assert answers[4]["progress"]["percent"] == 50
-    assert "say something" in answers[5]["error"]
+    assert "has no argument" in answers[5]["error"]
     assert row("child")["depth"] == 1
 
 
@@ -302,7 +302,7 @@ def test_an_id_is_a_workers_or_a_sub_tasks_and_never_both(task: Task) -> None:
     )
     assert made["taskId"] == "sub-2"
     assert refused["error"] == "'sub-2' is a sub-task's id already"
-    assert refused["hint"] == "choose another `id`: a name is taken for good"
+    assert refused["hint"] == "choose another `id`: a name cannot be used again"
     assert (second["taskId"], told["id"]) == ("echo-1", "echo-2")
 
 

@@ -166,7 +166,7 @@ def test_who_may_start_nobody_is_told_of_no_tool_that_does(dialect: str) -> None
 def test_what_holds_for_all_tools_is_said_once() -> None:
     texts = " ".join(tool.describe(situation()) for name, tool in in_dialect("all").items() if name != "wait")
     assert "truncated" not in texts
-    assert texts.count("more wait in a queue") == 3, "of each tool that starts several"
+    assert texts.count("others wait in a queue") == 3, "of each tool that starts several"
     assert "truncated" in instructions("all")
 
 
@@ -256,7 +256,7 @@ def test_a_model_is_told_no_command_line_and_no_tool_that_it_lacks(tools: set[st
 
 def test_a_limit_of_the_user_is_for_the_user() -> None:
     answer = error_result(Limited("too much", hint="agentctl doctor --close-breaker a; raise maxDepth in task.yaml"))
-    assert answer == {"error": "too much", "hint": "it is a limit that the user has set: tell them, and do without"}
+    assert answer == {"error": "too much", "hint": "the user has set this limit: tell them, and do without"}
 
 
 # -- files of others ---------------------------------------------------------------------------------------------------
