@@ -96,7 +96,7 @@ def _foreign(task: TaskDir) -> Finding:
 def _machine() -> Iterator[Finding]:
     if _kills_at_logout():
         yield finding(
-            "warning", "the login manager kills all processes of a user at logout, also workers",
+            "warning", "the login manager kills all processes of a user at logout, including workers",
             "/etc/systemd/logind.conf", "loginctl enable-linger, or KillUserProcesses=no",
         )  # fmt: skip
     with Watch() as watch:
@@ -221,7 +221,7 @@ def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
 
 
 def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
-    """Yield the ends that the log has and whose exit.json is gone: without it, the worker would be read as lost."""
+    """Yield the ends in the log whose exit.json is gone: without that file, the worker would be read as lost."""
     for worker in view.workers.values():
         worker_dir = task.worker(worker.instance)
         if not worker.is_terminal or worker_dir.has_ended or not worker_dir.path.exists():

@@ -66,7 +66,7 @@ class JsonEdit:
 
 @dataclass(frozen=True, slots=True)
 class BlockEdit:
-    """A block between two marked lines at the end of a text file; `comment` begins and ends a comment line."""
+    """A block between two marker lines at the end of a text file; `comment` begins and ends a comment line."""
 
     path: str
     body: str

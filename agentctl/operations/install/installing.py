@@ -29,7 +29,7 @@ class Change:
     path: str
     before: str | None
     after: str | None
-    #: The path of the copy from before the first change, which is made, or by an undo removed.
+    #: The path of the copy from before the first change: an install makes it, an undo removes it.
     backup: str
 
     def diff(self) -> str:

@@ -70,7 +70,7 @@ def _lines(worker: WorkerDir, *, follow: bool, tail: int | None = None) -> Itera
 
 
 def rebuild(worker: WorkerDir, lines: Iterable[bytes]) -> int:
-    """Replace the activity by `lines`, made from the raw output; return how many rows it has now.
+    """Replace the activity with `lines`, made from the raw output; return how many rows it has now.
 
     The worker's own reports are not in the raw output: those rows stay.
 

@@ -46,7 +46,7 @@ class Answerer(NamedTuple):
 
 
 def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
-    """Return who answers by this call.
+    """Return who is answering by this call.
 
     Args:
         by_tool: The call came through a tool for agents.

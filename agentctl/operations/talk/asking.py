@@ -185,7 +185,7 @@ def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) ->
 
 
 def put_again(worker: WorkerDir, asked: Asked) -> bool:
-    """Restore a question's file if it was changed since it was written; tell whether that was done.
+    """Restore a question's file if it was changed since it was written; return whether that was done.
 
     If the disk has no room for it now, the next look does it.
     """

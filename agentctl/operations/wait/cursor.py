@@ -68,7 +68,7 @@ class Cursor:
         """Record durably that a claimed end was given out.
 
         Args:
-            deliverables: All of the task, in order: ranges are joined across the seqs between two of them.
+            deliverables: All of the task, in order: ranges are joined if only other seqs are between them.
         """
         # If the log lost its last lines, other ends would get seqs that are done, and would never be given out.
         eventlog.flush(self._log)

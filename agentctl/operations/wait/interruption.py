@@ -12,7 +12,7 @@ from agentctl.operations.where.calling import Caller, caller
 
 
 class Stop:
-    """What stops a wait; outside of a worker nothing does.
+    """The reasons to stop a wait; there are none outside of a worker.
 
     A pause stops this process too. So it is noticed when the worker is continued, by its event in the log.
     """

@@ -61,7 +61,7 @@ def gather(
         BrokenOff: `broken` became readable.
         WaitStopped: The worker that waits was cancelled or paused.
     """
-    # Only the tasks in the keys: one worker is no reason to read all of a thousand sub-tasks.
+    # Only the tasks in the keys: a thousand sub-tasks are not read for the sake of one.
     below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
     with (
         LiveTree(task, others=[one for one in below if one.exists]) as live_tree,

@@ -99,7 +99,7 @@ class LiveTask:
             heal(worker, self.conditions[worker.instance], self.task.worker(worker.instance))
 
     def _set_sentinels(self) -> None:
-        """Watch the process of each live worker whose end must wake this wait: its shim, else the worker itself."""
+        """For each live worker, watch the process whose end must wake the wait: its shim, else the worker itself."""
         watched = set(self._sentinels.values())
         for fd, instance in list(self._sentinels.items()):
             if self.view.workers[instance].is_terminal:
@@ -136,7 +136,7 @@ class LiveTask:
         return self._sentinels.pop(fd)
 
     def run_queue(self, lender: WorkerId | None = None) -> None:
-        """Start the workers that can start: at first, when a shim has died, at each periodic look, always for a lender.
+        """Start the workers that can start: at first, when a shim has died, at each periodic look; for a lender always.
 
         Otherwise the shims keep the queue going; a wait that did so too at every event would only be in their way.
         """

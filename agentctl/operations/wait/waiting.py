@@ -31,7 +31,7 @@ _PENDING_LOOK_S = 0.05
 _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
-#: Called periodically with the open questions that end no wait.
+#: Called periodically with the open questions that do not end the wait.
 OnAsked = Callable[[list[PendingQuestion]], None]
 
 
@@ -46,9 +46,9 @@ class WaitedEnd:
     signal: str | None = None
     #: Why it failed, as recorded with its end.
     message: str | None = None
-    #: Its task, if a wait covers several.
+    #: Its task, if the wait covers several tasks.
     task_id: str | None = None
-    #: How many workers that it had started were alive when it ended.
+    #: How many of the workers that it had started were still alive when it ended.
     uncollected: int = 0
     #: If it is parked: until when, and for which usage window of its account.
     until: str | None = None
@@ -93,7 +93,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
         instances: Only these; if empty, all of the task, or within a worker all of its descendants.
         timeout_s: None means the task's `timeoutSeconds`.
         consumer: None means `default`, or within a worker the name of that worker.
-        kinds: Only these, statuses or `stalled` or `parked`; others stay undelivered. None means all ends and blocks.
+        kinds: Only these (statuses, `stalled`, `parked`); others stay undelivered. None means all ends and blocks.
         recursive: Include the workers of sub-tasks.
 
     Raises:
@@ -169,7 +169,7 @@ def wait_all(
     on_change: Callable[[list[dict[str, Any]]], None] | None = None,
     on_asked: OnAsked | None = None,
 ) -> list[WaitedEnd]:
-    """Wait until all of `instances` have ended, whatever they ask; if empty, as for `wait_any`.
+    """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `wait_any`.
 
     Args:
         timeout_s: None waits without a limit.
@@ -212,7 +212,7 @@ def wait_all(
             time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
 
 
-# -- which workers are meant -------------------------------------------------------------------------------------------
+# -- the targets of a wait ---------------------------------------------------------------------------------------------
 
 Names = Callable[[TaskDir, TaskView], set[str]]
 
@@ -220,7 +220,7 @@ _NOBODY = "there is no worker to wait for"
 
 
 def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool = False) -> Names | None:
-    """Return a function that names the workers meant, or None for all; a worker may not wait for itself."""
+    """Return a function that returns the targets, or None for all workers; a worker may not wait for itself."""
     me = caller()
     is_own = me is not None and me.task.id == task.id
     if instances:
