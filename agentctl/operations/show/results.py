@@ -57,7 +57,7 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) 
 
 
 def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage so far, and `success: False` after a bad end: the result may be from an answer before that end."""
+    """Return the usage so far, and `success: False` after a bad end: the result may be of an earlier answer."""
     current: dict[str, Any] = {}
     if row["usage"] and any(row["usage"].values()):
         current = {"usage": {**row["usage"]}, "costUsd": row["usage"]["costUsd"]}
