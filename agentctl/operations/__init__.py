@@ -1,1 +1,1 @@
-"""What people, tools and programs ask for, a wing for each kind of request: read, decide, act; nothing is printed."""
+"""What commands, tools and API calls do, one wing per kind of request: read, decide, act. Nothing is printed here."""

@@ -185,7 +185,7 @@ def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
     wait_until(Path("said").exists, what="all tries", timeout_s=2 * PATIENCE_S)
     said = Path("said").read_text(encoding="utf-8").splitlines()
     assert len(said) == 5, said
-    refusal = "nothing within a sandbox answers it" if lab.program == "codex" else "is not above parent"
+    refusal = "it cannot be answered from within a sandbox" if lab.program == "codex" else "is not above parent"
     assert [line for line in said if refusal not in line] == []
     assert (answered(lab, "parent"), Path("child.txt").exists()) == ([], False)
     lab.respond("parent", deny)

@@ -142,7 +142,7 @@ def test_a_worker_cannot_trust(project: Path) -> None:
     file = project / ".agentctl" / "agents" / "build.md"
     line = [sys.executable, "-m", "agentctl", "trust", str(file)]
     run("spawn", "--name", "w1", "--wait", "--", *line, check=False)
-    assert "w1 is a worker: whom to trust is for a person to say" in run("logs", "w1", "--stderr").out
+    assert "w1 is a worker: only a person decides what to trust" in run("logs", "w1", "--stderr").out
     assert run("agents", "--json").json[0]["usable"] is False
 
 

@@ -139,7 +139,7 @@ def test_a_repository_that_is_gone_breaks_nothing(task: Task, repository: Path) 
     work(repository, "echo x > x")
     shutil.rmtree(repository)
     assert state() == "unknown"
-    assert "cannot be told" in refused().err
+    assert "git cannot say what is in" in refused().err
     assert run("worktrees", "show", "a", "--json").json["changes"]["files"] == {"x": "added"}
 
 

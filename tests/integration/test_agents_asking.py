@@ -139,7 +139,7 @@ def test_why_it_was_denied_reaches_the_model(task: Task, tmp_path: Path) -> None
     agent(plays(tmp_path, DENIED))
     blocked()
     refused = run("interact", "respond", "a", "yes", "--reason", "because", check=False)
-    assert (refused.code, "a reason goes with the denial" in refused.err) == (2, True)
+    assert (refused.code, "a reason goes only with the denial" in refused.err) == (2, True)
     run("interact", "respond", "a", "no", "--reason", "only \u00e4fter the release")
     assert ends()["result"]["finalMessage"] == "The user denied this. only \u00e4fter the release"
     rebuilds_the_same(task)

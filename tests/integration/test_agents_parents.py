@@ -198,5 +198,5 @@ def test_a_worker_trusts_nothing_under_no_name_either(task: Task, tmp_path: Path
     definition.parent.mkdir()
     definition.write_text("---\nargv: [sh, -c]\n---\n", encoding="utf-8")
     said = said_in(tmp_path, ("env", "-u", "AGENTCTL_INSTANCE", *PROGRAM, "trust", str(definition)), agent="general")
-    assert "whom to trust is for a person to say" in said["err"]
+    assert "only a person decides what to trust" in said["err"]
     assert [one["trusted"] for one in run("trust", "--list", "--json").json] == [False]

@@ -179,7 +179,7 @@ def test_opencode_with_comments_is_told_what_to_do_by_hand(home: Path) -> None:
     (home / ".config/opencode/opencode.jsonc").write_text("{ /* mine */ }", encoding="utf-8")
     before = files_of(home)
     done = install("opencode", check=False)
-    assert "opencode.jsonc is in its place" in done.err
+    assert "opencode.jsonc is used in its place" in done.err
     assert '"mcp.agentctl"' in done.err
     assert files_of(home) == before
 
@@ -188,7 +188,7 @@ def test_a_server_of_that_name_that_is_not_ours_stays(home: Path) -> None:
     with (home / ".codex/config.toml").open("a", encoding="utf-8") as file:
         file.write('\n[mcp_servers.agentctl]\ncommand = "mine"\n')
     before = files_of(home)
-    assert "has a [mcp_servers.agentctl] already" in install("codex", check=False).err
+    assert "already has a [mcp_servers.agentctl]" in install("codex", check=False).err
     assert files_of(home) == before
 
 

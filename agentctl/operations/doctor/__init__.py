@@ -1,4 +1,4 @@
-"""What is wrong with a root or its machine, and what of that can safely be repaired.
+"""What is wrong with a root or its machine, and the repair of what is safe to repair.
 
 Doors: `examining`, `gates`, `programs`.
 """

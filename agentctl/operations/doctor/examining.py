@@ -1,4 +1,4 @@
-"""What is wrong with a root and the machine below it, and, with `fix`, what of that can safely be repaired."""
+"""`doctor`: what is wrong with a root and its machine; with `fix`, what is safe to repair is repaired."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ from agentctl.supervision.worker.endings import Decision, decide, read_decision
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.worker.spec import read_spec
 
-#: A temporary file of ours, as adapters.files names it; a worker may have files in its folder that end alike.
+#: A temporary file as adapters.files names it; a worker may have files of its own in its folder that end in `.tmp`.
 _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
-    """Return what was found; where nothing is wrong, that."""
+    """Return the findings; if nothing is wrong, one that says so."""
     findings = [*_machine(), *examine_programs(), *examine_accounts()]
     if root is not None:
         findings += examine_odd_root(root, fix=fix)
-        findings += _as_far_as_it_goes(_root(root, fix), root.path)
+        findings += _until_unreadable(_root(root, fix), root.path)
     if not any(found.severity in ("warning", "error") for found in findings):
         findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
     return findings
 
 
-def _of_root(task: TaskDir, fix: bool) -> Iterator[Finding]:
+def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     is_ours = is_own(task)
     if not is_ours and may_be_stopped(task):
         is_ours = fix and put_origin_back(task)
         yield finding(
-            "error", "its origin is not that of the task which you made here: nothing is started in it", task.path,
-            "agentctl doctor --fix puts it back, if a worker of it proves that; agentctl trust, if all in it is yours",
+            "error", "its origin is not that of the task that you made here: nothing is started in it", task.path,
+            "agentctl doctor --fix restores it, if one of its workers proves it; agentctl trust, if all in it is yours",
             fixed=is_ours,
         )  # fmt: skip
         if not is_ours:
@@ -72,13 +72,13 @@ def _of_root(task: TaskDir, fix: bool) -> Iterator[Finding]:
 
 
 def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    """Yield what is wrong with a task of the person's."""
+    """Yield what is wrong with a task of the user's own."""
     yield from examine_odd(task, fix=fix)
-    yield from _as_far_as_it_goes(_task(task, fix), task.path)
+    yield from _until_unreadable(_task(task, fix), task.path)
 
 
-def _as_far_as_it_goes(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
-    """Yield what was found, and last, where something is not a file of ours, that one came no further."""
+def _until_unreadable(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
+    """Yield the findings; if something unexpected cannot be read, a last finding says that the search ended there."""
     try:
         yield from found
     except (AgentctlError, OSError) as error:
@@ -87,7 +87,7 @@ def _as_far_as_it_goes(found: Iterator[Finding], where: FilePath) -> Iterator[Fi
 
 
 def _foreign(task: TaskDir) -> Finding:
-    return finding("note", "a task that was not made here by you: it is not looked into", task.path, "agentctl trust")
+    return finding("note", "a task that was not made here by you: it is not examined", task.path, "agentctl trust")
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
@@ -96,16 +96,16 @@ def _foreign(task: TaskDir) -> Finding:
 def _machine() -> Iterator[Finding]:
     if _kills_at_logout():
         yield finding(
-            "warning", "the login manager kills all processes of a user at logout: workers too",
+            "warning", "the login manager kills all processes of a user at logout, including workers",
             "/etc/systemd/logind.conf", "loginctl enable-linger, or KillUserProcesses=no",
         )  # fmt: skip
     with Watch() as watch:
         if watch.fd is None:
-            yield finding("note", "no inotify instance is to be had: waits look four times a second instead", "", "")
+            yield finding("note", "no inotify instance is available: waits look four times a second instead", "", "")
     try:
         environment.store_folder()
     except (AgentctlError, OSError) as error:
-        yield finding("error", f"queued workers' environments have no private place: {error}", "", "")
+        yield finding("error", f"there is no private place for the environments of queued workers: {error}", "", "")
     try:
         personal_defaults()
     except AgentctlError as error:
@@ -136,7 +136,7 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
     if kind:
         yield finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
     for task in map(root.task, root.task_ids()):
-        yield from _of_root(task, fix)
+        yield from _examine_task(task, fix)
     yield from examine_unknown(root)
     yield from _strays(root)
 
@@ -193,7 +193,7 @@ def _log(task: TaskDir) -> Iterator[Finding]:
 
 
 def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    """Temporary files of writers that were killed; those of live ones are left alone."""
+    """Yield the temporary files of writers that were killed; those of live writers are left alone."""
     for path in sorted(Path(task.path).rglob("*.tmp")):
         named = _TEMPORARY.search(path.name)
         if named and not Path("/proc", named[1]).exists():
@@ -202,7 +202,7 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
             yield finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
     for path in sorted(Path(task.queue).glob(f"*{UNSEEN}")):
         if fix:
-            with locked(task.queue_lock):  # Its spawn, if it lives, holds this until the name counts.
+            with locked(task.queue_lock):  # A live spawn holds this lock until the name counts.
                 path.unlink(missing_ok=True)
         yield finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
     for path in sorted(Path(task.cursors).glob("*.claim")):
@@ -221,7 +221,7 @@ def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
 
 
 def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
-    """Ends that the log tells and whose file is gone: without it, others would read the worker as lost."""
+    """Yield the ends in the log whose exit.json is gone: without that file, the worker would be read as lost."""
     for worker in view.workers.values():
         worker_dir = task.worker(worker.instance)
         if not worker.is_terminal or worker_dir.has_ended or not worker_dir.path.exists():
@@ -230,10 +230,10 @@ def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Fin
             reason = Reason(worker.reason) if worker.reason in set(Reason) else None
             ending = Decision(
                 status=worker.status, reason=reason, exit_code=worker.exit_code, signal=worker.signal,
-                started_at=worker.started_at, duration_s=worker.duration_s, message="put back from the log",
+                started_at=worker.started_at, duration_s=worker.duration_s, message="restored from the log",
             )  # fmt: skip
             decide(worker_dir, ending)
-        yield finding("warning", "its end is in the log alone", worker_dir.exit, "agentctl doctor --fix", fixed=fix)
+        yield finding("warning", "its end is only in the log", worker_dir.exit, "agentctl doctor --fix", fixed=fix)
 
 
 def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Finding]:
@@ -242,7 +242,7 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
         match condition:
             case Condition.UNSUPERVISED:
                 yield finding(
-                    "warning", "unsupervised: its shim is gone, it is alive", where, f"agentctl cancel {instance}"
+                    "warning", "unsupervised: its shim is gone, but it is alive", where, f"agentctl cancel {instance}"
                 )
             case Condition.LOST:
                 yield finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
@@ -253,7 +253,7 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
 
 
 def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
-    """Folders of spawns that were killed before they told anybody; under the queue's lock none is in the making."""
+    """Yield the folders of spawns that were killed before their first event; the queue's lock excludes live ones."""
     queued = queued_instances(task)
     for instance in task.instances():
         worker = task.worker(instance)
@@ -263,7 +263,7 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
             continue
         if fix:
             if worker.worktree.exists() and judge(worker) is Condition.LOST and not worker.shim.exists():
-                take_back(worker)  # Not under the lock: git takes its time, and who was making it is proven gone.
+                take_back(worker)  # Not under the lock: git is slow, and the spawn that made it is proven gone.
             with locked(cache.root_task_of(task).queue_lock):
                 if judge(worker) is Condition.LOST and not worker.shim.exists():
                     shutil.rmtree(worker.path)
@@ -274,23 +274,23 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
     try:
         folder = environment.store_folder()
     except (AgentctlError, OSError):
-        return  # What is wrong with the machine was told already.
+        return  # What is wrong with the machine was reported already.
     for ticket in read_queue(task):
         where = ticket.worker_id
         if not environment.waits(folder, ticket.environment):
-            yield finding("warning", "queued, and its environment is gone", where, "agentctl resume-queue")
+            yield finding("warning", "queued, but its environment is gone", where, "agentctl resume-queue")
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.sibling(ticket.task_id).worker(ticket.instance).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
-                yield finding("warning", f"queued, and its program is missing: {spec.argv[0]}", where, "install it")
+                yield finding("warning", f"queued, but its program is missing: {spec.argv[0]}", where, "install it")
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
 def _strays(root: Root) -> Iterator[Finding]:
-    """Processes that carry the cookie of a worker of this root which has ended."""
+    """Yield the processes that carry the cookie of an ended worker of this root."""
     import psutil  # 20 ms: only here, where every process is looked at.
 
     for process in psutil.process_iter():

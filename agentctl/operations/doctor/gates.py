@@ -1,4 +1,4 @@
-"""What keeps agents from being started for a while: breakers of a tree, and accounts that are left alone."""
+"""What keeps agents from being started for a while: the breakers of a tree of tasks, and held accounts."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from agentctl.supervision.account.holds import held_now
 from agentctl.supervision.account.ledger import Ledger
 from agentctl.supervision.worker.failures import failed_ago
 
-_GOES_ON = "agents in the queue go on by themselves; agentctl doctor --free-account {} lets them start now"
+_HELD_HINT = "agents in the queue start by themselves later; agentctl doctor --free-account {} lets them start now"
 
 
 def examine_gates(task: TaskDir) -> Iterator[Finding]:
     """Yield a finding for each agent of a tree that has a breaker."""
     if root_task_of(task).path != task.path:
-        return  # The tree is looked at from its root task.
+        return  # The tree is examined with its root task.
     limits = usable_config(task).limits
     for breaker in _breakers(task).values():
         if not breaker.has_tripped(limits):
             continue
         left = breaker.left(limits, failed_ago(task, breaker.agent))
-        state = f"not started for another {left:.0f} s" if left else "to be tried again"
+        state = f"not started for another {left:.0f} s" if left else "it may be tried again"
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
-        next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is mended"
+        next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is fixed"
         yield finding("warning", what, task.id, next_)
 
 
 def examine_accounts() -> Iterator[Finding]:
-    """Yield a finding for each account of this person that is left alone after a rate limit."""
+    """Yield a finding for each account of this user that is held after a rate limit."""
     for account in all_accounts(folder_of_accounts()):
         hold = held_now(account, any_model=True)
         if hold is not None:
-            yield finding("note", hold.reason, "", _GOES_ON.format(account.name))
+            yield finding("note", hold.reason, "", _HELD_HINT.format(account.name))
 
 
 def free_account(name: str) -> None:
-    """Know nothing of an account any more, so that nobody waits for it.
+    """Forget what is known of an account, so that nobody waits for it.
 
     Raises:
         NotFound: Nothing is known of it.
-        Refused: A worker asks for it.
+        Refused: The caller is a worker.
     """
-    _refuse_workers(f"it frees no account such as {name}")
+    _refuse_workers(f"it may not free the account {name}")
     known = {account.name: account for account in all_accounts(folder_of_accounts())}
     if name not in known or not forget(known[name]):
         names = ", ".join(sorted(known)) or "none"
@@ -64,17 +64,17 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
     """Let an agent be started again in the tree of a task; return the breaker that was closed.
 
     Raises:
-        NotFound: The agent has not failed last.
-        Refused: A worker asks for it.
+        NotFound: The agent has no failures in a row.
+        Refused: The caller is a worker.
     """
     check_own(task)
     root_task = root_task_of(task)
-    _refuse_workers(f"it closes no breaker of {root_task.id}")
+    _refuse_workers(f"it may not close a breaker of {root_task.id}")
     found = _breakers(root_task)
     if agent not in found:
         known = ", ".join(sorted(found)) or "none"
         raise NotFound(
-            f"the agent {agent} has no failures in a row in the tree of {root_task.id}", hint=f"with: {known}"
+            f"the agent {agent} has no failures in a row in the tree of {root_task.id}", hint=f"known: {known}"
         )
     event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root_task.id, who(), {"agent": agent})
     eventlog.append(root_task.events, [event])

@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
 from agentctl.operations.where.findings import Finding, finding
 
-#: Gets the library of the server that agents have their tools from.
+#: Installs the library of the server that gives agents their tools.
 INSTALL_MCP = "pip install 'agentctl[mcp]'"
 
 
 def examine_programs() -> Iterator[Finding]:
-    """Yield a finding for each driver, and where agents lack our tools."""
+    """Yield a finding for each driver, and one if agents get no tools from agentctl."""
     if find_spec("mcp") is None:
         what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
         yield finding("note", what, "", INSTALL_MCP)
@@ -25,7 +25,7 @@ def examine_programs() -> Iterator[Finding]:
             continue
         version = version_of(driver, program)
         if version is None:
-            yield finding("warning", f"{name}: {driver.program} does not tell its version", program, driver.install)
+            yield finding("warning", f"{name}: {driver.program} does not report its version", program, driver.install)
         elif version == driver.tested:
             yield finding("ok", f"{name}: {driver.program} {version}, as tested", program, "")
         else:

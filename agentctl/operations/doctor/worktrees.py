@@ -1,4 +1,4 @@
-"""What is wrong with the worktrees of a task: leftovers of killed spawns, changes that nobody could record."""
+"""What is wrong with the worktrees of a task: leftovers of killed programs, changes that could not be recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _scratch(folder: str, fix: bool) -> Iterator[Finding]:
 
 
 def examine_unknown(root: Root) -> Iterator[Finding]:
-    """Yield the folders of worktrees that no worker of the root tells of; they may hold work, and are left alone."""
+    """Yield the worktree folders that belong to no worker of the root; they may hold work, and are left alone."""
     for folder in sorted(Path(root.worktrees).glob("*/*")):
         task = root.task(folder.parent.name)
         known = (read_quietly(task.worker(instance).worktree).get("path") for instance in task.instances())

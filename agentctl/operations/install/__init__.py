@@ -1,4 +1,4 @@
-"""How agent programs are taught to delegate: changes in their own files, shown first, and undone.
+"""How agent programs are taught to delegate: changes to their own files, shown first, and how they are undone.
 
 Doors: `installing`.
 """

@@ -16,40 +16,40 @@ from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
 GUIDANCE = Path(agentctl.__file__).resolve().parent / "guidance" / "delegating.md"
-#: A call lasts as long as a sub-agent works; a server that starts on a busy machine takes its time.
+#: A call lasts as long as a sub-agent works; a server may start slowly on a busy machine.
 _CALL_S, _START_S = 86_400, 60
-#: What Codex passes on to a server is next to nothing: the sub-agents need their homes, keys and proxies.
+#: Codex passes hardly any variables to a server, but the sub-agents need their homes, keys and proxies.
 _VARIABLES = (
     ROOT_VARIABLE, TASK_VARIABLE, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
     "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CODEX_API_KEY", "CODEX_HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY",
     "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL",
     "SSL_CERT_FILE", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
 )  # fmt: skip
-#: What Gemini keeps from a server because of the name, unless the server's entry asks for it. One that is not set
-#: arrives empty, which the agent programs take for not set; so this is for keys alone, an empty path would be taken.
+#: Gemini hides variables with such names from a server, unless the server's entry asks for them. One that is not set
+#: arrives empty. Agent programs treat an empty key as not set, but they would use an empty path: so only keys are here.
 _SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY")
-#: Codex asks its model one second after its start, with the tools of those servers that are up by then, unless it is to
-#: wait for one. Then it does not start without that one: so this is for the person's own files, which name a program
-#: that is there, and not for a project's, which others have too.
+#: Codex asks its model one second after its start, with the tools of the servers that are up by then, but it waits for
+#: a required server. Without that one it does not start: so this is only for the user's own files, which name a program
+#: that exists, and not for a project's, which other people use too.
 _REQUIRED = (
-    "# Codex waits for it, and does not start without it; to be rid of it, remove this block.",
+    "# Codex waits for this server and does not start without it; to get rid of it, remove this block.",
     "required = true",
 )
-#: Commands that change nothing: a model may use them without being asked.
+#: Commands that change nothing: a model may use them without asking.
 _HARMLESS = ("agents", "interact list", "list", "result", "show", "tasks", "tree", "wait", "wait-all", "wait-any")
 _DESCRIPTION = (
     "Start sub-agents that work in parallel, wait for them in the background, answer their questions and read their"
-    " results. Use it for work that splits into independent parts, or takes long."
+    " results. Use it for work that splits into independent parts, or takes a long time."
 )
 _HASH, _HTML = ("# ", ""), ("<!-- ", " -->")
 
 
 def edits_for(client: str, *, project: str | None, hooks: bool, environ: Mapping[str, str]) -> list[Edit]:
-    """Return the changes for a program: a person's own files, or those of the project in a folder."""
+    """Return the changes for a program: to the user's own files, or to those of the project in the folder `project`."""
     if client not in CLIENTS:
-        raise UsageError(f"no agent program {client!r}", hint=f"known: {', '.join(CLIENTS)}")
+        raise UsageError(f"unknown agent program {client!r}", hint=f"known: {', '.join(CLIENTS)}")
     if hooks and client != "claude":
-        raise UsageError(f"--hooks is for claude: {client} is told in its own settings to run `agentctl hook`")
+        raise UsageError(f"--hooks is only for claude; for {client}, add `agentctl hook` to its own settings")
     made: list[Edit] = _MAKERS[client](_Places(project, environ))
     return [*made, _hooks(_Places(project, environ))] if hooks else made
 
@@ -63,7 +63,7 @@ class _Places:
         self.home = environ.get("HOME") or os.path.expanduser("~")
 
     def at(self, in_project: str, in_home: str, variable: str | None = None) -> str:
-        """Return a path: in the project, else in the home folder; `variable` moves the first folder of that."""
+        """Return a path in the project, else in the home folder; there `variable` can replace the first folder."""
         if self.project is not None:
             return os.path.join(self.project, in_project)
         moved = self._environ.get(variable) if variable else None
@@ -72,7 +72,7 @@ class _Places:
         return os.path.join(self.home, in_home)
 
     def command(self, dialect: str, call_s: float | None) -> list[str]:
-        """Return the server's command line. What a project's files say has to hold for others, too."""
+        """Return the server's command line. In a project's files it must work for other people too."""
         own = ["agentctl"] if self.project is not None else [sys.executable, "-P", "-m", "agentctl"]
         limit = [] if call_s is None else [f"--call-seconds={call_s:g}"]
         return [*own, "mcp", f"--tools={dialect}", *limit]
@@ -81,7 +81,7 @@ class _Places:
 def _claude(places: _Places) -> list[Edit]:
     command = places.command("codex", 0)
     server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": command[1:], "timeout": _CALL_S * 1000}
-    # Else its model is shown the tools' names alone, and finds what they are for by a search, a round later (2.1.330).
+    # Else its model sees only the tools' names, and has to search for what they do, a round later (2.1.330).
     server["alwaysLoad"] = True
     allowed = [f"mcp__{SERVER}", *(f"Bash(agentctl {verb}:*)" for verb in _HARMLESS)]
     settings = _claude_settings(places)
@@ -147,7 +147,7 @@ def _gemini(places: _Places) -> list[Edit]:
 
 
 def _opencode(places: _Places) -> list[Edit]:
-    # How long it lets a call take is not known: the calls stay short.
+    # Its time limit for a call is not known: calls are kept short.
     server = {"type": "local", "command": places.command("codex", None), "enabled": True, "timeout": _START_S * 1000}
     folder = ".config/opencode"
     config = places.at("opencode.json", f"{folder}/opencode.json")
@@ -161,5 +161,5 @@ _MAKERS = {"claude": _claude, "codex": _codex, "gemini": _gemini, "opencode": _o
 
 
 def guidance() -> str:
-    """Return what teaches a parent to delegate."""
+    """Return the text that teaches a parent to delegate."""
     return GUIDANCE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Changes in files that belong to others: each can be taken back, and leaves alone what is not its own."""
+"""Edits of files that belong to other programs: each can be undone, and changes only what is its own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NAME = "agentctl"
 
 @dataclass(frozen=True, slots=True)
 class JsonEdit:
-    """Members that are set, and items that are added to arrays."""
+    """An edit of a JSON file: members to set, and items to add to arrays."""
 
     path: str
     members: Sequence[tuple[tuple[str, ...], Any]] = ()
     items: Sequence[tuple[tuple[str, ...], Any]] = ()
-    #: Another file that the program takes instead, where it is there.
+    #: Another file, which the program uses instead if it exists.
     beside: str | None = None
 
     def applied(self, before: str | None) -> str:
-        """Return the file with the change in it."""
+        """Return the text of the file with the edit."""
         if self.beside is not None and os.path.exists(self.beside):
-            raise self._refused(f"{self.beside} is in its place")
+            raise self._refused(f"{self.beside} is used in its place")
         text = before or ""
         try:
             for path, value in self.members:
@@ -39,7 +39,7 @@ class JsonEdit:
         return text if text.endswith("\n") or before else f"{text}\n"
 
     def removed(self, now: str, before: str | None) -> str | None:
-        """Return the file without the change; what was empty only because of it goes too. None: nothing is left."""
+        """Return the text without the edit, and without containers that it alone had filled. None: nothing is left."""
         text = now
         old = _parsed(before)
         try:
@@ -52,26 +52,26 @@ class JsonEdit:
                 text = self._pruned(text, path[:-1], old, {})
             return None if before is None and not jsontext.parse(text) else text
         except jsontext.NotJson as error:
-            raise self._refused(f"{self.path} cannot be changed safely: {error}", verb="take out of it") from error
+            raise self._refused(f"{self.path} cannot be changed safely: {error}", verb="remove") from error
 
     def _pruned(self, text: str, path: tuple[str, ...], old: Any, empty: Any) -> str:
         while path and jsontext.lookup(old, path) is None and jsontext.lookup(jsontext.parse(text), path) == empty:
             text, path, empty = jsontext.remove_member(text, path), path[:-1], {}
         return text
 
-    def _refused(self, why: str, verb: str = "put into it") -> Refused:
+    def _refused(self, why: str, verb: str = "add") -> Refused:
         entries = {".".join(path): value for path, value in (*self.members, *self.items)}
         return Refused(why, hint=f"{verb} by hand: {json.dumps(entries)}")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockEdit:
-    """A block between two marks, at the end of a text file; `comment` begins and ends a line that is a comment."""
+    """A block between two marker lines at the end of a text file; `comment` begins and ends a comment line."""
 
     path: str
     body: str
     comment: tuple[str, str]
-    #: A line that may not be there already, outside of the block.
+    #: A line that must not exist outside of the block.
     clash: str | None = None
 
     @property
@@ -83,7 +83,7 @@ class BlockEdit:
         )
 
     def applied(self, before: str | None) -> str:
-        """Return the file with the block; one that is there is replaced where it stands."""
+        """Return the text of the file with the block; an existing block is replaced in place."""
         begin, end = self._marks
         block = f"{begin}\n{self.body.rstrip()}\n{end}\n"
         text = before or ""
@@ -91,13 +91,13 @@ class BlockEdit:
         if place is not None:
             return text[: place[0]] + block + text[place[1] :]
         if self.clash is not None and self.clash in [line.strip() for line in text.splitlines()]:
-            raise Refused(f"{self.path} has a {self.clash} already", hint="take it out, then install again")
+            raise Refused(f"{self.path} already has a {self.clash}", hint="remove it, then install again")
         if not text:
             return block
         return text + ("" if text.endswith("\n") else "\n") + "\n" + block
 
     def removed(self, now: str, before: str | None) -> str | None:
-        """Return the file without the block. None: nothing is left."""
+        """Return the text without the block. None: nothing is left."""
         place = self._place(now)
         if place is None:
             return now
@@ -119,17 +119,17 @@ class BlockEdit:
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """A file that is ours alone."""
+    """A file that belongs to agentctl alone."""
 
     path: str
     body: str
 
     def applied(self, _before: str | None) -> str:
-        """Return the file."""
+        """Return the text of the file."""
         return self.body
 
     def removed(self, now: str, before: str | None) -> str | None:
-        """Return what was there before; a file that somebody has changed since stays."""
+        """Return the text from before the edit; a file that was changed since stays as it is."""
         if now != self.body:
             return now
         return before if before != self.body else None

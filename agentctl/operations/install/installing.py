@@ -1,7 +1,7 @@
-"""`install`: an agent program is taught to delegate, by changes in its own files that are shown first; and undone.
+"""`install`: the changes to an agent program's own files that teach it to delegate: planned, made, and undone.
 
-A file is written whole, with a copy of what it was before beside it. With that copy the undo knows what was there: a
-file that nobody has touched since gets its old bytes back.
+A file is written whole, and a copy of its earlier content is kept beside it. The undo uses that copy: a file that
+nobody has touched since gets its old bytes back.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ BACKUP = ".before-agentctl"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """One file, as it is and as it is to be; None: it is not there."""
+    """A file before and after a change; None means that it does not exist."""
 
     path: str
     before: str | None
     after: str | None
-    #: The copy of what the file was before the first change: to be made, or to be removed.
+    #: The path of the copy from before the first change: an install makes it, an undo removes it.
     backup: str
 
     def diff(self) -> str:
-        """Return the change as one reads it."""
+        """Return the change as a unified diff."""
         old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
         lines = unified_diff(old, new, self.path if self.before is not None else os.devnull, self.path, n=2)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: Mapping[str, str]) -> list[Change]:
-    """Return what is to be changed; [] where all of it is so already. Changes nothing.
+    """Return the changes that are to be made; [] if there are none. Changes nothing itself.
 
     Raises:
         Refused: A file cannot be changed safely; the hint says what to do by hand.
     """
     texts: dict[str, tuple[str | None, str | None]] = {}
     for edit in edits_for(client, project=project, hooks=hooks or (undo and client == "claude"), environ=environ):
-        path = os.path.realpath(edit.path)  # A link to a folder of dotfiles stays one.
+        path = os.path.realpath(edit.path)  # A link, as to a folder of dotfiles, stays one.
         if project is not None and not lies_in(path, os.path.realpath(project)):
             raise Refused(f"{edit.path} leads out of the project, to {path}", hint="look at that link")
         before, now = texts.get(path) or (_read(path),) * 2
@@ -67,7 +67,7 @@ def _undone(edit: Edit, path: str, now: str | None) -> str | None:
 
 
 def _restored(path: str, now: str | None, after: str | None) -> str | None:
-    """Return the old bytes where what is left means what they meant: then nobody has changed the file since."""
+    """Return the old bytes if what is left has the same meaning: then nobody has changed the file since."""
     before = _read(path + BACKUP)
     if before is None or after is None or now is None:
         return after
@@ -83,7 +83,7 @@ def _essence(text: str) -> object:
 
 
 def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
-    """Make the changes; where one fails, those before it are taken back."""
+    """Make the changes; if one fails, undo those before it."""
     done: list[Change] = []
     try:
         for change in changes:
@@ -103,7 +103,7 @@ def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
 
 def _write(change: Change, *, undo: bool) -> None:
     if _read(change.path) != change.before:
-        raise Refused(f"{change.path} has changed meanwhile", hint="look at it, then say it again")
+        raise Refused(f"{change.path} was changed meanwhile", hint="look at it, then try again")
     try:
         make_folder(os.path.realpath(os.path.dirname(change.path)))
         if not undo and change.before is not None and not os.path.exists(change.backup):

@@ -1,4 +1,4 @@
-"""The rows of a worker's activity: read, followed, made again; and the transcript that a person reads."""
+"""A worker's activity: reading, following and rebuilding its rows, and the transcript for people."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 
 def has_transcript(worker: WorkerDir) -> bool:
-    """Tell whether a worker has a transcript: its driver tells what the program does, and not only runs it."""
+    """Tell whether a worker has a transcript: its driver reports what the program does, and does not only run it."""
     if not is_for_agent(order_of(worker)):
         return False
     return worker.activity.exists() or not worker.has_ended
 
 
 def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """Yield each row as it stands in the file, with its number as `line`; a bad line as {line, problem}."""
+    """Yield each row of the file, with its line number as `line`; a bad line as {line, problem}."""
     for number, line in _lines(find_worker(task, instance), follow=follow):
         if read_line(line, number) is None:
-            yield {"line": number, "problem": "no row of an activity: not JSON, or without a type"}
+            yield {"line": number, "problem": "not a row of an activity: not JSON, or it has no type"}
         else:
             yield {"line": number, **json.loads(line)}
 
 
 def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int | None) -> Iterator[TranscriptEntry]:
-    """Yield what a worker did, a paragraph each; with `follow` until it has ended and all was given.
+    """Yield what a worker did, paragraph by paragraph; with `follow`, until it has ended and everything was yielded.
 
     Args:
-        tail: Begin with the last `tail` rows; None with all.
+        tail: Begin with the last `tail` rows; None means with the first row.
     """
     transcript = Transcript()
     for number, line in _lines(find_worker(task, instance), follow=follow, tail=tail):
@@ -50,7 +50,7 @@ def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int |
 
 
 def _lines(worker: WorkerDir, *, follow: bool, tail: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line); with `follow` until the worker has ended. A file that was made anew is read anew."""
+    """Yield (number, line); with `follow`, until the worker has ended. A replaced file is read again from its start."""
     reader = ActivityReader(worker.activity, 0 if tail is None else start_of_tail(worker.activity, tail))
     number = 0
     with Watch([worker.path]) as watch:
@@ -61,7 +61,7 @@ def _lines(worker: WorkerDir, *, follow: bool, tail: int | None = None) -> Itera
                 number = 0
             given = number
             for block in reader.blocks():
-                for number, line in enumerate(block.split(b"\n")[:-1], number + 1):  # noqa: B020 - it goes on
+                for number, line in enumerate(block.split(b"\n")[:-1], number + 1):  # noqa: B020 - it continues
                     yield number, line
             if not goes_on:
                 return
@@ -70,12 +70,12 @@ def _lines(worker: WorkerDir, *, follow: bool, tail: int | None = None) -> Itera
 
 
 def rebuild(worker: WorkerDir, lines: Iterable[bytes]) -> int:
-    """Put `lines`, made from the raw output, in the place of the activity; return how many it has.
+    """Replace the activity with `lines`, made from the raw output; return how many rows it has now.
 
-    What the worker reported itself is in no raw output: those rows stay.
+    The worker's own reports are not in the raw output: those rows stay.
 
     Raises:
-        Refused: The worker may still write.
+        Refused: The worker has not ended and may still write.
     """
     if not worker.has_ended:
         raise Refused(
@@ -96,7 +96,7 @@ def _reported(worker: WorkerDir) -> Iterator[bytes]:
 
 
 def _merged(reported: Iterator[bytes], lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield both in the order of their times; neither is sorted again."""
+    """Yield both, merged by time; neither is sorted again."""
     own = next(reported, None)
     for line in lines:
         while own is not None and _time_of(own) < _time_of(line):

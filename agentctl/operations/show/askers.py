@@ -1,4 +1,4 @@
-"""Which workers have a descendant that asks a question: a parent that waits for the answer would look busy."""
+"""The open questions below each worker: without them, a parent that waits for an asking descendant looks busy."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtasks_of
 from agentctl.supervision.worker.questions import open_questions, read_question
 
-#: A forged circle of tasks ends there; no honest tree is as deep.
+#: A forged cycle of tasks is followed this far; no genuine tree is as deep.
 _DEEPEST = 64
 
 
 class PendingQuestion(NamedTuple):
-    """An open question, by where it stands."""
+    """An open question: its task, its worker and its id."""
 
     task_id: str
     instance: str
     id: str
 
 
-#: The questions that are open below each worker. Below "" stand all of them but those of workers that the person has
-#: started in the task itself: these are `blocked` in plain sight.
+#: The open questions below each worker. The key "" has all of them except those of workers that the user started in
+#: the task itself: these are visibly `blocked`.
 Below = Mapping[str, Set[PendingQuestion]]
 
 
 def asked_below(task: TaskDir, view: TaskView) -> Below:
-    """Return the questions that are open below the workers of a task, in its sub-tasks too."""
+    """Return the open questions below the workers of a task, also in its sub-tasks."""
     found: defaultdict[str, set[PendingQuestion]] = defaultdict(set)
     for worker in view.workers.values():
         if worker.status is Status.BLOCKED and worker.parent:
@@ -48,7 +48,7 @@ def asked_below(task: TaskDir, view: TaskView) -> Below:
 def _add(
     found: defaultdict[str, set[PendingQuestion]], view: TaskView, name: str | None, asked: Iterable[PendingQuestion]
 ) -> None:
-    """Put questions down for a worker and those that it descends from."""
+    """Add questions for a worker and its ancestors."""
     questions = set(asked)
     if not questions:
         return
@@ -62,7 +62,7 @@ def _add(
 
 
 def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
-    """Yield the questions that are open in a task and all below it."""
+    """Yield the open questions of a task and of all tasks below it."""
     view = fold(task)
     for worker in view.workers.values():
         if worker.status is Status.BLOCKED:
@@ -72,7 +72,7 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
 
 
 def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
-    """Yield the open questions of a worker; what a kept agent waits with for its next message is none."""
+    """Yield the open questions of a worker, but not the one with which an idle agent waits for its next message."""
     worker = task.worker(instance)
     for name in open_questions(worker) if is_own(task) else ():
         body = read_question(worker, name)
@@ -81,29 +81,29 @@ def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
 
 
 class Askers:
-    """The same for a wait: no event of the task itself tells of its sub-tasks, so it is looked at now and then."""
+    """The open questions for a wait. A task's log has no event for those of its sub-tasks, so it looks periodically."""
 
     def __init__(self) -> None:
         self._next_look = 0.0
         self._found: Below = {}
 
     def below(self, task: TaskDir, view: TaskView) -> Below:
-        """Return the questions that are open below the workers of a task, as of the last look."""
+        """Return the open questions below the workers of a task, as of the last look."""
         if monotonic() >= self._next_look:
-            from agentctl.adapters.watch import SAFETY_S  # Whoever waits has it; `list` waits for nothing.
+            from agentctl.adapters.watch import SAFETY_S  # Not above: only a wait has it loaded, `list` does not.
 
             self._found = asked_below(task, view)
             self._next_look = monotonic() + SAFETY_S
         return self._found
 
     def asked(self, task: TaskDir, view: TaskView, instances: Collection[str] | None) -> list[PendingQuestion]:
-        """Return the questions that are open below some workers, for None below all of them, and their own."""
+        """Return the open questions of some workers and below them; None means all workers."""
         blocked = [one.instance for one in view.workers.values() if one.status is Status.BLOCKED]
         own = [asked for name in blocked if instances is None or name in instances for asked in _open(task, name)]
         return sorted({*own, *below_any(self.below(task, view), instances)})
 
 
 def below_any(below: Below, instances: Iterable[str] | None) -> list[PendingQuestion]:
-    """Return the questions that are open below some workers, below all of a task for None; in a fixed order."""
+    """Return the open questions below some workers, in a fixed order; None means all workers of the task."""
     found = below.get("", ()) if instances is None else {one for name in instances for one in below.get(name, ())}
     return sorted(found)

@@ -1,4 +1,4 @@
-"""One report of several workers' results: each part attributed, bounded, and in the order of the roster."""
+"""One report on the results of several workers: each part attributed, limited in size, in the order of the roster."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.questions import read_question
 
-#: Of a worker, so many files and questions are named, and so much of each question is told.
+#: Limits per worker: how many files and how many questions are listed, and how many characters of a question.
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
-_TOLD = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
-         "durationSeconds")  # fmt: skip
-_OF_RESULTS = ("source", "summary", "summaryCut", "text", "truncated", "size", "sha256", "path", "wrapped",
-               "turnsUsed", "usage", "costUsd", "model")  # fmt: skip
+_ROW_KEYS = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
+             "durationSeconds")  # fmt: skip
+_RESULT_KEYS = ("source", "summary", "summaryCut", "text", "truncated", "size", "sha256", "path", "wrapped",
+                "turnsUsed", "usage", "costUsd", "model")  # fmt: skip
 
 
 class Joined(NamedTuple):
-    """A report, and the two files that hold it."""
+    """A report, and the paths of its two files."""
 
     report: dict[str, Any]
     text_path: str
@@ -41,14 +41,14 @@ class Joined(NamedTuple):
 def join_results(
     task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = RESULT_BYTES
 ) -> Joined:
-    """Write `report.md` and `report.json` about workers (all of the task, where none is named).
+    """Write `report.md` and `report.json` about workers (all of the task, if none is named).
 
     Args:
-        out: The folder for them; else the task's own.
-        max_bytes: How much of each worker's text they hold.
+        out: The folder for both files; None means the task directory.
+        max_bytes: The most bytes of each worker's text.
 
     Raises:
-        NotFound: One of the named is not a worker of the task.
+        NotFound: A named instance is not a worker of the task.
     """
     check_own(task)
     for name in instances:
@@ -71,8 +71,8 @@ def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> dict[str, Any]:
     result = read_result(task, worker.instance, max_bytes=max_bytes)
     questions = _questions(worker)
     return {
-        **{key: row.get(key) for key in _TOLD},
-        **{key: result[key] for key in _OF_RESULTS if key in result},
+        **{key: row.get(key) for key in _ROW_KEYS},
+        **{key: result[key] for key in _RESULT_KEYS if key in result},
         "error": decision.message if row["status"] == "failed" and (decision := decision_of(worker)) else None,
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
@@ -96,7 +96,7 @@ def _questions(worker: WorkerDir) -> list[dict[str, Any]]:
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of the report. What workers wrote is quoted: none can write another one's part."""
+    """Yield the lines of the report. Text from workers is quoted, so that none can forge the part of another."""
     yield f"# {plain(report['taskId'])}"
     yield ""
     for part in report["workers"]:
@@ -135,7 +135,7 @@ def _part_lines(part: dict[str, Any]) -> Iterator[str]:
 def _cut_lines(cut: dict[str, Any] | None) -> Iterator[str]:
     if cut is not None:
         where = f", in {plain(cut['path'])}" if cut["path"] else ""
-        yield from ["", f"Cut: the whole has {cut['size']} bytes, sha256 {cut['sha256']}{where}"]
+        yield from ["", f"Cut: the full text has {cut['size']} bytes, sha256 {cut['sha256']}{where}"]
 
 
 def _quoted(text: object) -> Iterator[str]:

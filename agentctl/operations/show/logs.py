@@ -1,4 +1,4 @@
-"""Following what workers write, and the log of the task."""
+"""Reading and following the output of workers, and the event log of a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.supervision.life.judging import Condition, judge
 
 _CHUNK = 1 << 16
-#: So far back the last lines of a file are looked for.
+#: How many bytes at the end of a file are searched for its last lines.
 _LONGEST_TAIL = 64 << 20
 _LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED)
 
@@ -24,10 +24,10 @@ _LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED)
 def follow_logs(
     task: TaskDir, instance: str, *, streams: Sequence[str] = ("stdout", "stderr"), follow: bool, tail: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield (stream, bytes) of a worker's output; with `follow` until it has ended and all was given.
+    """Yield (stream, bytes) of a worker's output; with `follow`, until it has ended and everything was yielded.
 
     Args:
-        tail: Begin with the last `tail` lines of each stream; None with all.
+        tail: Begin with the last `tail` lines of each stream; None means with the first line.
     """
     worker = find_worker(task, instance)
     outputs = [_Output(name, getattr(worker, name), tail) for name in streams]
@@ -53,7 +53,7 @@ def is_live(worker: WorkerDir) -> bool:
 
 
 class _Output:
-    """One stream's file and how far it was read."""
+    """The file of one stream, and how far it has been read."""
 
     def __init__(self, name: str, path: FilePath, tail: int | None) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class _Output:
             watch.add(self._path)
 
     def read(self) -> Iterator[bytes]:
-        """Yield what came since; a file that shrank (a worker's own `>/dev/stderr` truncates it) is read anew."""
+        """Yield what is new; a file that shrank (a worker's own `>/dev/stderr` truncates it) is read from its start."""
         try:
             fd = open_plain(self._path)
         except FileNotFoundError:
@@ -109,7 +109,7 @@ def start_of_tail(path: str, lines: int) -> int:
 
 
 def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the events of a task with their `seq`; a bad line as {seq, problem}. With `follow`, for ever."""
+    """Yield the events of a task with their `seq`; a bad line as {seq, problem}. With `follow`, forever."""
     if instance is not None:
         find_worker(task, instance)
     reader = eventlog.LogReader(task.events)

@@ -1,4 +1,4 @@
-"""The answer of a sub-task: Success, Error or Cancel, with the last words of its agent, bounded."""
+"""The answer of a sub-task: Success, Error or Cancel, with the last words of its agent, limited in size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctl.operations.show.results import WHOLE, text_of
 from agentctl.supervision.worker.endings import Decision, decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
-#: Of a sub-task that has not ended: the call that asked for it gave up before.
+#: The status of a sub-task that had not ended when the call that asked for it gave up.
 STILL_RUNNING = "still_running"
 _ANSWERS = {Status.COMPLETED: SUCCESS, Status.FAILED: ERROR, Status.CANCELLED: CANCEL}
 
@@ -23,24 +23,24 @@ _ANSWERS = {Status.COMPLETED: SUCCESS, Status.FAILED: ERROR, Status.CANCELLED: C
 class SubtaskEnd:
     """The answer of a sub-task."""
 
-    #: None where there is no sub-task: it was refused.
+    #: None if there is no sub-task, since it was refused.
     task_id: str | None
     agent_id: str | None
-    #: Success, Error or Cancel; None while it runs on.
+    #: Success, Error or Cancel; None while it still runs.
     status: str | None
-    #: What the worker declared beside its last words.
+    #: What the worker declared in addition to its last words.
     summary: str | None = None
-    #: Where the summary was cut: as `whole`.
+    #: If the summary was cut: the same keys as in `whole`.
     summary_cut: Mapping[str, Any] | None = None
     failure_reason: str | None = None
     final_message: str | None = None
-    #: Where the final message was cut: {size, sha256, path, wrapped} of the whole.
+    #: If the final message was cut: {size, sha256, path, wrapped} of the full text.
     whole: Mapping[str, Any] | None = None
-    #: Why the call came back before the end: `paused`, `cancelled` or `timeout`.
+    #: Why the call returned before the end: `paused`, `cancelled` or `timeout`.
     stopped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it under the names of the contract."""
+        """Return the answer with the keys of the public contract."""
         head = {"taskId": self.task_id, "agentId": self.agent_id}
         if self.status is None:
             return {**head, "status": STILL_RUNNING, "stopped": self.stopped}
@@ -56,12 +56,12 @@ class SubtaskEnd:
 
 
 def refusal(error: AgentctlError) -> SubtaskEnd:
-    """Return the answer of a sub-task that was refused: nothing of it is there."""
+    """Return the answer of a sub-task that was refused; nothing was created for it."""
     return SubtaskEnd(task_id=None, agent_id=None, status=ERROR, failure_reason=error.message)
 
 
 def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
-    """Return the answer of a sub-task that a call does not wait for any longer."""
+    """Return the answer of a sub-task that a call has stopped waiting for."""
     return SubtaskEnd(task_id=task_id, agent_id=agent_id, status=None, stopped=why)
 
 
@@ -78,7 +78,7 @@ def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
 
 
 def why(decision: Decision | None) -> str:
-    """Return why it did not succeed: the reason, what is known of it, and who cancelled it."""
+    """Return why a sub-task did not succeed: the reason with its details, or who cancelled it."""
     if decision is None:
         return ""
     if decision.status is Status.CANCELLED:

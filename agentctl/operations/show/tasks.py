@@ -1,4 +1,4 @@
-"""The tasks of a root, and what each of them has come to: its own workers' ends, and its sub-tasks'."""
+"""The tasks of a root, and the state of each: computed from its own workers and its sub-tasks."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.endings import decision_of
 
 
-class _Looked(NamedTuple):
-    """What a look at a task has found."""
+class _TaskFacts(NamedTuple):
+    """What was read of a task."""
 
     task: TaskDir
     view: TaskView
     config: TaskConfig
-    #: Its sub-tasks that are there.
+    #: The ids of its sub-tasks that exist.
     below: list[str]
 
 
 def list_tasks(root: Root) -> list[dict[str, Any]]:
     """Return a row for each task of a root."""
     current = current_task(root)
-    looked = {task_id: _look(root.task(task_id)) for task_id in root.task_ids()}
-    return [{**_row(one, current), "state": _state(one, looked, set())} for one in looked.values()]
+    facts = {task_id: _read_facts(root.task(task_id)) for task_id in root.task_ids()}
+    return [{**_row(one, current), "state": _state(one, facts, set())} for one in facts.values()]
 
 
-def _look(task: TaskDir) -> _Looked:
+def _read_facts(task: TaskDir) -> _TaskFacts:
     from agentctl.operations.where.subtasks_below import subtasks_of
 
     try:
         view = fold(task)
-    except OddFile:  # It stands there all the same; whoever looks into it is told.
+    except OddFile:  # It is listed all the same; commands that read it say why.
         view = TaskView()
-    return _Looked(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
+    return _TaskFacts(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
 
 
-def _state(one: _Looked, looked: Mapping[str, _Looked], seen: set[str]) -> str:
-    """Return the state of a task: what its own workers make it, unless one of a sub-task works or asks."""
+def _state(one: _TaskFacts, facts: Mapping[str, _TaskFacts], seen: set[str]) -> str:
+    """Return the state of a task: that of its own workers, unless it has none or a sub-task works or asks."""
     seen.add(one.task.id)
-    below = [_state(looked[name], looked, seen) for name in one.below if name in looked and name not in seen]
+    below = [_state(facts[name], facts, seen) for name in one.below if name in facts and name not in seen]
     own = task_state(worker.status for worker in one.view.workers.values())
     if not one.view.workers and below:
         own = next((state for state in ("failed", "canceled", "completed") if state in below), own)
     return next((state for state in ("input-required", "working") if state in {own, *below}), own)
 
 
-def _row(one: _Looked, current: str | None) -> dict[str, Any]:
+def _row(one: _TaskFacts, current: str | None) -> dict[str, Any]:
     task, config = one.task, one.config
     statuses = [worker.status for worker in one.view.workers.values()]
     counts = {status.value: statuses.count(status) for status in Status}
@@ -75,8 +75,8 @@ def _row(one: _Looked, current: str | None) -> dict[str, Any]:
     return row | (_of_subtask(one) if config.parent_task_id else {})
 
 
-def _of_subtask(one: _Looked) -> dict[str, Any]:
-    """Return what a sub-task has beside: who asked for it, its one agent, and what that has brought."""
+def _of_subtask(one: _TaskFacts) -> dict[str, Any]:
+    """Return the additional keys of a sub-task: its author, its one agent, and that agent's summary or failure."""
     from agentctl.operations.show.results import declared_summary
     from agentctl.operations.show.subtask_answer import why
 

@@ -19,30 +19,30 @@ from agentctl.operations.show.listing import each_worker
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row, observed_rows
 
-#: Of an expanded group, so many of what has ended; `earlier` tells of the rest.
+#: How many ended items of an expanded group are kept; `earlier` counts the rest.
 KEPT = 200
 _TICK_S = 1.0
 
 
 class WorkerTree(NamedTuple):
-    """A worker: its row as `list` has it, how deep it stands, what it does."""
+    """A worker in the tree: its row as in `list`, its depth, and what it does."""
 
     row: WorkerRow
     depth: int
     #: The first is the worker itself, with its totals.
     nodes: list[Node]
-    #: Lines of its activity that are not rows, and rows of a type that is not known.
+    #: How many lines of its activity are not rows, and how many rows are of each unknown type.
     bad_lines: int
     unknown_types: dict[str, int]
     is_expanded: bool
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether it is over."""
+        """Tell whether the worker has ended."""
         return self.row["status"] in TERMINAL
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `tree --json` says of it."""
+        """Return what `tree --json` prints for the worker."""
         own = self.nodes[0]
         return {
             **self.row,
@@ -57,11 +57,11 @@ class WorkerTree(NamedTuple):
 
 
 class Tree:
-    """The tree of a task, looked at again and again.
+    """The tree of a task, brought up to date by each look.
 
     Args:
-        instance: Only this worker and those that it started.
-        expand: Instances of which everything is shown, or None for all.
+        instance: Only this worker and its descendants.
+        expand: Instances to show in full; None means all.
     """
 
     def __init__(self, task: TaskDir, *, instance: str | None = None, expand: Collection[str] | None = ()) -> None:
@@ -73,11 +73,11 @@ class Tree:
         self._expand = expand
         self._activities: dict[str, _Activity] = {}
         self.warnings: list[str] = []
-        #: The questions that are open below the workers.
+        #: The open questions below the workers.
         self.asked_below: list[PendingQuestion] = []
 
     def look(self) -> list[WorkerTree]:
-        """Return the workers, each behind the one that started it."""
+        """Return the workers, each after the one that started it."""
         found = each_worker(self.task)
         self.warnings, self.asked_below = found.warnings, found.asked_below
         by_name = {row["agentInstance"]: row for row in found.rows}
@@ -99,7 +99,7 @@ class Tree:
         return WorkerTree(row, depth, nodes, activity.bad_lines, activity.unknown_types, is_expanded)
 
     def follow(self) -> Iterator[list[WorkerTree]]:
-        """Yield the tree at each change, and now and then for the clock; until every worker has ended."""
+        """Yield the tree at each change, and every second for the times in it, until every worker has ended."""
         with Watch([self.task.events]) as watch:
             watched: set[str] = set()
             while True:
@@ -114,7 +114,7 @@ class Tree:
 
 
 class _Activity:
-    """What one worker's activity tells; once the worker has ended, only the answer is kept."""
+    """The nodes of one worker's activity; once the worker has ended, only they are kept."""
 
     def __init__(self, task: TaskDir, instance: str, keep: int) -> None:
         self._reader = ActivityReader(task.worker(instance).activity)
@@ -123,11 +123,11 @@ class _Activity:
         self._nodes: list[Node] = []
         self.bad_lines = 0
         self.unknown_types: dict[str, int] = {}
-        #: Why it cannot be read.
+        #: Why the activity cannot be read.
         self.problem: str | None = None
 
     def nodes(self, *, ended: bool) -> list[Node]:
-        """Read what came since, and return the tree; of what cannot be read, only the worker itself."""
+        """Read the new rows and return the nodes; if the activity cannot be read, only the worker's own node."""
         self.problem = None
         try:
             return self._read(ended=ended)
@@ -153,7 +153,7 @@ class _Activity:
 
 
 def _in_order(parents: Mapping[str, str | None], top: str | None) -> list[tuple[str, int]]:
-    """Return (worker, depth), each worker behind the one that started it; below `top` alone, if it is given."""
+    """Return (worker, depth), each worker after the one that started it; if `top` is given, only `top` and below."""
     below: dict[str | None, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent if parent in parents else None, []).append(name)

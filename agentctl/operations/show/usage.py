@@ -1,4 +1,4 @@
-"""What the workers of a tree of tasks have used up, and what its limits leave."""
+"""What the workers of a tree of tasks have used, and how much its limits leave."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agentctl.supervision.account.holds import held_now, windows_of
 from agentctl.supervision.account.ledger import Ledger
 from agentctl.supervision.worker.failures import failed_ago
 
-_OF_TREES = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
+_TREE_LIMITS = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 
 
 class _Row:
-    """A worker with what it used up."""
+    """A worker and what it has used."""
 
     def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView) -> None:
         self.task_id, self.worker = task_id, worker
@@ -33,21 +33,21 @@ class _Row:
         self.wall_s = time_at_work([ledger.times.of(worker_dir)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `usage --json` prints it."""
+        """Return the row that `usage --json` prints."""
         head = {"taskId": self.task_id, "agentInstance": self.worker.instance, "agent": self.worker.agent}
         return {**head, "status": self.worker.status, **_figures([self]), "wallSeconds": round(self.wall_s, 3)}
 
 
 def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
-    """Return what was used up in the tree that a task belongs to; without `recursive` rows of that task alone.
+    """Return the usage of the tree of tasks that a task belongs to; without `recursive`, rows of that task only.
 
     Returns:
         {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
-        `accounts` are all that this person's agents have used and of which something is known now.
+        `accounts`: those that this user's agents have used and about which something is known now.
     """
     ledger = Ledger(root_task_of(task))
     for name in list(ledger.update().facts.views):
-        read_task(ledger.root_task.sibling(name))  # Who is proven lost is told so: it works no more.
+        read_task(ledger.root_task.sibling(name))  # Records proven ends: a lost worker is not at work.
     facts = ledger.update().facts
     names = [name for name in facts.views if recursive or name == task.id]
     rows = [_Row(ledger, name, worker) for name in names for worker in facts.views[name].workers.values()]
@@ -63,7 +63,7 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         ],
         "total": {**account.spent.to_json(), "tokens": account.spent.tokens, "workers": account.workers,
                   "wallSeconds": round(account.wall_s, 3)},
-        "limits": {KEYS[field]: getattr(limits, field) for field in _OF_TREES if getattr(limits, field)},
+        "limits": {KEYS[field]: getattr(limits, field) for field in _TREE_LIMITS if getattr(limits, field)},
         "left": {key: round(value, 6) for key, value in account.left(limits).items()},
         "reservedUsd": account.reserved_usd,
         "accounts": _accounts(),
@@ -76,7 +76,7 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
 
 
 def _accounts() -> list[dict[str, Any]]:
-    """Return the usage windows of this person's accounts, as they were told last: {account, windows, held}."""
+    """Return the usage windows of this user's accounts, as last reported: {account, windows, held}."""
     found = []
     for account in all_accounts(folder_of_accounts()):
         hold = held_now(account, any_model=True)

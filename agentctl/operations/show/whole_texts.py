@@ -1,7 +1,7 @@
-"""Texts that were too long to show, kept whole: each in a file that holds it and nothing else.
+"""The full text of whatever was cut for display, each text in a file of its own.
 
-Whoever tells of a cut text makes its file. It is named after its content, so what an earlier answer named stays as it
-was told.
+The code that returns a cut text writes its file. The file is named after its content, so a file that an earlier answer
+named never changes.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.ownership import is_own
 
-#: Readers of files for models cut a line at 2,000 characters (Claude Code's Read does, 2.1), as JavaScript counts them:
-#: some characters are two there.
+#: Tools that read files for models cut each line at 2,000 characters (Claude Code's Read does, 2.1). JavaScript counts
+#: them: some characters count as two.
 _LONGEST_LINE, _WIDTH = 2000, 1000
 _NAME_CHARACTERS = 16
 
 
 class KeptText(NamedTuple):
-    """Where a text is: as it is, and, where it has longer lines than readers show, in shorter ones."""
+    """The file of a text, and a wrapped copy if the text has longer lines than those tools show."""
 
     path: str
     wrapped: str | None
 
 
 def keep_text(worker: WorkerDir, text: str) -> KeptText | None:
-    """Put a text of a worker into a file; None where that cannot be: another person's task, a read-only folder."""
+    """Write a worker's text into a file; None if that is impossible: another person's task, a read-only folder."""
     try:
         return put_text(worker, text) if is_own(worker.task) else None
     except (AgentctlError, OSError):
@@ -38,11 +38,11 @@ def keep_text(worker: WorkerDir, text: str) -> KeptText | None:
 
 
 def put_text(worker: WorkerDir, text: str) -> KeptText:
-    """Put a text of one's own worker into a file.
+    """Write a worker's text into a file; its task must be the user's own.
 
     Raises:
         StorageError: The disk is full or read-only.
-        OddFile: Something else lies in the place of the folder.
+        OddFile: Something else is where the folder should be.
     """
     data = text.encode()
     path = place_of(worker, hashlib.sha256(data).hexdigest()).path
@@ -52,7 +52,7 @@ def put_text(worker: WorkerDir, text: str) -> KeptText:
 
 
 def keep_wrapped(worker: WorkerDir, text: str, sha256: str) -> str | None:
-    """Put the text of a file that has longer lines than readers show into shorter ones; None where that need not be."""
+    """Write a wrapped copy of a file's text; None if it has no overlong lines, or the copy cannot be written."""
     try:
         if not is_own(worker.task):
             return None
@@ -63,7 +63,7 @@ def keep_wrapped(worker: WorkerDir, text: str, sha256: str) -> str | None:
 
 
 def place_of(worker: WorkerDir, sha256: str) -> KeptText:
-    """Return where the files of a text with this hash lie, if there are any."""
+    """Return the paths for a text with this hash; the files need not exist."""
     path = worker.texts / f"{sha256[:_NAME_CHARACTERS]}.txt"
     return KeptText(path, _wrapped_name(path))
 
@@ -82,7 +82,7 @@ def _put_wrapped(path: str, text: str) -> str | None:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write it, unless it is there: a worker can put anything into a file of its folder."""
+    """Write a file, unless it has exactly this content: a worker can put anything into the files of its folder."""
     try:
         is_there = FilePath(path).read_bytes(len(data) + 1) == data
     except (AgentctlError, OSError):
@@ -96,7 +96,7 @@ def _is_long(line: str) -> bool:
 
 
 def _parts(line: str) -> Iterator[str]:
-    """Yield a line in parts, broken at a space where there is one."""
+    """Yield a line in parts, broken at spaces where possible."""
     begin = 0
     while len(line) - begin > _WIDTH:
         space = line.rfind(" ", begin + 1, begin + _WIDTH)

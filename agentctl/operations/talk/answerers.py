@@ -1,8 +1,8 @@
-"""Who may answer a worker's request for permission: a person, or rules that allow that very call.
+"""Who may answer a worker's request for permission: a person, or an agent above it whose own rules allow that call.
 
-An agent that could answer for its child would have whatever it wanted by starting one. So it may deny, or allow what
-its own rules allow for itself; of its own requests, and those of others than its children, it answers none. This is
-asked at every door: the command line, the tools, Python. A form that a person's client shows is the person.
+An agent that could approve its child's requests could do anything by starting a child. So it may only deny, or allow
+what its own rules allow it. It cannot answer its own requests, or those of workers that are not below it. All surfaces
+check this: command line, tools, Python. An answer by a form that the user's client shows counts as the user's.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from agentctl.operations.where.sandbox import is_in_sandbox_of
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.supervision.worker.spec import read_order
 
-#: Set by agent programs in the shells that they run: who answers there is a model, as far as one can tell.
-_OF_AGENTS = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
+#: Variables that agent programs set in the shells that they run: an answer from there is taken to be a model's.
+_AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
 USER, SESSION = "user", "session"
 
 
 class Answerer(NamedTuple):
-    """Who answers."""
+    """Who answers a question."""
 
-    #: The worker that does; None is a person, or a session that a person has with an agent program.
+    #: The worker that answers; None for a person, or for a person's session with an agent program.
     worker: Caller | None
-    #: A model decides what is answered.
+    #: A model chose the answer.
     is_agent: bool
 
     def name(self, worker: WorkerDir) -> str:
-        """Return what the log calls the one who answers a worker."""
+        """Return the name of the answerer as the log of a worker's task has it."""
         if self.worker is None:
             return SESSION if self.is_agent else USER
         is_near = self.worker.task.path == worker.task.path
@@ -46,42 +46,42 @@ class Answerer(NamedTuple):
 
 
 def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
-    """Return who calls.
+    """Return who is answering by this call.
 
     Args:
-        by_tool: Over a tool for agents.
-        by_form: By a form that the person's client has shown.
+        by_tool: The call came through a tool for agents.
+        by_form: The answer came from a form that the user's client has shown.
     """
     worker = shown_caller()
-    in_agents_shell = not by_form and any(os.environ.get(name) for name in _OF_AGENTS)
+    in_agents_shell = not by_form and any(os.environ.get(name) for name in _AGENT_VARIABLES)
     return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell)
 
 
 def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:
-    """Raise `Refused` where somebody may not answer a question like this.
+    """Raise `Refused` if `who` may not give this answer to this question.
 
     Args:
-        answer: As the question has it: an option's id, or a text.
+        answer: An option's id, or a text.
     """
     if not question.get("tool"):
-        return  # What colour? Whoever knows may say.
+        return  # An ordinary question: anybody may answer it.
     asked = f"{question.get('id')} of {worker_dir.instance} is a request for permission"
     if is_in_sandbox_of(worker_dir):
-        raise Refused(f"{asked}: nothing within a sandbox answers it", hint=Next("ask a person"))
+        raise Refused(f"{asked}: it cannot be answered from within a sandbox", hint=Next("ask a person"))
     worker = who.worker
     if worker is not None and not any(one.path == worker_dir.path for one in descendants(worker.worker)):
         raise Refused(f"{asked}, and {worker.instance} is not above {worker_dir.instance}", hint=Next("ask a person"))
     if not who.is_agent or meaning(question.get("means"), answer) == DENY:
         return
-    if worker is None or not _may_itself(worker.worker, worker_dir, question, answer):
+    if worker is None or not _may_do_itself(worker.worker, worker_dir, question, answer):
         raise Refused(
             f"{asked}: an agent may deny it, or allow what its own rules allow",
             hint=Next("deny"),
         )
 
 
-def _may_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, Any], answer: str) -> bool:
-    """Tell whether the rules of an agent allow it this very call, in the same folder, and the answer allows no more."""
+def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, Any], answer: str) -> bool:
+    """Tell whether an agent's own rules allow it this exact call in the same folder, and the answer allows no more."""
     order, folder = read_order(parent), read_quietly(worker.spec).get("cwd")
     if order is None or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
         return False

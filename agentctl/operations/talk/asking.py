@@ -1,4 +1,4 @@
-"""Asking, as a worker: a question is put on disk, waits for its answer, or is closed unanswered."""
+"""How a worker asks: its question is written to disk and waits until it is answered, or closed unanswered."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import status_at_end
 from agentctl.supervision.worker.questions import read_question, waiting_askers
 
-_TOLD = (
+_EVENT_KEYS = (
     "id", "kind", "question", "options", "default", "deadlineSeconds", "tool", "askedBy", "askedByType",
 )  # fmt: skip
 
 
 class StillOpen(AgentctlError):
-    """The call's time is over and the question is open: who asks again with its id goes on waiting."""
+    """The time limit of the call has passed, the question is still open: asking again with its id resumes the wait."""
 
     def __init__(self, question_id: str) -> None:
         super().__init__(f"nobody has answered {question_id} yet", hint="ask again with its id to go on waiting")
@@ -41,10 +41,10 @@ class StillOpen(AgentctlError):
 
 
 class Unanswered(WaitTimedOut):
-    """A question's deadline passed, and it has no default: it is closed."""
+    """A question was closed: its deadline passed and it has no default."""
 
     def __init__(self, question_id: str) -> None:
-        super().__init__(f"nobody answered {question_id} in time", hint="ask with --default to go on without")
+        super().__init__(f"nobody answered {question_id} in time", hint="ask with --default to go on without an answer")
         self.question_id = question_id
 
 
@@ -62,9 +62,9 @@ def ask(
     Args:
         kind: `select` (an option's id is the answer), `confirm` (yes or no), `input` (any text).
         options: The id and the label of each.
-        default: The answer at the deadline.
+        default: The answer taken at the deadline.
         deadline_s: None waits without a limit.
-        question_id: Take a question up again that was asked before, answered meanwhile or not.
+        question_id: Take up a question that was asked before, whether it was answered meanwhile or not.
     """
     worker = caller_or_refuse("interact ask").worker
     check_own(worker.task)
@@ -89,17 +89,17 @@ def ask_as(
     """Ask as a worker, and wait for the answer. The worker is blocked meanwhile.
 
     Args:
-        body: The question as its file has it, with `default` and `deadlineSeconds`.
-        question_id: Take a question up again that was asked before, answered meanwhile or not.
-        limit_s: Wait no longer, whatever the question's deadline is; None waits without a limit.
+        body: The question as in its file, with `default` and `deadlineSeconds`.
+        question_id: Take up a question that was asked before, whether it was answered meanwhile or not.
+        limit_s: The longest wait, whatever the question's deadline is; None waits without a limit.
         broken: A descriptor that becomes readable once nobody waits for this call any more.
 
     Returns:
-        {id, answer, by}: `by` is `agentctl` where the default was taken at the deadline.
+        {id, answer, by}: `by` is `agentctl` if the default was taken at the deadline.
 
     Raises:
         Unanswered: The deadline passed and there is no default; the question is closed.
-        StillOpen: `limit_s` is over.
+        StillOpen: `limit_s` has passed.
         BrokenOff: Nobody waits for the call any more; the question stays open.
         Refused: The worker has ended, or somebody else waits for this question's answer.
     """
@@ -109,7 +109,7 @@ def ask_as(
         try:
             asked = put_question(worker, body, question_id)
         except (StorageError, OSError) as error:
-            return _ask_from_within(worker, body, question_id, watch, error)
+            return _ask_through_driver(worker, body, question_id, watch, error)
         try:
             watch.add(worker.interactions)
             return wait.answer(asked.question_id, watch)
@@ -117,12 +117,12 @@ def ask_as(
             leave(worker, asked)
 
 
-def _ask_from_within(
+def _ask_through_driver(
     worker: WorkerDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
 ) -> dict[str, str]:
-    """Have the driver put a question that a sandbox does not let this process put, and wait for its answer.
+    """Ask through the driver, since a sandbox keeps this process from writing the question; wait for the answer.
 
-    The answer can be read where every other is. The driver minds the deadline: only it can close the question.
+    The answer is read from its usual place. The driver enforces the deadline: only it can close the question.
     """
     from agentctl.operations.talk import outbox
 
@@ -132,35 +132,35 @@ def _ask_from_within(
     watch.add(worker.interactions)
     with outbox.delivered(worker, {"verb": "ask", "id": name, **body}):
         if not worker.question(name).exists():
-            raise Refused(f"the question {name} was not taken", hint=f"agentctl logs {worker.instance} tells why")
+            raise Refused(f"the question {name} was not accepted", hint=f"agentctl logs {worker.instance} says why")
         return _Wait(worker).answer(name, watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question on disk whose asker waits: the lock is what tells that it lives."""
+    """A question on disk whose asker waits; holding the lock proves that the asker is alive."""
 
     question_id: str
     lock: int
-    #: As its file has it.
+    #: The content of its file.
     question: Mapping[str, Any]
 
 
 def put_question(worker: WorkerDir, body: dict[str, Any], question_id: str | None) -> Asked:
-    """Put a question on disk, or find it there, and hold its asker's lock."""
+    """Write a question to disk, or find it there, and take its asker's lock."""
     make_folder(worker.interactions)
     with locked(worker.lock):
-        refuse_if_ended(worker, "asks")
+        refuse_if_ended(worker, "ask questions")
         name = check_name(question_id, "--id") if question_id else _next_id(worker)
         is_new = not worker.question(name).exists()
         lock = hold_alive(worker.asker_lock(name))
         if lock is None:
-            raise Refused(f"somebody waits for the answer to {name} already")
+            raise Refused(f"another process already waits for the answer to {name}")
         try:
             question = _put(worker, name, body, is_new=is_new)
         except BaseException:
             os.close(lock)
-            if is_new:  # A question that no event tells of would be open for ever.
+            if is_new:  # Without its event, a question would stay open forever.
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(worker.question(name))
             raise
@@ -176,7 +176,7 @@ def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) ->
     write_whole(worker.question(name), to_json(value))
     events = []
     if is_new:
-        payload = {key: value[key] for key in _TOLD if key in value}
+        payload = {key: value[key] for key in _EVENT_KEYS if key in value}
         events.append(event_of(worker, ev.ASKED, payload))
     if not worker.answer(name).exists():
         events.append(event_of(worker, ev.BLOCKED, {"id": name}))
@@ -185,15 +185,15 @@ def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) ->
 
 
 def put_again(worker: WorkerDir, asked: Asked) -> bool:
-    """Give a question's file the content back that it was put with; tell whether somebody has changed it since.
+    """Restore a question's file if it was changed since it was written; return whether that was done.
 
-    Where there is no room for it now the next look does it.
+    If the disk has no room for it now, the next look does it.
     """
     file, content = worker.question(asked.question_id), to_json(asked.question)
     try:
         if read_bytes(file) == content:
             return False
-        set_aside(file)  # A folder would stand in the way of another file.
+        set_aside(file)  # A folder in its place would block the write.
     except (StorageError, OSError):
         pass
     with contextlib.suppress(StorageError, OSError):
@@ -209,7 +209,7 @@ def leave(worker: WorkerDir, asked: Asked) -> None:
 
 
 def _next_id(worker: WorkerDir) -> str:
-    """Return a name that nothing has: an answer that is there already would be taken for that of a new question."""
+    """Return an unused id: an answer that exists under it would be taken as the answer to the new question."""
     number = len(worker.question_ids()) + 1
     while worker.question(f"q{number}").exists() or worker.answer(f"q{number}").exists():
         number += 1
@@ -217,18 +217,18 @@ def _next_id(worker: WorkerDir) -> str:
 
 
 def event_of(worker: WorkerDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:
-    """Return an event about a worker; without `by` it is by whoever runs this."""
+    """Return an event about a worker; `by` defaults to the caller."""
     return ev.make_event(now_iso(), kind, worker.task.id, by or who(), payload, worker.instance)
 
 
 def refuse_if_ended(worker: WorkerDir, verb: str) -> None:
-    """Raise `Refused` for what comes after a worker's end."""
+    """Raise `Refused` if a worker has ended; the message says what it can no longer do."""
     if worker.has_ended:
-        raise Refused(f"{worker.instance} has ended ({status_at_end(worker)}): it {verb} nothing any more")
+        raise Refused(f"{worker.instance} has ended ({status_at_end(worker)}): it can no longer {verb}")
 
 
 class _Wait:
-    """The wait for an answer: until it is there, its deadline has passed, or whoever asks waits no longer."""
+    """The wait for an answer: until there is one, the deadline has passed, or the asker stops waiting."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _Wait:
         self._until = None if limit_s is None else now + limit_s
 
     def answer(self, name: str, watch: Watch) -> dict[str, str]:
-        """Return the answer to a question; the look comes before the sleep, so no answer is missed."""
+        """Return the answer to a question; it looks before it sleeps, so no answer is missed."""
         while True:
             answer = read_json(self._worker.answer(name))
             if answer is not None:
@@ -275,7 +275,7 @@ class _Wait:
 def close_question(worker: WorkerDir, name: str, default: str | None, why: str = "deadline") -> None:
     """Answer with the default, or close the question unanswered; an answer that came first wins."""
     if not worker.path.exists():
-        return  # Somebody removed it under a running worker.
+        return  # Somebody removed the folder of a running worker.
     with locked(worker.lock):
         if worker.answer(name).exists() or worker.has_ended:
             return
@@ -288,5 +288,5 @@ def close_question(worker: WorkerDir, name: str, default: str | None, why: str =
 
 
 def resumed_by(worker: WorkerDir, name: str) -> list[ev.Event]:
-    """Return the event that the worker goes on, unless another question of it still has a live asker."""
+    """Return the event that the worker goes on, unless another of its questions still has a live asker."""
     return [] if set(waiting_askers(worker)) - {name} else [event_of(worker, ev.RESUMED, {"id": name})]

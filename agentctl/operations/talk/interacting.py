@@ -1,4 +1,4 @@
-"""Questions of workers: shown anywhere, answered by the first valid answer from any terminal."""
+"""The questions of workers: shown in any terminal, and answered from any; the first valid answer wins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> li
     """Return the open questions of a task and of all sub-tasks below it, oldest first.
 
     Args:
-        warnings: Is told of files that hold no question.
+        warnings: Gets a line for each file that holds no question.
     """
     from agentctl.operations.where.subtasks_below import subtree
 
@@ -71,7 +71,7 @@ def _row(worker: WorkerDir, name: str, body: Mapping[str, Any], waiting: bool) -
     }
 
 
-def respond(  # noqa: PLR0913 - by name alone, each of them something that a caller knows
+def respond(  # noqa: PLR0913 - keyword-only, each known to a caller
     root: Root,
     *,
     task: TaskDir | None,
@@ -85,16 +85,16 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
     """Answer a question; the first valid answer wins.
 
     Args:
-        reason: Why something is denied: its agent reads it.
-        answerer: Who answers; None finds out who calls.
-        shown: What they were shown of the question: another one in its place is not answered.
+        reason: Why a permission is denied; the agent that asked reads it.
+        answerer: Who answers; None finds out who makes this call.
+        shown: The question as the answerer saw it: if it differs from that now, it is not answered.
 
     Raises:
         NotFound: There is no such question, or none is open.
-        UsageError: More than one is open and none was named, or the answer is none of its options.
-        Refused: It was answered before, its worker has ended, or it is not the caller's to answer; nothing was changed.
+        UsageError: More than one is open and none was named, or the answer is not one of its options.
+        Refused: It was answered before, its worker has ended, or the caller may not answer it; nothing was changed.
     """
-    worker, name = _chosen(root, task, instance, question_id)
+    worker, name = _choose(root, task, instance, question_id)
     check_own(worker.task)
     me = answerer or who_answers()
     with locked(worker.lock):
@@ -106,13 +106,13 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
         known = read_json(worker.answer(name))
         if known is not None:
             raise Refused(_too_late(worker, name, known), hint=Next("look at questions"))
-        refuse_if_ended(worker, "hears")
+        refuse_if_ended(worker, "get answers")
         if any(body.get(key) != value for key, value in (shown or {}).items()):
-            raise Refused(f"{name} of {worker.instance} is another question by now", hint=Next("look at questions"))
+            raise Refused(f"{name} of {worker.instance} is a different question by now", hint=Next("look at questions"))
         value = check_answer(body, answer)
         check_answerer(worker, body, value, me)
         is_waiting = name in waiting_askers(worker)
-        # Only its driver asks for a permission, and one that comes again asks anew.
+        # Only a driver asks for permissions, and a restarted one asks again.
         if body.get("tool") and not is_waiting:
             raise Refused(
                 f"nobody waits for the answer to {name} of {worker.instance} any more: the program that asked is gone",
@@ -121,7 +121,7 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
         reply = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **_reason(body, value, reason)}
         if body.get("tool"):
             vouch_for_answer(worker, body, reply)
-        if not create_whole(worker.answer(name), to_json(reply)):  # Somebody who minds no lock was faster.
+        if not create_whole(worker.answer(name), to_json(reply)):  # Somebody without the lock was faster.
             raise Refused(_too_late(worker, name, read_quietly(worker.answer(name))), hint=Next("look at questions"))
         failpoints.reached("respond.after-answer")
         event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
@@ -132,11 +132,11 @@ def respond(  # noqa: PLR0913 - by name alone, each of them something that a cal
 
 
 def _reason(body: Mapping[str, Any], answer: str, reason: str | None) -> dict[str, str]:
-    """Return why something is denied, as it stands in the answer."""
+    """Return the reason of a denial as the file of the answer has it."""
     if reason is None:
         return {}
     if not body.get("tool") or meaning(body.get("means"), answer) != DENY:
-        raise UsageError("a reason goes with the denial of a permission", hint="any other answer can say it itself")
+        raise UsageError("a reason goes only with the denial of a permission", hint="put it into the answer itself")
     if not reason.strip() or len(reason) > _LONGEST_REASON:
         raise UsageError(f"the reason must have 1 to {_LONGEST_REASON} characters")
     return {"reason": whole(reason)}
@@ -149,9 +149,9 @@ def _too_late(worker: WorkerDir, name: str, known: dict[str, Any]) -> str:
     return f"{name} of {worker.instance} was answered already, with {known.get('answer')!r} by {known.get('by')}"
 
 
-def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[WorkerDir, str]:
-    """Return the question that is meant: the named one, else the only open one."""
-    worker = _named(root, task, instance) if instance is not None else None
+def _choose(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[WorkerDir, str]:
+    """Return the question to answer: the named one, else the only open one."""
+    worker = _find_worker(root, task, instance) if instance is not None else None
     if worker is not None and question_id is not None:
         return worker, check_name(question_id, "--id")
     named = worker.instance if worker is not None else None
@@ -164,7 +164,7 @@ def _chosen(root: Root, task: TaskDir | None, instance: str | None, question_id:
             f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER"
         )
     if worker is not None:
-        refuse_if_ended(worker, "asks")
+        refuse_if_ended(worker, "ask questions")
     which = (
         f"{instance} has no open question"
         if worker
@@ -179,8 +179,8 @@ def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) ->
     return instance in (None, row["agentInstance"]) and question_id in (None, row["id"])
 
 
-def _named(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
-    """Return the worker that is meant: of the task, else of the current one, else of any that has it."""
+def _find_worker(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
+    """Return the named worker: of the given task, else of the current task, else of any task that has it."""
     check_name(instance, "the instance")
     current = current_task(root)
     tasks = [task] if task else [root.task(current)] if current else []
@@ -196,7 +196,7 @@ def _named(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
 
 
 def _of_subtask(root: Root, task_id: str) -> WorkerDir | None:
-    """Return the worker of a sub-task that asks, else its first one; None where it is none, or has no worker."""
+    """Return the worker of a sub-task that asks, else its first one; None if there is no sub-task or no worker."""
     task = root.task(task_id)
     workers = [task.worker(name) for name in task.instances()] if task.exists and is_own(task) else []
     return next((worker for worker in workers if open_questions(worker)), workers[0] if workers else None)

@@ -1,4 +1,4 @@
-"""Messages to a worker: put into its inbox by anybody, read there by the worker."""
+"""Messages to a worker: anybody can put one into its inbox, and the worker reads it there."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     """Put a message into a worker's inbox, durably.
 
     Args:
-        interrupt: An agent that works gets it now, and not in its next turn.
-        close: Let an agent that was kept end; there may be no text then.
+        interrupt: A working agent gets it now, and not in its next turn.
+        close: Let an agent end that was kept after its answer; the text may be empty then.
 
     Returns:
         {agentInstance, messageId, warning}; `warning` says why the worker will not read it, and who will.
 
     Raises:
-        Refused: The worker has ended; or an agent would have one do what it may not do itself.
+        Refused: The worker has ended; or an agent tells another one to do what it may not do itself.
     """
     if not text.strip() and not close:
         raise UsageError("the message is empty")
@@ -46,11 +46,11 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
 
 
 def _refuse_freer(worker: WorkerDir) -> None:
-    """Refuse what a worker would have an agent do that it could not start: but those above it decide themselves."""
+    """Refuse a message to an agent that the calling worker could not start itself; it may write to those above it."""
     me, order = shown_caller(), read_order(worker)
     if me is None or order is None or any(one.path == worker.path for one in (me.worker, *ancestors(me.worker))):
         return
-    from agentctl.operations.start.permissions import check_policy_again  # Most messages are a person's.
+    from agentctl.operations.start.permissions import check_policy_again  # Not above: most messages come from a person.
 
     check_policy_again(worker.task, read_spec(worker.spec).agent, order.get("permissions") or [])
 
@@ -60,7 +60,7 @@ def _why_unread(worker: WorkerDir) -> str | None:
     if way is None:
         return None
     reason = f"{worker.instance} runs by `{way}`, which takes no messages"
-    return f"{reason}: whoever resumes it reads them"
+    return f"{reason}: they are passed on when it is resumed"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
@@ -93,7 +93,7 @@ def _take(worker: WorkerDir) -> dict[str, Any] | None:
 
 
 def unread(worker: WorkerDir) -> list[str]:
-    """Return the texts of the messages that a worker has not been passed."""
+    """Return the texts of the messages that have not been passed to a worker."""
     if not worker.inbox.exists():
         return []
     names = message_names(worker)[_read_count(worker) :]
@@ -107,7 +107,7 @@ def next_message(worker: WorkerDir) -> dict[str, Any] | None:
 
 
 def mark_read(worker: WorkerDir) -> None:
-    """Note that the first unread message has been passed on."""
+    """Record that the first unread message has been passed on."""
     write_whole(worker.inbox / _READ, str(_read_count(worker) + 1).encode(), durable=False)
 
 

@@ -1,7 +1,7 @@
-"""The one way out for a worker in a sandbox that lets it write nothing of its task: small files in its outbox.
+"""How a worker asks and reports from a sandbox that lets it write nothing of its task: by small files in its outbox.
 
-Its driver's program, outside, takes each up as what it is: an entry of this one worker, and nothing else. Nobody
-believes these files for anything more, so a worker that fills them with lies gets no further than `report` does.
+The program of its driver, outside the sandbox, takes up each file as an entry of this one worker. The files are trusted
+for nothing else, so a worker that fills them with lies can do no more than `report` lets it do.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _PATIENCE_S = 20.0
 
 
 def is_walled(worker: WorkerDir, error: Exception) -> bool:
-    """Tell whether a write failed because a sandbox lets this process write nothing of its worker but the outbox."""
+    """Tell whether a write failed because a sandbox lets this process write only the outbox of its worker's folder."""
     cause = error if isinstance(error, OSError) else error.__cause__
     is_refused = isinstance(cause, OSError) and cause.errno in _WALLED
     return is_refused and worker.outbox.is_dir() and os.access(worker.outbox, os.W_OK)
 
 
 def deliver(worker: WorkerDir, entry: Mapping[str, Any]) -> None:
-    """Put an entry into the outbox, and return once it was taken up."""
+    """Put an entry into the outbox, and return when it has been taken up."""
     with delivered(worker, entry):
         pass
 
 
 @contextlib.contextmanager
 def delivered(worker: WorkerDir, entry: Mapping[str, Any]) -> Iterator[None]:
-    """Put an entry into the outbox; once it was taken up the body runs, and the driver sees that its sayer lives.
+    """Put an entry into the outbox and run the body when it has been taken up; a lock shows that the sender is alive.
 
     Raises:
-        UsageError: It is too long.
-        Refused: Nobody takes it up.
+        UsageError: The entry is too long.
+        Refused: It was not taken up in time.
     """
     data = to_json(entry)
     if len(data) > LONGEST:
-        raise UsageError(f"this is too long to be said from within a sandbox: {len(data)} bytes; at most {LONGEST}")
+        raise UsageError(f"this is too long to be sent from within a sandbox: {len(data)} bytes; at most {LONGEST}")
     name = os.urandom(8).hex()
     draft, path = worker.outbox / f".{name}.tmp", worker.outbox / f"{name}.json"
     with storage_errors(path, "write"), Watch([worker.outbox]) as watch:
@@ -74,7 +74,7 @@ def _await_taken(path: os.PathLike[str] | str, watch: Watch) -> None:
         left = deadline - monotonic()
         if left <= 0:
             raise Refused(
-                f"nobody outside of the sandbox has taken this up within {_PATIENCE_S:g} s",
-                hint="its driver is gone, or this worker has said too much: agentctl logs tells",
+                f"nobody outside the sandbox has taken this up within {_PATIENCE_S:g} s",
+                hint="its driver is gone, or this worker has sent too much: see agentctl logs",
             )
         watch.sleep(left)

@@ -1,4 +1,4 @@
-"""Which agents and templates may be used, and a person's word that they may.
+"""Which agents and templates may be used, and how a person allows it by `trust`.
 
 Doors: `definitions`, `templates`, `trusting`.
 """

@@ -1,4 +1,4 @@
-"""Which agents there are, whose word each definition is, and which may be used."""
+"""Which agents there are, where each definition comes from, and which may be used."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Agent(NamedTuple):
     spec: AgentSpec
     origin: Origin
     digest: str
-    #: What it allows, for which a person must trust it; nothing in one's own definitions.
+    #: What it allows, so that a person must trust it; nothing for a person's own definitions.
     powers: list[str]
     #: Its file is trusted as it is, or need not be.
     usable: bool
 
     def to_json(self, order: Sequence[str]) -> dict[str, Any]:
-        """Return its row in `agents`; `order` is that in which drivers are tried."""
+        """Return its row in `agents`; `order` is the order in which drivers are tried."""
         driver, installed = runs_with(self.spec, order)
         return {
             "name": self.spec.name,
@@ -50,7 +50,7 @@ class Agent(NamedTuple):
 
 
 def all_agents(root: Root | None) -> tuple[list[Agent], list[str]]:
-    """Return every definition, those that win first and those that they hide, and what was left out."""
+    """Return all definitions in order of precedence, also hidden ones, and what was left out."""
     found = read_all(sources(Path(root.path) if root else None, project_of(root), os.environ), known_files(os.environ))
     trusted = read_trusted(trust_file(os.environ))
     own: dict[str, AgentSpec] = {}
@@ -69,7 +69,7 @@ def _judged(definition: Definition, own: Mapping[str, AgentSpec], trusted: Trust
 
 
 def list_agent_specs(root: Root | None) -> tuple[list[Agent], list[str]]:
-    """Return the agents, the first definition of each name, and what was left out."""
+    """Return the agents, by the first definition of each name, and what was left out."""
     found, warnings = all_agents(root)
     winners: dict[str, Agent] = {}
     for agent in found:
@@ -90,7 +90,7 @@ def show_agent(root: Root | None, name: str) -> dict[str, Any]:
     return {**agent.to_json(driver_order()), "definition": agent.spec.to_json()}
 
 
-#: What the agent programs call sub-agents of their own, and ours of that kind.
+#: The names that agent programs have for sub-agents of their own, and the agent of that kind here.
 _ELSEWHERE = {
     "general-purpose": "general",
     "general_purpose": "general",
@@ -101,12 +101,12 @@ _ELSEWHERE = {
 
 
 def find_agent(root: Root | None, name: str) -> Agent:
-    """Return the agent of this name, also one that may not be used.
+    """Return the agent of this name, even one that may not be used.
 
-    Where no definition has the name as it is written, its case does not count, nor whose name for it is used.
+    If no definition has exactly this name, case is ignored; after that, the names of agent programs are accepted.
 
     Raises:
-        NotFound: There is none; the hint names the nearest and some that are, and what was left out.
+        NotFound: There is none; the hint names the nearest name, some known ones, and what was left out.
     """
     agents, warnings = list_agent_specs(root)
     by_name = {agent.spec.name: agent for agent in agents}
@@ -139,7 +139,7 @@ def find_agent_spec(root: Root | None, name: str) -> AgentSpec:
 
 
 def project_of(root: Root | None) -> Path | None:
-    """Return the folder that the project's definitions lie in: the nearest above that has any, else the root's."""
+    """Return the folder of the project's definitions: the nearest one above that has any, else that of the root."""
     home = os.path.realpath(os.path.expanduser("~"))
     marks = (ROOT_NAME, os.path.join(".claude", "agents"), os.path.join(".codex", "agents"))
     here = Path(working_folder())

@@ -1,7 +1,7 @@
-"""Where templates are found, whose word each is, and which may be used.
+"""Which templates there are, where each comes from, and which may be used.
 
-A template runs programs and may allow agents something. One that came with a repository is used only once a person has
-trusted it, as it is: the whole folder, to the byte.
+A template runs programs and may grant permissions to agents. One that came with a repository is used only after a
+person has trusted it exactly as it is: the whole folder, byte by byte.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.task_limits import personal_file
 
-#: Before a name: the template of this name that ships, whatever else is called so.
+#: The prefix that means the shipped template of a name, even if another one has that name.
 SHIPPED = "shipped:"
 FILE = "task.yaml"
-#: What is made anew from the rest, and not copied.
+#: Folders made from the other files: neither hashed nor copied.
 CACHES = "__pycache__"
-#: A template of a root that has more is not a template: what is hashed for it has to have an end.
+#: A root's template with more than this is refused: hashing it must come to an end.
 _MOST_TEMPLATES, _MOST_FILES, _MOST_BYTES, _LONGEST_FILE = 200, 1000, 64 << 20, 64 << 10
-#: Folders within one another.
+#: The most levels of folders.
 _DEEPEST = 32
 _LONGEST_SHOWN = 200
 
@@ -42,17 +42,17 @@ class Template(NamedTuple):
     """A folder that a task can be made from."""
 
     folder: Path
-    #: It lies in a root, and so it may have come with somebody else's repository.
+    #: It is in a root, so it may have come with somebody else's repository.
     of_root: bool
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the template."""
         return self.folder.name
 
 
 def all_templates(root: Root | None) -> Iterator[Template]:
-    """Yield the templates, those that win first, and those of the same names that they hide."""
+    """Yield the templates in order of precedence, also those that others of the same name hide."""
     places = [(Path(root.templates), not _is_home(root))] if root else []
     for folder, of_root in [*places, (personal_file().parent / "templates", False), (_shipped(), False)]:
         try:
@@ -72,7 +72,7 @@ def _shipped() -> Path:
 
 
 def find_template(root: Root | None, name: str) -> Template:
-    """Return the template of this name that wins; `shipped:NAME` is the one that ships.
+    """Return the first template of this name; `shipped:NAME` means the shipped one.
 
     Raises:
         NotFound: There is none.
@@ -103,7 +103,7 @@ def bytes_of(template: Template) -> bytes:
 
 
 def is_usable(template: Template) -> bool:
-    """Tell whether a template may be used: it is the person's own, ships, or is trusted as it is."""
+    """Tell whether a template may be used: it is the user's own, shipped, or trusted as it is."""
     try:
         check_usable(template)
     except (AgentctlError, OSError):
@@ -112,7 +112,7 @@ def is_usable(template: Template) -> bool:
 
 
 def check_usable(template: Template) -> str | None:
-    """Return the trusted digest of a template of a root, None of any other one.
+    """Return the trusted digest of a template of a root, None for any other template.
 
     Raises:
         Refused: It is not trusted as it is.
@@ -122,7 +122,7 @@ def check_usable(template: Template) -> str | None:
     digest = digest_of(template.folder)
     if not is_trusted(read_trusted(trust_file(os.environ)), str(template.folder), digest):
         ships = (_shipped() / template.name / FILE).is_file()
-        hides = f"; the one that ships is {SHIPPED}{template.name}" if ships else ""
+        hides = f"; the shipped one is {SHIPPED}{template.name}" if ships else ""
         raise Refused(
             f"the template {template.name} comes with the project and is not trusted: {template.folder}",
             hint=f"read it, then: agentctl trust {shlex.quote(str(template.folder))}{hides}",
@@ -131,7 +131,7 @@ def check_usable(template: Template) -> str | None:
 
 
 def powers_of(template: Template) -> list[str]:
-    """Return what needs trust, in words: what a template runs, and what it allows."""
+    """Return in words why a template needs trust: what it runs, and what it allows."""
     try:
         document = read_template(template)
     except (UsageError, OSError) as error:
@@ -150,10 +150,10 @@ def _work_of(worker: dict[str, Any]) -> str:
 
 
 def digest_of(folder: str | os.PathLike[str]) -> str:
-    """Return the hash of all that is in a folder: names, what may be executed, contents.
+    """Return the hash of everything in a folder: names, which files are executable, contents.
 
     Raises:
-        OddFile: There is a link, a FIFO or the like in it, or more than a template has.
+        OddFile: There is a link, a FIFO or the like in it, or more than a template may have.
     """
     digest, left = hashlib.sha256(), _MOST_BYTES
     for number, path in enumerate(_files_in(folder)):
@@ -162,7 +162,7 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
             found = os.fstat(fd)
             left -= found.st_size
             if left < 0 or number >= _MOST_FILES:
-                raise OddFile(f"{os.fspath(folder)} holds more than a template has", hint="look at it, and remove it")
+                raise OddFile(f"{os.fspath(folder)} holds more than a template may", hint="look at it, and remove it")
             head = f"{os.path.relpath(path, folder)}\0{bool(found.st_mode & stat.S_IXUSR)}\0{found.st_size}\0"
             digest.update(os.fsencode(head))
             while chunk := os.read(fd, 1 << 20):
@@ -173,7 +173,7 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
 
 
 def _files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the files below a folder, in one order; what is not a folder counts as a file, and is opened as one.
+    """Yield the files below a folder, in a fixed order; what is not a folder counts, and is opened, as a file.
 
     Raises:
         OddFile: It has more folders than a template, or they are nested deeper.
@@ -191,6 +191,6 @@ def _files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def _entries_of(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
-    """Return what is in a folder, the last one first."""
+    """Return the entries of a folder, the last name first."""
     with os.scandir(folder) as entries:
         return sorted(islice(entries, _MOST_FILES + 1), key=lambda entry: entry.name, reverse=True)

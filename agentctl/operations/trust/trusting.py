@@ -1,7 +1,7 @@
-"""A person's word that what came with a project, or was changed in it, may do what it says.
+"""`trust`: a person allows what came with a project, or was changed in it, to do what it says.
 
-It is asked for of definitions of agents, of templates, of rules in a task.yaml that allow something, and of whole
-tasks that were made elsewhere, or by somebody else.
+This is needed for definitions of agents, templates, rules in a task.yaml that allow something, and whole tasks that
+were made elsewhere or by somebody else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 class _Things(NamedTuple):
-    """What in a root can be trusted."""
+    """What can be trusted in a root."""
 
     agents: list[Agent]
     templates: list[Template]
@@ -67,7 +67,7 @@ def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
 
     Raises:
         NotFound: A file is none of these, or cannot be read as one.
-        Refused: A worker asks; what its agents may do is for a person to say.
+        Refused: The caller is a worker; only a person may decide what its agents may do.
     """
     _refuse_workers()
     found = _things(root)
@@ -90,7 +90,7 @@ class _Rules(NamedTuple):
 
 
 def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
-    """Return the row of what has just been trusted; a task and its rules are noted here."""
+    """Return the row of what has just been trusted; trust in a task or its rules is recorded here."""
     if isinstance(one, Agent):
         return _of_agent(one._replace(usable=True))
     if isinstance(one, Template):
@@ -103,11 +103,11 @@ def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
     check_own(one.task)
     rules = read_config(one.task).permissions
     vouch_for_rules(one.task, rules)
-    return _row(one.task.task_file, "rules", trusted=True, powers=_told(rules))
+    return _row(one.task.task_file, "rules", trusted=True, powers=_rule_texts(rules))
 
 
 def revoke_files(root: Root | None, files: Sequence[str]) -> list[Row]:
-    """Trust these no more; definitions and templates need not exist any more."""
+    """Revoke the trust in these files; definitions and templates need not exist any more."""
     _refuse_workers()
     paths = [os.path.realpath(file) for file in files]
     tasks = {path: task for path in paths if (task := _task_at(root, path)) is not None}
@@ -128,16 +128,16 @@ def _is_of_rules(path: str) -> bool:
 
 
 def _kind_of(path: str, task: TaskDir | None = None) -> str:
-    """Return what a path was trusted as, which need not exist any more; the name of a template has no dot."""
+    """Return what a path was trusted as; it need not exist any more. The name of a template has no dot."""
     if task is not None:
         return "rules" if _is_of_rules(path) else "task"
     return "agent" if os.path.splitext(path)[1] else "template"
 
 
 def _refuse_workers() -> None:
-    found = true_caller() or caller()  # Also one that was lost: its environment is what tells of it.
+    found = true_caller() or caller()  # Also a lost worker, which only its environment shows.
     if found is not None:
-        raise Refused(f"{found.instance} is a worker: whom to trust is for a person to say", hint="ask for it")
+        raise Refused(f"{found.instance} is a worker: only a person decides what to trust", hint="ask a person")
 
 
 def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
@@ -186,7 +186,7 @@ def _of_template(template: Template) -> Row:
 
 
 def _of_task(task: TaskDir) -> Iterator[Row]:
-    """Yield what is to be said of a task: it is somebody else's, or its rules allow something."""
+    """Yield the row of a task if it is foreign, or the row of its rules if they allow something."""
     if not is_own(task):
         yield _row(task.path, "task", trusted=False, powers=["a task that was not made here by you"])
         return
@@ -195,8 +195,8 @@ def _of_task(task: TaskDir) -> Iterator[Row]:
     except AgentctlError:
         return
     if allowing(rules):
-        yield _row(task.task_file, "rules", trusted=are_vouched_for(task, rules), powers=_told(rules))
+        yield _row(task.task_file, "rules", trusted=are_vouched_for(task, rules), powers=_rule_texts(rules))
 
 
-def _told(rules: Sequence[Any]) -> list[str]:
+def _rule_texts(rules: Sequence[Any]) -> list[str]:
     return [f"permissions allow {rule['tool']} {rule['pattern']}" for rule in allowing(rules)]

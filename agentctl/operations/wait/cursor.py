@@ -1,7 +1,7 @@
-"""What a consumer of `wait-any` has been given: each end once, to one of its waiters, and none lost.
+"""Which ends a consumer of `wait-any` has been given: each end once, to one of its waiters, and none is lost.
 
-Claim under the lock, print and flush, mark done. A claim holds a liveness lock: that of a waiter which died before it
-marked is free, and its end is given again, as redelivered. What is done is kept as ranges over the deliverable seqs.
+Claim under the lock, print and flush, mark as done. A waiter holds a liveness lock on its claim. If it dies before the
+mark, that lock is free and the end is given again, as redelivered. What is done is kept as ranges of deliverable seqs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClaimedEnd(NamedTuple):
 
 
 class Cursor:
-    """One consumer's cursor in one task; the file lies in the root task of the tree."""
+    """One consumer's cursor in one task; its file is in the root task of the tree."""
 
     def __init__(self, root_task: TaskDir, task_id: str, consumer: str) -> None:
         check_name(consumer, "the consumer")
@@ -43,7 +43,7 @@ class Cursor:
         self._claims = root_task.cursors / consumer
 
     def claim(self, wanted: Iterable[Deliverable]) -> ClaimedEnd | None:
-        """Claim the earliest of `wanted` that nobody has been given; None where there is none."""
+        """Claim the earliest of `wanted` that is neither done nor claimed by a live waiter; None if there is none."""
         wanted = list(wanted)
         if not wanted:
             return None
@@ -65,12 +65,12 @@ class Cursor:
         return None
 
     def mark(self, claim: ClaimedEnd, deliverables: Sequence[Deliverable]) -> None:
-        """Note, durably, that a claimed end was given out.
+        """Record durably that a claimed end was given out.
 
         Args:
-            deliverables: All of the task, in order: seqs between two of them mean nothing and are closed over.
+            deliverables: All of the task, in order: ranges are joined if only other seqs are between them.
         """
-        # A cut log would give the seqs that are done to other ends, which nobody would be given.
+        # If the log lost its last lines, other ends would get seqs that are done, and would never be given out.
         eventlog.flush(self._log)
         with locked(self._lock):
             state = self._read()
@@ -82,11 +82,11 @@ class Cursor:
         os.close(claim.lock)
 
     def release(self, claim: ClaimedEnd) -> None:
-        """Give a claim back undelivered: it reads as that of a waiter that died."""
+        """Give a claim back undelivered: it then looks like that of a dead waiter."""
         os.close(claim.lock)
 
     def undelivered(self, wanted: Iterable[Deliverable]) -> list[Deliverable]:
-        """Return those of `wanted` that are not done."""
+        """Return those of `wanted` that are not marked as done."""
         done = self._read()["done"]
         return [deliverable for deliverable in wanted if not _is_done(done, deliverable.seq)]
 
@@ -116,11 +116,11 @@ def _is_done(ranges: Sequence[Sequence[int]], seq: int) -> bool:
 
 
 def _with(ranges: Sequence[Sequence[int]], seq: int, order: Sequence[int]) -> list[list[int]]:
-    """Return `ranges` and `seq`, closed over the gaps that are known to hold nothing that could be given out.
+    """Return `ranges` with `seq` added, joined across the gaps that are known to hold no deliverable.
 
     Args:
-        order: The deliverable seqs as this waiter knows them. Others may have marked ends that are newer than its
-            look at the log: behind the last that it knows, it closes over nothing.
+        order: The deliverable seqs that this waiter knows. Others may have marked ends that are newer than its look
+            at the log: nothing is joined after the last seq that it knows.
 
     >>> _with([[3, 3], [20, 20]], 9, [3, 9, 12, 20])
     [[3, 9], [20, 20]]
@@ -137,7 +137,7 @@ def _with(ranges: Sequence[Sequence[int]], seq: int, order: Sequence[int]) -> li
 
 
 def _is_gap_empty(end: int, start: int, order: Sequence[int]) -> bool:
-    """Tell whether nothing of `order` lies between two seqs, and it reaches as far as the second."""
+    """Tell whether `order` has nothing between two seqs, and reaches at least to the second."""
     if start <= end + 1:
         return True
     following = bisect_right(order, end)

@@ -1,4 +1,4 @@
-"""Whether a wait within a worker has to stop: the worker is being cancelled, or was paused."""
+"""When a wait within a worker has to stop: the worker is being cancelled, or was paused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentctl.operations.where.calling import Caller, caller
 
 
 class Stop:
-    """What would stop a wait; outside of a worker nothing does.
+    """The reasons to stop a wait; there are none outside of a worker.
 
-    A pause stops this process too: it is met when the worker goes on, and the log tells of it then.
+    A pause stops this process too. So it is noticed when the worker is continued, by its event in the log.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -31,11 +31,11 @@ class Stop:
         if me is None:
             return
         if me.worker.cancel.exists() or me.worker.has_ended:
-            raise WaitStopped(f"{me.instance} is being cancelled: it waits no longer", me.instance, "cancelled")
+            raise WaitStopped(f"{me.instance} is being cancelled: it stops waiting", me.instance, "cancelled")
         if me.worker.pause.exists() or self._was_paused(me):
-            message = f"{me.instance} was paused: it waits no longer"
-            raise WaitStopped(message, me.instance, "paused", hint="those below it go on with it; wait again")
+            message = f"{me.instance} was paused: it stops waiting"
+            raise WaitStopped(message, me.instance, "paused", hint="the workers below it go on too; wait again")
 
     def _was_paused(self, me: Caller) -> bool:
-        new = list(self._log.events())  # To their end: the reader goes on behind them.
+        new = list(self._log.events())  # Read to the end: the reader continues from there.
         return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in new)

@@ -13,27 +13,27 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
 
-#: Whose turn it is to fold logs and to judge workers, which takes the processor: of many waits that begin, or are
-#: woken, at once, one does so at a time, and whoever else runs in this process (who answers a client) gets its share.
+#: Held while a wait folds logs and judges workers, which is bound by the processor: when many waits begin or wake at
+#: once, one does so at a time, and the other threads of this process (that answer a client) get their share.
 TURN = _thread.allocate_lock()
 
 
 class Seen(NamedTuple):
-    """What a wait has seen of a worker."""
+    """The state of a worker as a wait has seen it."""
 
     status: Status
     reason: str | None
-    #: The event that made it so; of a worker at work 0.
+    #: The seq of the event that set this status; 0 for a worker at work.
     seq: int
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether it is over."""
+        """Tell whether the worker has ended."""
         return self.status in TERMINAL
 
     @property
     def is_news(self) -> bool:
-        """Tell whether it ended, or needs an answer."""
+        """Tell whether the worker has ended or needs an answer."""
         return self.is_terminal or self.status is Status.BLOCKED
 
 
@@ -48,20 +48,20 @@ def gather(
     timeout_s: float | None,
     broken: int | None = None,
 ) -> Sight:
-    """Wait until what is seen of some workers of a task and its sub-tasks is enough, or the time is over.
+    """Wait for workers of a task and its sub-tasks until `is_enough` accepts their states, or the time is over.
 
     Args:
         timeout_s: None waits without a limit.
-        broken: A descriptor that is readable once nobody wants the answer any more.
+        broken: A descriptor that becomes readable when nobody wants the answer any more.
 
     Returns:
-        What was seen last; a worker that is not there is not in it. Nobody was stopped.
+        The states seen last, without the workers that do not exist. Nobody was stopped.
 
     Raises:
         BrokenOff: `broken` became readable.
         WaitStopped: The worker that waits was cancelled or paused.
     """
-    # Only those: a task that has had a thousand sub-tasks is not looked at whole for one.
+    # Only the tasks in the keys: a thousand sub-tasks are not read for the sake of one.
     below = [task.sibling(name) for name in dict.fromkeys(key.task_id for key in keys) if name != task.id]
     with (
         LiveTree(task, others=[one for one in below if one.exists]) as live_tree,
@@ -82,12 +82,12 @@ def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> Sight:
         task, view = views.get(key.task_id, (None, None))
         worker = view.workers.get(key.instance) if view is not None else None
         if worker is not None and task is not None:
-            found[key] = Seen(Status.RUNNING, None, 0) if _is_begun_anew(task, worker) else _seen(worker)
+            found[key] = Seen(Status.RUNNING, None, 0) if _is_replaced(task, worker) else _seen(worker)
     return found
 
 
-def _is_begun_anew(task: TaskDir, worker: WorkerView) -> bool:
-    """Tell whether somebody has removed the folder of an ended worker, and another one that works has its name."""
+def _is_replaced(task: TaskDir, worker: WorkerView) -> bool:
+    """Tell whether the folder of an ended worker was removed, and a new worker at work has its name."""
     worker_dir = task.worker(worker.instance)
     return worker.end_seq is not None and not worker_dir.has_ended and worker_dir.spec.exists()
 

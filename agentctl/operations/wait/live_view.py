@@ -1,7 +1,7 @@
-"""Watching a task: its log, and the processes that would write no event if they died.
+"""Watching a task: its log, and the processes whose death writes no event.
 
-Subscribe, then read, then sleep. What is proven meanwhile (a shim's death, a lost worker) is written down, and the
-queue goes on.
+Subscribe, then read, then sleep. What is proven meanwhile (a shim's death, a lost worker) is recorded, and the queue
+is kept going.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of
 from agentctl.supervision.life.judging import Condition, judge_surely, queued_instances, settle
 
-#: What reading the log, judging and starting a worker or two take.
+#: How many descriptors are kept free for reading the log, judging, and starting a worker or two.
 _SPARE_FDS = 16
 
 
 class LiveTask:
-    """A view of a task that is brought up to date, and a sleep that ends when something may have changed."""
+    """A view of a task that can be brought up to date, and a sleep that ends when something may have changed."""
 
     def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
         check_may_be_stopped(task)
@@ -52,22 +52,22 @@ class LiveTask:
         self._exits: dict[str, tuple[int, int]] = {}
         self._next_look = 0.0
         self._unguarded: dict[str, Identity] = {}
-        self._queue_may_stand = True
+        self._queue_may_stall = True
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most_fds = soft - _SPARE_FDS if soft != resource.RLIM_INFINITY else sys.maxsize
 
     def update(self) -> TaskView:
-        """Return the view as of now."""
+        """Bring the view up to date and return it."""
         self.view.apply(self._reader.rows())
         if monotonic() >= self._next_look:
             self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
             self._next_look = monotonic() + SAFETY_S
-            self._queue_may_stand = True
+            self._queue_may_stall = True
         self._set_sentinels()
         return self.view
 
     def _look(self, workers: list[WorkerView]) -> None:
-        """Judge workers, write down what is proven, and read that again.
+        """Judge workers, record what is proven, and read it back.
 
         Raises:
             NotFound: Somebody has removed the task.
@@ -79,11 +79,11 @@ class LiveTask:
             raise
 
     def check_there(self) -> None:
-        """Raise `NotFound` where somebody has removed the task."""
+        """Raise `NotFound` if somebody has removed the task."""
         for task in (self.task, self.root_task):
             if not task.exists:
                 raise NotFound(
-                    f"the task {task.id} has been removed: {task.path} is not there any more",
+                    f"the task {task.id} has been removed: {task.path} no longer exists",
                     hint="whatever still ran in it is being cancelled",
                 )
 
@@ -99,7 +99,7 @@ class LiveTask:
             heal(worker, self.conditions[worker.instance], self.task.worker(worker.instance))
 
     def _set_sentinels(self) -> None:
-        """Watch the process that would write each live worker's end: its shim, else the worker itself."""
+        """For each live worker, watch the process whose end must wake the wait: its shim, else the worker itself."""
         watched = set(self._sentinels.values())
         for fd, instance in list(self._sentinels.items()):
             if self.view.workers[instance].is_terminal:
@@ -114,7 +114,7 @@ class LiveTask:
             identity = processes.identity_from(read_quietly(worker.shim)) if is_shim else claim_of(worker).leader
             if identity is not None and not is_shim:
                 self._unguarded[instance] = identity
-            # No descriptor left, but for what reading and starting need: the safety look serves this one.
+            # If no descriptor can be spared, the periodic look finds the end of this worker.
             with contextlib.suppress(OSError):
                 fd = processes.open_pidfd(identity) if identity else None
                 if fd is not None and fd < self._most_fds:
@@ -124,7 +124,7 @@ class LiveTask:
                     os.close(fd)
 
     def _note_exit(self, fd: int) -> None:
-        """Keep the exit of a worker without a shim: nobody else will have seen it."""
+        """Keep the exit of a worker without a shim: nobody else may have seen it."""
         instance = self._sentinels[fd]
         worker = self._unguarded.get(instance)
         seen = processes.exit_of(worker, fd) if worker else None
@@ -136,22 +136,22 @@ class LiveTask:
         return self._sentinels.pop(fd)
 
     def run_queue(self, lender: WorkerId | None = None) -> None:
-        """Start what can start: at first, when a shim died, at each safety look, and always for a lender.
+        """Start the workers that can start: at first, when a shim has died, at each periodic look; for a lender always.
 
-        Otherwise the shims keep the queue going, and a wait that joined in at every event would only be in their way.
+        Otherwise the shims keep the queue going; a wait that did so too at every event would only be in their way.
         """
-        if lender is None and not self._queue_may_stand:
+        if lender is None and not self._queue_may_stall:
             return
-        self._queue_may_stand = False
+        self._queue_may_stall = False
         if not is_own(self.root_task):
             return
-        usable_config(self.root_task)  # A raised cap becomes known to all who dispatch.
-        # A full disk, a strange runtime folder, too few descriptors: waiting goes on.
+        usable_config(self.root_task)  # Makes a raised cap known to all that dispatch.
+        # A full disk, a strange runtime folder, too few descriptors: the wait goes on.
         with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root_task, lender=lender)
 
     def follow(self, deadline: float) -> Iterator[TaskView]:
-        """Yield the view at each look, until an instant of the monotonic clock has passed."""
+        """Yield the view at each look, until the monotonic clock has reached `deadline`."""
         while True:
             yield self.update()
             left = deadline - monotonic()
@@ -165,18 +165,18 @@ class LiveTask:
         self.woken(self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels))
 
     def until_look(self) -> float:
-        """Return the time to the next look at everything."""
+        """Return the seconds until the next look at everything."""
         return max(0.0, self._next_look - monotonic())
 
     def sentinels(self) -> list[int]:
-        """Return the descriptors whose processes' ends have to wake."""
+        """Return the descriptors of the watched processes, whose end must wake the sleep."""
         return list(self._sentinels)
 
     def woken(self, fds: Iterable[int]) -> None:
-        """Look at the workers whose guardians have ended, by their descriptors."""
+        """Look at the workers whose watched process has ended; `fds` are the readable descriptors."""
         ended = [fd for fd in fds if fd in self._sentinels]
         if ended:
-            self._queue_may_stand = True
+            self._queue_may_stall = True
             for fd in ended:
                 self._note_exit(fd)
             names = {self._drop(fd) for fd in ended}
@@ -195,11 +195,11 @@ class LiveTask:
 
 
 class LiveTree:
-    """Views of tasks that are brought up to date together; sub-tasks that are made meanwhile are taken in.
+    """Views of tasks that are brought up to date together; sub-tasks made meanwhile are included.
 
     Args:
-        recursive: Watch the sub-tasks too, and theirs.
-        others: Some tasks of the same tree that are watched too, whatever else there is.
+        recursive: Watch all sub-tasks below the task too.
+        others: Tasks of the same tree to watch too.
     """
 
     def __init__(self, task: TaskDir, *, recursive: bool = False, others: Iterable[TaskDir] = ()) -> None:
@@ -209,7 +209,7 @@ class LiveTree:
         self._is_recursive = recursive
 
     def update(self) -> list[tuple[LiveTask, TaskView]]:
-        """Return each live task with its view as of now, a task before those below it."""
+        """Return each live task with its view, brought up to date; a task before those below it."""
         return [(live_task, live_task.view) for live_task in self._updated()]
 
     def _updated(self) -> Iterator[LiveTask]:
@@ -227,12 +227,12 @@ class LiveTree:
                         found.append(self._all[below.id])
 
     def run_queue(self, lender: WorkerId | None) -> None:
-        """Start what can start; all tasks of a tree have one queue."""
+        """Start the workers that can start; all tasks of a tree share one queue."""
         for live_task in [self.top] if lender is not None else self._all.values():
             live_task.run_queue(lender)
 
     def sleep(self, timeout_s: float | None, others: Iterable[int] = ()) -> list[int]:
-        """Sleep until something may have changed, or one of some `others` is readable; return what is readable."""
+        """Sleep until something may have changed or one of `others` is readable; return the readable descriptors."""
         limit = min(live_task.until_look() for live_task in self._all.values())
         sentinels = [fd for live_task in self._all.values() for fd in live_task.sentinels()]
         ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), [*sentinels, *others])

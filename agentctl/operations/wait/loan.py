@@ -13,11 +13,11 @@ from agentctl.supervision.dispatch.slots import loan_lock, place_of
 
 
 class Loan:
-    """The loan of the calling worker's place. The open descriptor is the loan: when this process dies, nobody new is
-    started in the place.
+    """The loan of the calling worker's place. The open descriptor is the loan: when this process dies, no new guest
+    is started in the place.
 
-    A worker may have several waits at once, as those of an agent that makes its calls in parallel: one of them lends,
-    and once it has returned the next look of another one does.
+    A worker may have several waits at once, for example an agent that makes parallel calls. One of them lends; after
+    it has returned, another one lends at its next look.
     """
 
     def __init__(self, live_task: LiveTask) -> None:
@@ -26,7 +26,7 @@ class Loan:
         self._fd: int | None = None
 
     def lender(self) -> WorkerId | None:
-        """Lend, unless another wait of the worker does; return who lends."""
+        """Lend the place, unless another wait of the worker does; return the lender, or None."""
         me, root_task = self._me, self._live_task.root_task
         if me is None or me.task.root.path != root_task.root.path:
             return None
@@ -35,7 +35,7 @@ class Loan:
             self._fd = loan_lock(root_task, place) if place is not None else None
             if self._fd is None:
                 return None
-            self._live_task.watch.add(root_task.slots)  # A guest ends before its place is free: that wakes once more.
+            self._live_task.watch.add(root_task.slots)  # A guest ends before its place is free: wake at both.
         return me.worker.id
 
     def take_back(self) -> None:
@@ -46,7 +46,7 @@ class Loan:
             carry_out(self._live_task.root_task, done)
 
     def close(self) -> None:
-        """Let nobody new into the place."""
+        """Let no new guest into the place."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -1,11 +1,11 @@
-"""One wait, look by look: what whoever waits has to do between two looks, in the one order that loses nothing.
+"""The rounds of a wait: what it does between two looks, in the only order that loses nothing.
 
-1. Look (`LiveTree.update`), and decide. What is enough ends the wait: `give_back`, then return.
-2. `serve`: whoever waits within a worker that is being cancelled or was paused waits no longer. This comes behind the
-   look, so that an end which is there is still given out. Then start who may start, also in the place that is lent: a
-   wait must not be what everybody else waits for.
-3. `sleep`, with what is left of the time. The watch was there before the look (`LiveTree`), so a change between the two
-   wakes at once.
+1. Look (`LiveTree.update`), and decide. If enough is seen, the wait ends: `give_back`, then return.
+2. `serve`: stop the wait if its worker is being cancelled or was paused. This comes after the look, so that an end that
+   is already there is still given out. Then start the workers that may start, also in the lent place: a wait must not
+   hold up all other workers.
+3. `sleep`, for at most the time that is left. The watch was set up before the look (`LiveTree`), so a change between
+   the two wakes it at once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from agentctl.operations.wait.loan import Loan
 
 
 class WaitRounds:
-    """The rounds of a wait. Within a worker that worker's place is lent meanwhile.
+    """The rounds of a wait. Within a worker, that worker's place is lent meanwhile.
 
     Args:
         timeout_s: None waits without a limit.
-        broken: A descriptor that becomes readable once nobody wants the answer any more.
-        turn: Held while the queue is run, where several threads wait.
+        broken: A descriptor that becomes readable when nobody wants the answer any more.
+        turn: Held while the queue is run, if several threads wait.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WaitRounds:
         return None if self._deadline is None else self._deadline - monotonic()
 
     def serve(self) -> None:
-        """Start who may start.
+        """Start the workers that may start.
 
         Raises:
             WaitStopped: The worker that waits was cancelled or paused.
@@ -57,7 +57,7 @@ class WaitRounds:
             self._live_tree.run_queue(self._loan.lender())
 
     def sleep(self, at_most_s: float | None = None) -> None:
-        """Sleep until something may have changed, the time is over, or for so long.
+        """Sleep until something may have changed, or the time or `at_most_s` is over.
 
         Raises:
             BrokenOff: Nobody wants the answer any more.
@@ -67,7 +67,7 @@ class WaitRounds:
             raise BrokenOff("the call was broken off; nobody was stopped")
 
     def next(self, at_most_s: float | None = None) -> bool:
-        """Serve and sleep; return False, without a sleep, once the time is over."""
+        """Serve and sleep; return False, without sleeping, when the time is over."""
         self.serve()
         left = self.left_s()
         if left is not None and left <= 0:
@@ -76,11 +76,11 @@ class WaitRounds:
         return True
 
     def give_back(self) -> None:
-        """Get the lent place back before the wait returns."""
+        """Take the lent place back before the wait returns."""
         self._loan.take_back()
 
     def close(self) -> None:
-        """Let nobody new into the lent place."""
+        """Let no new guest into the lent place."""
         self._loan.close()
 
     def __enter__(self) -> WaitRounds:

@@ -1,4 +1,4 @@
-"""Waiting for workers to end: for the next one, once for each consumer, or for all, through their questions."""
+"""`wait-any` and `wait-all`: wait for the next end, given to each consumer once, or for all ends despite questions."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.kinship import descendants
 
 DEFAULT_CONSUMER = "default"
-#: Another waiter that has claimed an end marks it within this, or has died.
+#: The pause between two looks at an end that another waiter has claimed: it marks the end, or dies.
 _PENDING_LOOK_S = 0.05
 _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S = 0.0001, 0.05
 _ALL: frozenset[str] = TERMINAL | {Status.BLOCKED}
 
-#: Is told, now and then, which questions are open that end no wait.
+#: Called periodically with the open questions that do not end the wait.
 OnAsked = Callable[[list[PendingQuestion]], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitedEnd:
-    """A worker that ended, is blocked, has stalled or is parked."""
+    """A worker that has ended, is blocked, has stalled or is parked."""
 
     agent_instance: str
     status: str
     reason: str | None = None
     exit_code: int | None = None
     signal: str | None = None
-    #: Why it failed, in the words of whoever knew.
+    #: Why it failed, as recorded with its end.
     message: str | None = None
-    #: Its task, where a wait is about several.
+    #: Its task, if the wait covers several tasks.
     task_id: str | None = None
-    #: How many workers that it had started lived on when it ended.
+    #: How many of the workers that it had started were still alive when it ended.
     uncollected: int = 0
-    #: Of one that is parked: until when, and for which usage window of its account.
+    #: If it is parked: until when, and for which usage window of its account.
     until: str | None = None
     window: str | None = None
-    #: It was claimed before, by a waiter that died before it had given it out for sure.
+    #: An earlier waiter had claimed it, and died before it was known to have given it out.
     redelivered: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `wait-any --json` prints it."""
+        """Return what `wait-any --json` prints."""
         value = {
             "agentInstance": self.agent_instance,
             "status": self.status,
@@ -77,7 +77,7 @@ class WaitedEnd:
         return value | {key: item for key, item in more.items() if item}
 
 
-def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
+def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
     task: TaskDir,
     instances: Sequence[str],
     *,
@@ -88,17 +88,17 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
     recursive: bool = False,
     on_asked: OnAsked | None = None,
 ) -> None:
-    """Give the earliest end or block that this consumer has not been given to `deliver`, which must print and flush.
+    """Call `deliver` with the earliest end or block not yet given to this consumer; it must print and flush.
 
     Args:
-        instances: Only these; none: all of the task, or within a worker all that it started.
-        timeout_s: None takes the task's `timeoutSeconds`.
-        consumer: None is `default`, or within a worker that worker.
-        kinds: Only these statuses, `stalled` and `parked`; others stay undelivered. None is every end and every block.
-        recursive: Those of the sub-tasks too.
+        instances: Only these; if empty, all of the task, or within a worker all of its descendants.
+        timeout_s: None means the task's `timeoutSeconds`.
+        consumer: None means `default`, or within a worker the name of that worker.
+        kinds: Only these (statuses, `stalled`, `parked`); others stay undelivered. None means all ends and blocks.
+        recursive: Include the workers of sub-tasks.
 
     Raises:
-        WaitTimedOut: Nothing came in time. Nobody was harmed.
+        WaitTimedOut: Nothing came in time. Nobody was stopped.
         NothingLeft: Everything was given out, and nothing that could still end is left.
         WaitStopped: The worker that waits was cancelled or paused.
     """
@@ -118,7 +118,7 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
                     rounds.give_back()
                     _give(cursor, claim, view, deliver, live_task.task.id if recursive else None)
                     return
-                # Claimed by another waiter: it marks them, or dies and they are to be given again.
+                # Claimed by another waiter: it marks them, or dies and they are given again.
                 has_pending = bool(cursor.undelivered(wanted)) or has_pending
                 has_live = _has_live(live_task.task, view, names) or has_live
             if not has_pending and not has_live:
@@ -131,7 +131,7 @@ def wait_any(  # noqa: PLR0913 - by name alone, but for the first two
 
 
 def _own_consumer(recursive: bool) -> str:
-    """Return who asks where nobody says: within a worker that one, told from its namesakes where tasks are mixed."""
+    """Return the default consumer: within a worker its name, with its task's name if the wait covers several tasks."""
     me = caller()
     if me is None:
         return DEFAULT_CONSUMER
@@ -170,14 +170,14 @@ def wait_all(
     on_change: Callable[[list[WorkerRow]], None] | None = None,
     on_asked: OnAsked | None = None,
 ) -> list[WaitedEnd]:
-    """Wait, through questions, until all of `instances` have ended (none: all of the task, or of the calling worker).
+    """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `wait_any`.
 
     Args:
         timeout_s: None waits without a limit.
-        on_change: Called with rows as of `list` whenever something may have changed.
+        on_change: Called with rows as in `list` whenever something may have changed.
 
     Raises:
-        WaitTimedOut: Not all ended in time. Nobody was harmed.
+        WaitTimedOut: Not all ended in time. Nobody was stopped.
         NothingLeft: There is no worker to wait for.
         WaitStopped: The worker that waits was cancelled or paused.
     """
@@ -209,11 +209,11 @@ def wait_all(
                     f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
                     hint="nobody was stopped; wait again",
                 )
-            # Of many workers several end within this: one look serves them all. The last one is told at once.
+            # With many workers, several end in this pause: one look finds them all. With one left there is almost none.
             time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))
 
 
-# -- who is meant ------------------------------------------------------------------------------------------------------
+# -- the targets of a wait ---------------------------------------------------------------------------------------------
 
 Names = Callable[[TaskDir, TaskView], set[str]]
 
@@ -221,12 +221,12 @@ _NOBODY = "there is no worker to wait for"
 
 
 def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool = False) -> Names | None:
-    """Return which workers are meant, None for all; a worker may not wait for itself."""
+    """Return a function that returns the targets, or None for all workers; a worker may not wait for itself."""
     me = caller()
     is_own = me is not None and me.task.id == task.id
     if instances:
         if recursive:
-            raise UsageError("--recursive is for all workers, and some are named", hint="leave their names out")
+            raise UsageError("--recursive waits for all workers, but some are named", hint="leave their names out")
         for name in instances:
             find_worker(task, name)
         if me is not None and is_own and me.instance in instances:

@@ -1,7 +1,7 @@
-"""The worktrees of workers: what was changed in them, what of it is safe elsewhere, and the end of those that are done.
+"""The worktrees of workers: what was changed in them, what of it exists elsewhere too, and how they are removed.
 
-Nothing is merged from here, and a worktree is removed only where nothing is lost by it: git's own refusals stand behind
-those of this module.
+Nothing is merged here. A worktree is removed only if nothing is lost by it: behind the refusals of this module are
+those of git itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 
 def known_worktree(worker: WorkerDir) -> Record | None:
-    """Return what is known of a worker's worktree without asking git; None where it has none."""
+    """Return what is known of a worker's worktree without asking git; None if it has none."""
     record = read_quietly(worker.worktree)
     if not record:
         return None
@@ -37,9 +37,9 @@ def known_worktree(worker: WorkerDir) -> Record | None:
 
 
 def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what other workers of the task touched too: [{instance, files}]; of those that have ended.
+    """Return the files that other ended workers of the task changed too: [{instance, files}].
 
-    It is found when it is asked for: the last of two that end would have to be told to the first.
+    Computed at each call: a stored result of the first of two workers would have to change when the second ends.
     """
     mine = _touched(record)
     found = []
@@ -58,13 +58,13 @@ def _touched(record: Mapping[str, Any]) -> set[str]:
 
 
 def changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the record of a worktree tells of the changes in it; {} where it tells none."""
+    """Return the changes in the record of a worktree; {} if it has none."""
     found = record.get("changes")
     return found if isinstance(found, dict) else {}
 
 
 def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the patch among the files of a result: [{path, size, sha256}], or nothing."""
+    """Return the patch as a list of files for a result: [{path, size, sha256}], or []."""
     changes = changes_of(record or {})
     if not {"patch", "size", "sha256"} <= changes.keys():
         return []
@@ -72,10 +72,10 @@ def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
-    """Make the patch of an ended worker whose shim could not.
+    """Record the changes of an ended worker if its shim could not.
 
     Args:
-        again: Also where it was tried, and failed.
+        again: Also if an earlier try failed.
     """
     record = read_quietly(worker.worktree)
     if _lacks_changes(worker, record) and (again or not record.get("changes")):
@@ -85,7 +85,7 @@ def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
 
 
 def _lacks_changes(worker: WorkerDir, record: Mapping[str, Any]) -> bool:
-    """Tell whether what an ended worker changed was not put down, and still can be."""
+    """Tell whether the changes of an ended worker are not recorded, but still can be."""
     known = record.get("changes")
     return (
         bool(record) and worker.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
@@ -128,13 +128,13 @@ def _row(worker: WorkerDir) -> Record:
         "branch": record.get("branch"),
         "base": record.get("base"),
         "files": changes.get("fileCount"),
-        **_standing(worker, record),
+        **_state_now(worker, record),
         "overlaps": known.get("overlaps") or [],
     }
 
 
-def _standing(worker: WorkerDir, record: Mapping[str, Any]) -> Record:
-    """Return {state, uncommitted, unmerged} as it is now, or {state: unknown, problem} where git cannot tell."""
+def _state_now(worker: WorkerDir, record: Mapping[str, Any]) -> Record:
+    """Return {state, uncommitted, unmerged} as of now, or {state: unknown, problem} if git fails."""
     if record.get("removed"):
         return {"state": "removed", "uncommitted": 0, "unmerged": 0}
     try:
@@ -151,12 +151,12 @@ def _standing(worker: WorkerDir, record: Mapping[str, Any]) -> Record:
 
 
 def _uncommitted(record: Mapping[str, Any]) -> int:
-    """Return how many files differ from the last commit, new ones among them; 0 where the folder is gone."""
+    """Return how many files differ from the last commit, including new ones; 0 if the folder is gone."""
     tree = tree_from(record)
     if tree is None or not os.path.isdir(tree.path):
         return 0
     git = tree.git(_LOOK_LIMIT_S)
-    # Not within submodules: their settings are an agent's to change.
+    # Not within submodules: an agent can change their settings.
     args = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
     return len(git.names("status", *args))
 
@@ -166,7 +166,7 @@ def _unmerged(record: Mapping[str, Any]) -> int:
     git, branch, tree = git_from(record, _LOOK_LIMIT_S), str(record["branch"]), tree_from(record)
     mine = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{branch}")
     heads = [name.strip() for name in mine if name.strip()]
-    if tree is not None and os.path.isdir(tree.git_dir):  # It may have left its branch.
+    if tree is not None and os.path.isdir(tree.git_dir):  # The worker may have left its branch.
         heads.append(tree.at_its_head(git).text("rev-parse", "HEAD"))
     if not heads:
         return 0
@@ -181,7 +181,7 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
     """Remove a worktree in which nothing would be lost, and its branch if git calls it merged.
 
     Raises:
-        Refused: Somebody works in it, or it holds what is nowhere else; nothing was changed.
+        Refused: A worker works in it, or it holds work that is nowhere else; nothing was changed.
     """
     check_own(task)
     worker = find_worker(task, instance)
@@ -195,7 +195,7 @@ def remove_worktree(task: TaskDir, instance: str) -> Record:
         git_from(record, _LOOK_LIMIT_S).patiently("worktree", "remove", record["path"])
     except GitError as error:
         raise Refused(
-            f"git does not remove the worktree of {instance}: {error.message}",
+            f"git refuses to remove the worktree of {instance}: {error.message}",
             hint=f"look at it; by hand: git -C {record['repository']} worktree remove --force {record['path']}",
         ) from error
     is_deleted = _delete_branch(record)
@@ -222,7 +222,7 @@ def _refuse_loss(worker: WorkerDir, record: Mapping[str, Any]) -> None:
     try:
         uncommitted, unmerged = _uncommitted(record), _unmerged(record)
     except GitError as error:
-        raise Refused(f"what is in {path} cannot be told: {error.message}", hint=by_hand) from error
+        raise Refused(f"git cannot say what is in {path}: {error.message}", hint=by_hand) from error
     if uncommitted:
         raise Refused(
             f"the worktree of {worker.instance} holds uncommitted work: {uncommitted} files in {path}",

@@ -1,4 +1,4 @@
-"""A git worktree and a branch of a worker's own: made before the worker is, taken back where it never comes to be."""
+"""How a worker gets a git worktree and branch of its own: made before its start, removed if it never starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LIMIT_S = 600.0
 _UNDO_LIMIT_S = 60.0
 _TRIES = 5
 _MOST_NAMES = 1000
-#: Definitions and templates in a root are a project's; the rest is of one person and one machine.
+#: Definitions and templates in a root belong to the project, the rest to one user and one machine.
 _IGNORED = b"# made by agentctl\n/.gitignore\n/tasks/\n/worktrees/\n/current\n/root.lock\n*.tmp\n"
 #: These name a repository; within a worktree they would name the wrong one.
 _REPOSITORY_VARIABLES = (
@@ -51,7 +51,7 @@ class WorktreeOrigin(NamedTuple):
     subfolder: str
     #: The folder that all worktrees of the repository share.
     common: str
-    #: What git keeps of this working tree; mostly the same.
+    #: Git's own folder for this working tree; mostly the same as `common`.
     git_dir: str
     base: str
 
@@ -66,16 +66,16 @@ def find_origin(cwd: str) -> WorktreeOrigin:
     try:
         is_inside = git.text("rev-parse", "--is-inside-work-tree")
     except GitError as error:
-        hint = error.hint or "git init makes a repository; without --worktree it runs in the folder itself"
-        raise Refused(f"no worktree: {cwd} is in no git repository: {error.message}", hint=hint) from error
+        hint = error.hint or "git init makes a repository; without --worktree the worker runs in the folder itself"
+        raise Refused(f"no worktree: {cwd} is not in a git repository: {error.message}", hint=hint) from error
     if is_inside != "true":
-        raise Refused(f"no worktree: {cwd} is in no working tree of its repository", hint=Next("another folder"))
+        raise Refused(f"no worktree: {cwd} is not in a working tree of its repository", hint=Next("another folder"))
     common = os.path.join(cwd, git.text("rev-parse", "--git-common-dir"))
     try:
         base = git.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except GitError as error:
         raise Refused(
-            f"no worktree: the repository of {cwd} has no commit yet", hint="git commit, then say it again"
+            f"no worktree: the repository of {cwd} has no commit yet", hint="git commit, then try again"
         ) from error
     top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
     git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
@@ -83,13 +83,13 @@ def find_origin(cwd: str) -> WorktreeOrigin:
 
 
 def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]], origin: WorktreeOrigin) -> None:
-    """Raise `Refused` for a repository that an agent which is to have a worktree of it could have made or changed.
+    """Raise `Refused` if an agent that asks for a worktree of a repository could have made or changed that repository.
 
-    What its settings name as filters is run by git, outside of every sandbox. A sandbox keeps only the `.git` of the
-    workspace itself from being changed, and what lies outside.
+    Git runs the filters that its settings name, outside of any sandbox. A sandbox protects only the `.git` of the
+    workspace itself, and what is outside of the workspace.
 
     Args:
-        callers: The agents that start it, with what their drivers were told.
+        callers: The agents above the new worker, each with its driver's order.
     """
     entry = os.path.join(os.path.realpath(origin.repository), ".git")
     for caller, order in callers:
@@ -106,16 +106,16 @@ def refuse_repository_within(callers: Iterable[tuple[Caller, Mapping[str, Any]]]
         if not order.get("readOnly") and (changeable or entry != walls.get("git")):
             raise Refused(
                 f"{caller.instance} could have made or changed the repository of {origin.repository}:"
-                " git is run with none of these outside of its sandbox",
-                hint="leave the worktree out, or name a folder of the repository that you work in;"
+                " agentctl runs no git there outside of its sandbox",
+                hint="start it without a worktree, or in a folder of the repository that you work in;"
                 " or leave it to whoever started you",
             )
 
 
 def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
-    """Make a worktree and a branch for a worker; returns what `worktree.json` has of it.
+    """Make a worktree and a branch for a worker; return the content of `worktree.json`.
 
-    It is told on disk before it is made, so that whoever finds it half made knows what to take back.
+    The record is on disk before the worktree is made, so that a half-made one can be removed.
     """
     root = worker.task.root
     _keep_out_of_git(root)
@@ -128,7 +128,7 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
     try:
         _refuse_taken_prefix(git, origin)
         for number in range(_TRIES):
-            record["path"], record["branch"] = _take_place(git, worker)
+            record["path"], record["branch"] = _take_folder(git, worker)
             write_whole(worker.worktree, to_json(record))
             if _add(git, record, number):
                 break
@@ -144,7 +144,7 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
 
 
 def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
-    """Give a worker that continues another one's run the worktree of that run; None where it had none."""
+    """Give a worker that continues an earlier run the worktree of that run; return None if it had none."""
     for instance in worker.task.instances():
         record = read_quietly(worker.task.worker(instance).worktree)
         path = record.get("path")
@@ -157,19 +157,19 @@ def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
 
 
 def is_within(cwd: str, path: str) -> bool:
-    """Tell whether a worker's folder is a worktree or below it, whatever links either is named by."""
+    """Tell whether a worker's folder is a worktree or below it; links in both are resolved."""
     cwd, path = os.path.realpath(cwd), os.path.realpath(path)
     return cwd == path or cwd.startswith(f"{path}/")
 
 
 def _keep_out_of_git(root: Root) -> None:
-    """Keep tasks and worktrees out of the repository that the root may lie in; a person's own file is left alone."""
+    """Keep tasks and worktrees out of the repository that the root may lie in; an existing file is left alone."""
     if not root.gitignore.exists():
         create_whole(root.gitignore, _IGNORED)
 
 
 def _refuse_taken_prefix(git: Git, origin: WorktreeOrigin) -> None:
-    """A branch `agentctl` leaves no room for branches below that name."""
+    """Raise `Refused` if there is a branch `agentctl`: git then allows no branches below that name."""
     if _is_branch(git, "agentctl"):
         raise Refused(
             f"no worktree: {origin.repository} has a branch named agentctl, so there can be none below that name",
@@ -185,11 +185,11 @@ def _is_branch(git: Git, name: str) -> bool:
     return True
 
 
-def _take_place(git: Git, worker: WorkerDir) -> tuple[str, str]:
-    """Take a folder by mkdir, with a branch that is free: those of an earlier task of this name may hold work."""
+def _take_folder(git: Git, worker: WorkerDir) -> tuple[str, str]:
+    """Take a new folder by mkdir, and an unused branch: those of an earlier task of this name may hold work."""
     above = worker.task.root.worktrees / worker.task.id
     if os.path.islink(worker.task.root.worktrees):
-        raise Refused(f"{worker.task.root.worktrees} is a link: worktrees are made where one sees them")
+        raise Refused(f"{worker.task.root.worktrees} is a link: worktrees are not made through a link")
     make_folder(above)
     for number in range(1, _MOST_NAMES):
         name = worker.instance if number == 1 else f"{worker.instance}-{number}"
@@ -203,7 +203,7 @@ def _take_place(git: Git, worker: WorkerDir) -> tuple[str, str]:
 
 
 def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
-    """Add the worktree; False where another git was in the way, and nothing of it is left."""
+    """Add the worktree; return False, with nothing left of it, if another git held a lock."""
     try:
         git.run("worktree", "add", "--no-track", "-b", record["branch"], record["path"], record["base"])
     except GitError as error:
@@ -216,7 +216,7 @@ def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
 
 
 def _folder_in(path: str, origin: WorktreeOrigin) -> str:
-    """Return the folder of a worktree where its worker is to run; without links, as an agent is held to it."""
+    """Return the folder of a worktree where its worker is to run; links are resolved, since it confines an agent."""
     folder = os.path.realpath(os.path.join(path, origin.subfolder))
     if not os.path.isdir(folder) or not is_within(folder, path):
         raise Refused(
@@ -226,7 +226,7 @@ def _folder_in(path: str, origin: WorktreeOrigin) -> str:
 
 
 def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
-    """Return what a person may expect in the worktree, and it is not there."""
+    """Return warnings of what a person may expect in the worktree, but is not there."""
     found = []
     with contextlib.suppress(GitError):  # A look that fails is not a reason to refuse.
         changed = git.names("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
@@ -241,22 +241,22 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
 
 
 def without_repository(environ: Mapping[bytes, bytes], kept: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Return a worker's environment without what names the caller's repository, but for what was asked for."""
+    """Return a worker's environment without the variables that name the caller's repository, except those in `kept`."""
     dropped = {name.encode() for name in _REPOSITORY_VARIABLES if name not in kept}
     return {name: value for name, value in environ.items() if name not in dropped}
 
 
-# -- taken back --------------------------------------------------------------------------------------------------------
+# -- removed again -----------------------------------------------------------------------------------------------------
 
 
 def is_being_made(worker: WorkerDir) -> bool:
-    """Tell whether the spawn that makes a worker's worktree may still be at it."""
+    """Tell whether the spawn that makes a worker's worktree may still be alive."""
     spawner = processes.identity_from(read_quietly(worker.worktree).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE
 
 
 def take_back(worker: WorkerDir) -> None:
-    """Remove the worktree of a worker that never came to be; nobody has been told of it."""
+    """Remove the worktree of a worker whose start failed; nobody knows of it yet."""
     with contextlib.suppress(AgentctlError, OSError):
         record = read_json(worker.worktree) or {}
         if record.get("path") and not record.get("adopted") and _is_ours(worker, record["path"]):
@@ -270,12 +270,12 @@ def _is_ours(worker: WorkerDir, path: str) -> bool:
 
 
 def _undo(record: Mapping[str, Any]) -> None:
-    """Remove folder, git's knowledge of it, and the branch if it is where it was made."""
+    """Remove the folder, git's record of it, and the branch if it still points to its base."""
     path = record["path"]
-    with contextlib.suppress(GitError):  # Twice: git locks one that it is about to make.
+    with contextlib.suppress(GitError):  # --force twice: git locks a worktree while making it.
         git_from(record, _UNDO_LIMIT_S).patiently("worktree", "remove", "--force", "--force", path)
     shutil.rmtree(path, ignore_errors=True)
-    with contextlib.suppress(GitError):  # One that another worktree has by now is refused.
+    with contextlib.suppress(GitError):  # Refused if another worktree has the branch by now.
         git = git_from(record, _UNDO_LIMIT_S)
         if git.text("rev-parse", "--verify", "--quiet", f"refs/heads/{record['branch']}") == record["base"]:
             git.patiently("branch", "-D", record["branch"])
