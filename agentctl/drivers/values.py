@@ -58,7 +58,7 @@ def line_of(value: Mapping[str, Any]) -> bytes:
 
 
 def signal_in(code: int) -> int | None:
-    """Return the signal that an exit code stands for; None if it stands for none.
+    """Return the signal that an exit code reports; None if it reports none.
 
     >>> signal_in(-9), signal_in(143), signal_in(1)
     (9, 15, None)

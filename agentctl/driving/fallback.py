@@ -1,4 +1,4 @@
-"""Runs an agent, by its driver's fallback if the program cannot even open the conversation.
+"""Runs an agent; uses its driver's fallback if the program cannot even open the conversation.
 
 The agent has done nothing by then, so nothing is done twice. `fallback.json` and a row of the activity say that the
 fallback is used, and why.

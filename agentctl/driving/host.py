@@ -222,7 +222,7 @@ class Host:
             case Say(data):
                 self.program.say(data)
             case HangUp():
-                # Only an interrupted program has to end soon: a `command` program gets no more input from the start.
+                # Only an interrupted program has to end soon: the input of a `command` program is closed at its start.
                 self.patience.hang_up() if self.is_interrupted else self.program.hang_up()
             case Note(row):
                 self.recorder.row(row)
@@ -276,7 +276,7 @@ class Host:
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
         self.recorder.result(self.finished, self.meter.spent)
-        # Its account would refuse another message too: it continues its session when the account may be used again.
+        # Not kept: its account would refuse any message. It continues its session when the account may be used again.
         is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
         if self.is_interrupted or is_stopped or not self.order.keep:
             # Written now, so that it holds even if the program or this process is killed before its end.
@@ -323,7 +323,7 @@ class Host:
         return _exit_code(outcome, code, is_interrupted=self.is_interrupted)
 
     def _complete(self, outcome: AgentOutcome) -> AgentOutcome:
-        """Return the outcome; a verdict of the host's gets the results of the program's last turns."""
+        """Return the outcome; the host's own verdict gets the results of the program's last turns."""
         return outcome.filled(self.finished or self.dialogue.ended(0)) if outcome is self.verdict else outcome
 
 

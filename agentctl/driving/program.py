@@ -99,25 +99,25 @@ class Program:
             if fd == self._stdout:
                 self._on_silence()
         elif not self._outputs:
-            self._tell_end()
+            self._report_end()
 
     def _look(self) -> None:
         if self.process.returncode is None and self.process.poll() is not None:
             self.is_hung_up = True
             self._write()
             if self._outputs:
-                self._loop.call_later(_DRAIN_S, self._tell_end)
+                self._loop.call_later(_DRAIN_S, self._report_end)
             else:
-                self._tell_end()
+                self._report_end()
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if not self.ended.done():
             for fd in list(self._outputs):
                 self._loop.remove_reader(fd)
             self.ended.set_result(self.process.returncode or 0)
 
     def signal(self, number: int) -> None:
-        """Send a signal to its process group, unless it has been reaped: until then nobody else has its pid."""
+        """Send a signal to its process group, unless it has been reaped: until then no other process has its pid."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)

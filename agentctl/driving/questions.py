@@ -92,7 +92,7 @@ class ProgramQuestions:
     def _counts(self, ask: Ask, asked: Asked, answer: Mapping[str, Any]) -> bool:
         """Return whether an answer is to the question as it was asked here, not as a worker changed it on disk.
 
-        One to a permission must have come through agentctl, which checks who may give it. Only the driver withdraws one.
+        An answer to a permission must come through agentctl, which checks who may give it. Only a driver withdraws one.
         """
         return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.question, answer))
 

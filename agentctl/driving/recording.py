@@ -24,10 +24,10 @@ from agentctl.drivers.dialogue import AgentOutcome, SessionIs
 from agentctl.driving.fulldisk import STORAGE_RETRY_S, when_there_is_room
 from agentctl.supervision.worker.driver_end import bounded
 
-#: Rows that arrive within this time have the same time.
+#: Rows that arrive within this time share one timestamp.
 TIME_GRAIN_S = 0.1
 _SUMMARY = 2000
-#: Characters. As JSON this stays below what readers of such files accept: 16 MiB, and a number of commas and brackets.
+#: Characters. As JSON this stays within the limits of its readers: 16 MiB, and a number of commas and brackets.
 _LONGEST_FINAL = 1_000_000
 
 
@@ -103,8 +103,8 @@ class Recorder:
         when_there_is_room(lambda: write_whole(self.worker.result, to_json(whole_json(value))))
 
     def _final(self, text: str | None) -> dict[str, Any]:
-        """Return the final message for result.json: of one that its readers would refuse for its size, the beginning,
-        and the size and hash of the whole text, which is written to a file of its own.
+        """Return the final message for result.json. A message too long for the file's readers is cut; the size and hash
+        of the whole text follow, and the text itself gets a file of its own.
         """
         if text is None or len(text) <= _LONGEST_FINAL:
             return {"finalMessage": text}

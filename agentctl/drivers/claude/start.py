@@ -18,7 +18,7 @@ HONOURS = frozenset(
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
 _SPECIAL = re.compile(r"[\\*?\[\]{}()!# ]")
 _SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout", "alwaysLoad"})
-#: Variables of another Claude Code that started this one: it must not take itself for a part of that one.
+#: Variables that a Claude Code sets for its children: the agent must not take itself for a part of another one.
 _INHERITED = frozenset(
     {
         "CLAUDECODE",

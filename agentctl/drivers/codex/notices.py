@@ -72,7 +72,7 @@ def is_output(method: str) -> bool:
 
 
 def notice(method: str, params: Mapping[str, Any]) -> str | None:
-    """Return the text of a notification that becomes a note, "" for an empty note; None for any other."""
+    """Return the text of a notification that may become a note, "" if there is nothing to note; None for any other."""
     match method:
         case (
             "warning" | "guardianWarning" | "modelProvider/authRecoveryStarted" | "modelProvider/authRecoveryCompleted"

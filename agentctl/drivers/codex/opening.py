@@ -77,7 +77,7 @@ def _approval_policy(order: Order) -> str:
 
 
 def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
-    # A read-only agent's requests reach nobody: the servers in its definition are approved.
+    # Nobody is asked for a read-only agent, so the servers in its definition are approved.
     servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
     config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
     if order.read_only:

@@ -23,14 +23,14 @@ _LONGEST = 500
 
 
 class Turns:
-    """Runs the turns of the root thread. `tell_end` returns the actions that report an end."""
+    """Runs the turns of the root thread. `report_end` returns the actions that report an end."""
 
     def __init__(
         self,
         order: Order,
         threads: AgentThreads,
         outcome: Callable[[Reason | None, str | None], AgentOutcome],
-        tell_end: Callable[[Reason | None, str | None], Actions],
+        report_end: Callable[[Reason | None, str | None], Actions],
     ) -> None:
         self.order, self.threads = order, threads
         self.calls = Calls()
@@ -40,7 +40,7 @@ class Turns:
         self.is_over = False
         #: How the last turn ended, until that is reported.
         self.ending: Decision | None = None
-        self._outcome, self._tell_end = outcome, tell_end
+        self._outcome, self._report_end = outcome, report_end
         self._is_turning = False
         #: The id of the running turn, once it is known.
         self._turn = ""
@@ -181,7 +181,7 @@ class Turns:
         if self.is_interrupted or (is_natural and self.threads.are_children_working()):
             return []
         ending, self.ending = self.ending, None
-        return self._tell_end(*ending)
+        return self._report_end(*ending)
 
 
 def unbegun(outcome: AgentOutcome) -> AgentOutcome:
