@@ -9,12 +9,12 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Action, AgentOutcome, Driver, HangUp, Say
 from agentctl.drivers.order import Order
 
-#: The end of the output is the answer; an answer longer than this is cut at its beginning.
+#: The end of the output is the answer; the beginning of an answer longer than this is cut off.
 _KEPT = 256 * 1024
 
 
 class CommandDialogue:
-    """Writes the prompt, and takes what is printed as the answer."""
+    """Passes the prompt to the program, and takes the program's output as the answer."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -37,26 +37,26 @@ class CommandDialogue:
         return ()
 
     def complained(self, line: bytes) -> Sequence[Action]:
-        """Ignore it: nothing is known of what such a program prints there."""
+        """Ignore it: nothing is known about the standard error of such a program."""
         return ()
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
-        """Nothing is asked this way: such a program uses `agentctl interact ask`."""
+        """Do nothing: such a program asks with `agentctl interact ask`."""
         return ()
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
-        """It reads its messages itself, with `agentctl inbox`."""
+        """Do nothing: such a program reads its messages itself, with `agentctl inbox`."""
         return ()
 
     def interrupted(self) -> Sequence[Action]:
-        """It has no protocol of its own: the host sends SIGINT."""
+        """Do nothing: without a protocol of the program's own, the host sends SIGINT."""
         return ()
 
     def ended(self, code: int) -> AgentOutcome:
-        """Return how it ended: exit code 0 is a natural end."""
+        """Return the outcome: exit code 0 is a natural end."""
         text = b"\n".join(self._lines).decode(errors="replace").strip("\n")
         reason = Reason.EXIT_CODE if code > 0 else Reason.SIGNAL if code < 0 else None
-        message = f"it exited with {code}" if code > 0 else f"signal {-code} ended it" if code < 0 else None
+        message = f"it exited with code {code}" if code > 0 else f"signal {-code} ended it" if code < 0 else None
         if self._was_cut:
             text = f"[cut: the end of a longer output]\n{text}"
         return AgentOutcome(reason=reason, message=message, final_message=text)

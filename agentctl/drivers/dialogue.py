@@ -1,8 +1,8 @@
 """The interface between a driver and its host: a driver does no I/O of its own.
 
-A dialogue is told what happened (a line came, an answer is there, somebody interrupts) and returns what is to be done
-about it. So a recording of a program's output is all that a test of a driver needs, and the activity of a worker can
-be made again from its raw output.
+The host passes each event to the dialogue (a line of output, an answer, an interrupt), which returns the actions to
+take. So a recording of a program's output is enough to test a driver, and the activity of a worker can be rebuilt
+from its raw output.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ class Note(NamedTuple):
 class Ask(NamedTuple):
     """The program wants an answer: a permission, or a question to the user."""
 
-    #: The program's own name of the request.
+    #: The program's own id of the request.
     key: str
-    #: What a person reads.
+    #: The text that a person reads.
     question: str
-    #: (id, label) of each answer; without any the answer is free text.
+    #: (id, label) of each possible answer; empty if the answer is free text.
     options: Sequence[tuple[str, str]] = ()
-    #: Of a permission: the tool and its arguments, for the policy and for who answers.
+    #: For a permission: the tool and its arguments, for the policy and for the person who answers.
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
-    #: The ids of `options` that say yes and no to a permission.
+    #: For a permission: the ids of the `options` that mean yes and no.
     allow: str = "allow"
     deny: str = "deny"
-    #: What each of `options` does to a permission: ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
+    #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
     means: Mapping[str, str] | None = None
-    #: The sub-agent that asks; None is the agent itself.
+    #: The sub-agent that asks; None for the agent itself.
     asked_by: str | None = None
     asked_by_type: str | None = None
-    #: More than one option may be chosen: the answer is then their ids, separated by commas.
+    #: More than one option may be chosen: the answer is their ids, separated by commas.
     multiple: bool = False
-    #: Free text is an answer too.
+    #: Free text is accepted too.
     other: bool = False
 
 
@@ -67,33 +67,33 @@ class Withdraw(NamedTuple):
 
 
 class SessionIs(NamedTuple):
-    """The vendor's session has this id, which `resume` needs."""
+    """The id of the vendor's session, which `resume` needs."""
 
     session: str
     model: str | None = None
-    #: The tokens that it has used up in all its runs, where a later run has to know.
+    #: The tokens that the session has used in all its runs, if a later run needs to know.
     used: Mapping[str, int] | None = None
 
 
 class Retrying(NamedTuple):
-    """The program tries again by itself; if it makes no progress in time, it is stopped for this reason."""
+    """The program is retrying by itself; if it makes no progress in time, it is stopped for this reason."""
 
     reason: Reason
     message: str
 
 
 class UsageReported(NamedTuple):
-    """The program reported how much of its account's usage windows is used up."""
+    """The program reported how much of each usage window of its account is used up."""
 
     windows: Sequence[Window]
 
 
 class Progress(NamedTuple):
-    """The model has answered: retries are counted anew."""
+    """The model has answered: the deadline for retries is cancelled."""
 
 
 class AgentOutcome(NamedTuple):
-    """How an agent ended, and its results. Without a reason it is a natural end."""
+    """How an agent ended, and its results. A natural end has no reason."""
 
     reason: Reason | None = None
     message: str | None = None
@@ -106,25 +106,25 @@ class AgentOutcome(NamedTuple):
     model: str | None = None
     session: str | None = None
     touched_files: Sequence[str] = ()
-    #: The conversation could not even be opened, for a cause that another way to run the program may not meet.
+    #: The conversation could not even be opened, for a cause that may not affect the driver's fallback.
     is_unbegun: bool = False
 
     def filled(self, known: AgentOutcome) -> AgentOutcome:
-        """Return it with the results that only the other one has."""
-        return self._replace(**{name: getattr(self, name) or getattr(known, name) for name in _BROUGHT})
+        """Return this outcome, its missing results filled in from `known`."""
+        return self._replace(**{name: getattr(self, name) or getattr(known, name) for name in _RESULTS})
 
 
-_BROUGHT = ("final_message", "turns_used", "usage", "cost_usd", "model", "session", "touched_files")
+_RESULTS = ("final_message", "turns_used", "usage", "cost_usd", "model", "session", "touched_files")
 
 
 class Finished(NamedTuple):
-    """The agent has answered, and nothing runs in the background: hang up, or wait for the next message."""
+    """The agent has answered, and nothing runs in the background: the host hangs up or waits for a message."""
 
     outcome: AgentOutcome
 
 
 class StopProgram(NamedTuple):
-    """The agent cannot end well, say with a refused key: stop the program now, with this outcome."""
+    """The agent cannot succeed, for example because its key was refused: stop it now, with this outcome."""
 
     outcome: AgentOutcome
 
@@ -133,55 +133,55 @@ Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | UsageRepo
 
 
 class Dialogue(Protocol):
-    """One conversation with one agent program. Nothing in it may block or raise for anything that the program sends."""
+    """One conversation with one agent program. Whatever the program sends, no method may block or raise."""
 
     def begin(self) -> Sequence[Action]:
         """Open the conversation; the program has just been started."""
 
     def received(self, line: bytes) -> Sequence[Action]:
-        """Take a line of its standard output, without the newline."""
+        """Handle a line of its standard output, without the newline."""
 
     def complained(self, line: bytes) -> Sequence[Action]:
-        """Take a line of its standard error."""
+        """Handle a line of its standard error."""
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
-        """Pass on the answer to what was asked; `answer` is an option's id (or several), or text."""
+        """Pass on the answer to an `Ask`; `answer` is an option's id (or several), or text."""
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
-        """Pass on a message: in the agent's next turn, or now."""
+        """Pass on a message: in the agent's next turn or, with `interrupt`, at once."""
 
     def interrupted(self) -> Sequence[Action]:
         """Cancel by the program's own means; open questions are withdrawn."""
 
     def ended(self, code: int) -> AgentOutcome:
-        """Return how it ended: the program is gone, with this exit code (-n for signal n)."""
+        """Return the outcome, now that the program has ended with this exit code (-n for signal n)."""
 
 
 class Driver(NamedTuple):
     """The facts about one agent program."""
 
     name: str
-    #: What is looked up in PATH.
+    #: The name to look up in PATH.
     program: str
-    #: Makes the program print its version.
+    #: The arguments that make the program print its version.
     version_argv: Sequence[str]
-    #: The version that the facts were observed with.
+    #: The version with which the facts were observed.
     tested: str
-    #: How to get it.
+    #: How to install the program.
     install: str
-    #: Keys of a definition that it can honour: model effort tools readOnly maxTurns maxBudgetUsd permissions resume
-    #: keep mcpServers outputSchema
+    #: The keys of a definition that it can honour, of: model effort tools readOnly maxTurns maxBudgetUsd permissions
+    #: resume keep mcpServers outputSchema
     honours: frozenset[str]
     #: The program's command line.
     argv: Callable[[Order], list[str]]
-    #: The environment that it gets, of the worker's own.
+    #: The program's environment, made from the worker's.
     environ: Callable[[Mapping[str, str]], dict[str, str]]
     dialogue: Callable[[Order], Dialogue]
-    #: What its program tells that it uses up: tokens cost
+    #: The kinds of usage that its program reports, of: tokens cost
     reports: frozenset[str] = frozenset()
-    #: Its agents can ask the user by a tool of the program's own.
+    #: Its agents can ask the user with a tool of the program's own.
     asks: bool = False
-    #: What decides which account it uses: (environment, what reads a file) -> texts; None: it has none.
+    #: (environment, function that reads a file) -> the texts that identify its account; None: it has no account.
     account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
     #: Another way to run the program, for when the conversation cannot even be opened.
     fallback: Fallback | None = None
@@ -191,6 +191,6 @@ class Fallback(NamedTuple):
     """Another way to run an agent program, which may do less."""
 
     driver: Driver
-    #: Makes an order ready for it; raises `Refused` where it cannot keep to the order. What it has to ask the program
-    #: first, it asks by the second argument: a command line goes in, the output comes out.
+    #: Adapts an order to it; raises `Refused` if it cannot honour the order. If it has to query the program first, it
+    #: calls its second argument, which runs a command line and returns the output.
     ready: Callable[[Order, Callable[[list[str]], bytes]], Order]

@@ -28,41 +28,41 @@ class Order(NamedTuple):
     model: str | None = None
     #: low medium high
     effort: str | None = None
-    #: The only tools that may be used, by the program's own names; None leaves them all.
+    #: The only tools that may be used, by the program's own names; None allows all of them.
     tools: list[str] | None = None
     read_only: bool = False
     max_turns: int | None = None
     max_budget_usd: float | None = None
-    #: Rules {tool, pattern, answer}, the first that matches decides; what none matches is asked.
+    #: Rules {tool, pattern, answer}: the first that matches decides; if none does, a person is asked.
     permissions: list[dict[str, str]] = []  # noqa: RUF012 - never changed
-    #: Rules of the agents above it, of which none may be broken: what one of them denies is denied.
+    #: The rules of each agent above it: a request that any of them denies is denied.
     denied_above: list[list[dict[str, str]]] = []  # noqa: RUF012 - never changed
-    #: The vendor's session: to be made under this id, where the program lets one choose.
+    #: The id under which to create the vendor's session, if the program accepts an id.
     session: str | None = None
     #: The vendor's session to continue.
     resume: str | None = None
     #: Stay for more messages after the answer.
     keep: bool = False
-    #: The command of the `command` driver; the prompt is appended, or given on stdin.
+    #: The command of the `command` driver; the prompt is appended, or passed on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
-    #: How long the program may try again without getting on.
+    #: How long the program may keep retrying without progress.
     retry_ceiling_seconds: float = 60
     #: MCP servers to hand to the agent: name -> {command, args, env}.
     mcp_servers: Mapping[str, Any] = {}
     #: JSON schema of the final answer.
     output_schema: Mapping[str, Any] | None = None
-    #: The tokens that the session to continue has used up before; None where nobody knows.
+    #: The tokens that the session to continue has used so far; None if that is unknown.
     used_before: Mapping[str, int] | None = None
-    #: How many attempts of the same worker came before.
+    #: The number of earlier attempts of the same worker.
     earlier_attempts: int = 0
-    #: Whose rate limits it has: a name for the program with the login that the environment gives it.
+    #: The account whose rate limits apply: a name for the program together with the login in its environment.
     account: str = ""
-    #: The folder where what is known of accounts stands.
+    #: The folder with what is known about accounts.
     accounts: str = ""
-    #: What is kept from it, as `operations/start/walls.py` has it; empty in the orders of versions that knew no walls.
+    #: What is closed to it, in the form of `operations/start/walls.py`; empty in orders of versions without walls.
     walls: Mapping[str, Any] = {}
-    #: Where it is noted that an answer to one of its requests came through agentctl (`adapters/origin.py`).
+    #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -71,11 +71,11 @@ class Order(NamedTuple):
         return {key: value for key, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
-#: What a later attempt of a worker is told otherwise than the first.
+#: The fields that a later attempt of a worker may change.
 _OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts")
 
 
-#: What each field is, where it is there.
+#: The types of the fields that are not strings.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("read_only", "keep", "prompt_on_stdin"), bool),
     **dict.fromkeys(("max_turns", "earlier_attempts"), int),
@@ -86,30 +86,30 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 def order_from(value: Mapping[str, Any]) -> Order:
-    """Return the order in a spec; unknown keys are left out.
+    """Return the order in a spec; unknown keys are ignored.
 
     Raises:
-        Damaged: A field is of another type, or one is missing.
+        Damaged: A field is missing or has the wrong type.
     """
     try:
         return Order(**_fields_in(value, Order._fields))
     except TypeError as error:
-        raise Damaged("the order of an agent lacks its driver, program, agent or prompt") from error
+        raise Damaged("the agent's order lacks a driver, program, agent or prompt") from error
 
 
 def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     found = {name: value[camel(name)] for name in names if camel(name) in value}
     for name, field in found.items():
         if field is not None and not isinstance(field, _KINDS.get(name, str)):
-            raise Damaged(f"the order of an agent has a {camel(name)} of the wrong type", hint="agentctl doctor")
+            raise Damaged(f"{camel(name)} in the agent's order has the wrong type", hint="agentctl doctor")
     return found
 
 
 def changes_of(attempt: Order) -> dict[str, Any]:
-    """Return the changes of an attempt's order against the spec, under the names of the file."""
+    """Return the fields that an attempt's order may change from the spec, under the names of the file."""
     return {camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
 
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
-    """Return the order of an attempt: that of the spec with its changes."""
+    """Return the order of an attempt: the spec's order with the attempt's changes."""
     return order._replace(**_fields_in(changes, _OF_ATTEMPT))

@@ -1,4 +1,4 @@
-"""Which drivers there are, and which of their programs are installed."""
+"""Lists the drivers, and finds out which of their programs are installed, and in which version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctl.adapters.searchpath import absolute_entries
 from agentctl.drivers.dialogue import Driver
 from agentctl.errors import NotFound, Refused
 
-#: Those that run an agent program of their own, in the order in which the first installed one is taken.
+#: The drivers of agent programs, in order of preference: the first one that is installed is taken.
 AGENT_DRIVERS = ("claude", "codex")
 COMMAND = "command"
 _VERSION_S = 20
@@ -32,7 +32,7 @@ def load(name: str) -> Driver:
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None if it is not installed."""
-    import shutil  # Of no use to who runs a program that was chosen.
+    import shutil  # Not needed to run a program that was chosen already.
 
     looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
     return shutil.which(driver.program, path=looked_in) if driver.program else None
@@ -43,7 +43,7 @@ def choose(wanted: str | None, order: Sequence[str], path: str | None = None) ->
 
     Raises:
         NotFound: There is no such driver.
-        Refused: None is installed.
+        Refused: None of the programs is installed.
     """
     if wanted is not None:
         return load(wanted)

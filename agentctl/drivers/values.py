@@ -10,11 +10,11 @@ from typing import Any
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Reason
 
-#: Longer texts are cut in the activity; the raw output has the whole.
+#: Longer texts are cut in the activity; the raw output is complete.
 LONGEST = 4000
 #: What the HTTP status of a provider's answer means for the worker.
 STATUS_REASONS = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
-#: How a shell, and a program that catches a signal, tell of it: 128 and its number.
+#: How a shell, and a program that catches a signal, report it: as 128 plus its number.
 _SIGNAL_CODES = {128 + number: int(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
 
 
@@ -39,12 +39,12 @@ def count_in(value: Any) -> int:
 
 
 def bounded(text: str) -> str:
-    """Return a text as the activity has it: only the beginning of a long one."""
+    """Return a text as the activity keeps it: only the beginning of a long one."""
     return beginning(text, LONGEST)
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object that a line holds; None where it holds anything else."""
+    """Return the JSON object in a line; None if the line is anything else."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -58,7 +58,7 @@ def line_of(value: Mapping[str, Any]) -> bytes:
 
 
 def signal_in(code: int) -> int | None:
-    """Return the signal that an exit code stands for; None if it stands for none.
+    """Return the signal that an exit code reports; None if it reports none.
 
     >>> signal_in(-9), signal_in(143), signal_in(1)
     (9, 15, None)

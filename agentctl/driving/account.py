@@ -1,4 +1,4 @@
-"""The account of this agent: reports of its usage windows are kept for all who share the account."""
+"""Records what an agent's program reports about usage windows, for all agents that share the account."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class OwnAccount:
     def __init__(self, worker: WorkerDir, order: Order) -> None:
         self.worker = worker
         self._account = account_in(order.to_json(), worker)
-        #: The windows that were warned of.
+        #: The names of the windows that a warning was written about.
         self._warned: set[str] = set()
 
     def report(self, windows: Sequence[Window]) -> None:
-        """Keep the windows that the program reported; warn once of each that is nearly used up."""
+        """Record the windows that the program reported; warn once about each that is nearly used up."""
         if self._account is None:
             return
         windows = plausible(windows, time.time())
-        with contextlib.suppress(AgentctlError, OSError):  # It is told again with the next answer.
+        with contextlib.suppress(AgentctlError, OSError):  # The next answer brings another report.
             tell(self._account, windows)
         for window in windows:
             if window.is_near and window.name not in self._warned:
@@ -39,7 +39,7 @@ class OwnAccount:
                 self._warn(self._account.name, window)
 
     def holds(self) -> bool:
-        """Tell whether the account is used up until a time that is known."""
+        """Return whether the account is used up until a known time."""
         hold = held_now(self._account) if self._account is not None else None
         return hold is not None and hold.window is not None
 
@@ -49,5 +49,5 @@ class OwnAccount:
             "resetsAt": None if window.resets_at is None else iso_of(window.resets_at),
         }  # fmt: skip
         event = ev.make_event(now_iso(), ev.NEAR_LIMIT, self.worker.task.id, "agentctl", payload, self.worker.instance)
-        with contextlib.suppress(AgentctlError, OSError):  # A full disk: it is a word beside the work.
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: no work depends on this event.
             eventlog.append(self.worker.task.events, [event])

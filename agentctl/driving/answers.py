@@ -10,7 +10,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
 
-#: How often an agent is asked to mend its answer.
+#: How often an agent is asked to repair its answer.
 REPAIRS = 2
 _FENCE = "```"
 
@@ -23,7 +23,7 @@ class FinalAnswer:
         self._repairs = REPAIRS
 
     def repair(self, outcome: AgentOutcome) -> str | None:
-        """Return what to tell the agent about its answer; None if it fits, or was to be repaired often enough."""
+        """Return the request to repair the answer; None if it fits, or no repairs are left."""
         problem = self._problem(outcome)
         if problem is None or not self._repairs:
             return None
@@ -34,14 +34,14 @@ class FinalAnswer:
         )
 
     def judged(self, outcome: AgentOutcome) -> AgentOutcome:
-        """Return the outcome with the plain JSON of its answer, or as failed for an answer that does not fit."""
+        """Return the outcome with its answer as plain JSON, or as failed if the answer does not fit."""
         problem = self._problem(outcome)
         if problem is not None:
             message = f"the final answer does not fit the schema: {problem}"
             return outcome._replace(reason=Reason.SCHEMA, message=message)
         if self.schema is not None and outcome.reason in (None, Reason.SCHEMA):
             plain = json.dumps(_value_in(outcome.final_message), ensure_ascii=False)
-            # It fits, whatever the program says of it.
+            # It fits, even if the program reported that it does not.
             return outcome._replace(reason=None, message=None, final_message=plain)
         return outcome
 
@@ -56,7 +56,7 @@ class FinalAnswer:
 
 
 def _value_in(text: str | None) -> Any:
-    """Return the JSON value in an answer; models like to put a fence around it."""
+    """Return the JSON value in an answer; models often put a code fence around it."""
     plain = (text or "").strip()
     first, _, rest = plain.partition("\n")
     body, closing, after = rest.rpartition("\n")

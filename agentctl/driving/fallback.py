@@ -1,7 +1,7 @@
-"""Runs an agent in another way if its program cannot even open the conversation and its driver has a fallback.
+"""Runs an agent; uses its driver's fallback if the program cannot even open the conversation.
 
-Nothing has been done by then, so nothing is done twice. `fallback.json` and a row of the activity say that the agent
-runs in another way, and why.
+The agent has done nothing by then, so nothing is done twice. `fallback.json` and a row of the activity say that the
+fallback is used, and why.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
 
-#: How long a program may take to answer what the other way has to know of it.
+#: How long the program may take to answer a query of the fallback.
 _QUERY_S = 20
 
 
@@ -37,11 +37,11 @@ async def run_agent(
     """Run an agent to its end, with the fallback if the conversation cannot be opened; return the exit code.
 
     Args:
-        changes: What of the order is not as `spec.json` has it.
-        signals: Those that came while this was loaded.
+        changes: The fields in which the order differs from `spec.json`.
+        signals: Those that arrived while this module was being loaded.
     """
     with contextlib.suppress(OSError):
-        os.unlink(worker.fallback)  # Of an earlier attempt.
+        os.unlink(worker.fallback)  # Left by an earlier attempt.
     host, driver = Host(worker, started, changes, signals), started.driver
     code = await host.run()
     if host.unbegun is None or driver.fallback is None:
@@ -69,21 +69,21 @@ def _check_limits(worker: WorkerDir, way: Driver) -> None:
 
 
 def _with_messages(host: Host) -> Order:
-    """Return the order with the messages that were read meanwhile, and that no program has got."""
+    """Return the order with the messages that were read meanwhile but reached no program."""
     return host.order._replace(prompt="\n\n".join([host.order.prompt, *host.messages]))
 
 
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: _asked(argv, fallback.driver))
+    return fallback.ready(order, lambda argv: _query(argv, fallback.driver))
 
 
-def _asked(argv: list[str], driver: Driver) -> bytes:
+def _query(argv: list[str], driver: Driver) -> bytes:
     """Return the output of a command line of the program.
 
     Raises:
-        Refused: It could not be started, took too long, or ended unhappily.
+        Refused: The program could not be started, took too long, or failed.
     """
     try:
         done = subprocess.run(
@@ -95,7 +95,7 @@ def _asked(argv: list[str], driver: Driver) -> bytes:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise Refused(f"{driver.name} could not be asked: {error}", hint=driver.install) from error
+        raise Refused(f"{driver.name} could not be queried: {error}", hint=driver.install) from error
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""When a host looks at its worker's folder: after each change, and now and then in any case."""
+"""Decides when a host looks at its worker's folder: after each change, and periodically in any case."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class FolderWatch:
             self._loop.add_reader(watch.fd, self._changed)
 
     def begin(self) -> None:
-        """Look for the first time: the program may have said something already."""
+        """Look for the first time: there may be something in the folder already."""
         self._tick()
 
     def again(self) -> None:
-        """Look in a moment; several calls make one look."""
+        """Look again in a moment; several calls cause one look."""
         if self._next is not None:
             self._next.cancel()
         self._next = self._loop.call_later(SLICE_S, self._tick)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._next is not None:
             self._next.cancel()
         if self._watch.fd is not None:

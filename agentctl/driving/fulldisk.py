@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from agentctl.errors import StorageError
 
-#: How often a full disk is tried again.
+#: The pause before a write to a full disk is tried again.
 STORAGE_RETRY_S = 0.5
 
 T = TypeVar("T")
 
 
 def when_there_is_room(write: Callable[[], T]) -> T:
-    """Return what `write` returns, once the disk has taken it."""
+    """Call `write`, again and again while the disk is full; return its result."""
     while True:
         try:
             return write()

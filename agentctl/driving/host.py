@@ -1,7 +1,7 @@
-"""Runs one agent program for a worker: carries out what its dialogue returns, and tells it what happens.
+"""Runs one agent program for a worker: passes each event to its dialogue, and carries out the actions it returns.
 
-One event loop over the program's output, the worker's folder (answers, messages), signals and deadlines. Everything
-that the program prints is on disk before it is looked at.
+One event loop waits for the program's output, the worker's folder (answers, messages), signals and deadlines.
+Everything that the program prints is on disk before it is handled.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Host:
     """One run of an agent program, from its start to its exit code.
 
     Args:
-        changes: What of the order is not as `spec.json` has it.
-        signals: Those that came while this was loaded.
+        changes: The fields in which the order differs from `spec.json`.
+        signals: Those that arrived while this module was being loaded.
     """
 
     def __init__(
@@ -70,19 +70,19 @@ class Host:
         self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
         self.is_interrupted = False
-        #: What no later word of the program changes: it was stopped for this.
+        #: Why the program was stopped: nothing that it prints later changes this.
         self.verdict: AgentOutcome | None = None
         self.finished: AgentOutcome | None = None
-        #: Why the conversation could not even be opened, where the driver knows another way: no end is told then.
+        #: Why the conversation could not even be opened, if the driver has a fallback: no outcome is written then.
         self.unbegun: AgentOutcome | None = None
-        #: The messages that the dialogue was told.
+        #: The messages that were passed to the dialogue.
         self.messages: list[str] = []
         self._actions: deque[Action | Decided] = deque()
         self._lines = (LineBuffer(), LineBuffer())
         self.error: Exception | None = None
 
     async def run(self) -> int:
-        """Run it to its end; return this process's exit code."""
+        """Run the program to its end; return this process's exit code."""
         if self.order.session:
             self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
         if self.started.process is None:
@@ -110,12 +110,12 @@ class Host:
         return self._end(code)
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Stop the program because a callback raised: nobody would listen to it any more."""
+        """Stop the program because a callback raised: its events might no longer be handled."""
         error = context.get("exception")
         self.error = error if isinstance(error, Exception) else RuntimeError(str(context.get("message")))
         self.patience.terminate()
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------
 
     def _output(self, chunk: bytes) -> None:
         self.recorder.raw(1, chunk)
@@ -134,12 +134,12 @@ class Host:
         self.recorder.flush()
 
     def _silent(self) -> None:
-        """Hang up on a program that has closed its output and lives; a command may go on like this."""
+        """Hang up on a program that has closed its output but lives on; a command may go on like this."""
         if self.order.driver != COMMAND:
             self.patience.hang_up()
 
     def _look(self) -> None:
-        """Pass on new answers, messages and words from the outbox; lend the slot of an agent that has nothing to do."""
+        """Pass on new answers, messages and entries of the outbox; lend the slot of an idle agent."""
         for ask, answer, reason in self.questions.answered():
             self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
@@ -168,9 +168,9 @@ class Host:
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
         self.finished = None
         self.messages.append(text)
-        said = whole(text)
-        self.recorder.input("told", text=said, interrupt=interrupt)
-        self._do(self.dialogue.told(said, interrupt=interrupt))
+        text = whole(text)
+        self.recorder.input("told", text=text, interrupt=interrupt)
+        self._do(self.dialogue.told(text, interrupt=interrupt))
 
     def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None, reason: str = "") -> None:
         answer = whole(answer)
@@ -181,7 +181,7 @@ class Host:
         self._do(self.dialogue.answered(key, answer, reason, by_rule=policy is not None))
 
     def _interrupt(self) -> None:
-        """Cancel by the protocol's own means, once, at SIGINT; after the grace period the shim sends SIGTERM."""
+        """Cancel by the protocol's own means at the first SIGINT; after the grace period the shim sends SIGTERM."""
         if self.is_interrupted:
             return
         was_idle = self.idle.is_idle
@@ -204,10 +204,10 @@ class Host:
         self.is_interrupted = True
         self.program.signal(signal.SIGTERM)
 
-    # -- what is done about it -----------------------------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------------------------
 
     def _do(self, actions: Iterable[Action | Decided]) -> None:
-        """Carry out actions in order; those that follow from them come after."""
+        """Carry out actions in order; the actions that they cause come after them."""
         is_outermost = not self._actions
         self._actions.extend(actions)
         if not is_outermost:
@@ -222,7 +222,7 @@ class Host:
             case Say(data):
                 self.program.say(data)
             case HangUp():
-                # Without an interrupt it has its work before it; `command` programs get no more input from the start.
+                # Only an interrupted program has to end soon: the input of a `command` program is closed at its start.
                 self.patience.hang_up() if self.is_interrupted else self.program.hang_up()
             case Note(row):
                 self.recorder.row(row)
@@ -233,17 +233,17 @@ class Host:
             case Decided(key, answer, policy):
                 self._pass_on(key, answer, policy)
             case Withdraw(key):
-                self.questions.close(key, "it was taken back")
+                self.questions.close(key, "it was withdrawn")
             case SessionIs():
                 self.recorder.session(self.driver.name, action)
             case UsageReported(windows):
                 self.account.report(windows)
             case _:
-                self._take_word(action)
+                self._take_report(action)
 
-    def _take_word(self, word: Retrying | Progress | Finished | StopProgram) -> None:
+    def _take_report(self, report: Retrying | Progress | Finished | StopProgram) -> None:
         """Carry out an action about the progress or the end of the agent."""
-        match word:
+        match report:
             case Retrying(reason, message):
                 outcome = AgentOutcome(reason=reason, message=message)
                 self.patience.retrying(self.order.retry_ceiling_seconds, outcome, self._stop)
@@ -255,14 +255,14 @@ class Host:
                 self._stop(outcome)
 
     def _ask(self, ask: Ask) -> None:
-        """Answer a permission by the policy; ask a person what the policy leaves open."""
+        """Answer a permission by the policy; ask a person if the policy leaves it open."""
         if self.is_interrupted:
             return
         decided = decided_by(self.order, ask)
         if decided is not None:
             self._do([decided])
             return
-        self.recorder.flush()  # Whoever is told of the question finds what led to it.
+        self.recorder.flush()  # A reader of the question finds the rows that led to it.
         self.questions.put(ask)
 
     def _finish(self, outcome: AgentOutcome) -> None:
@@ -276,10 +276,10 @@ class Host:
         self.finished = self.answer.judged(outcome)
         self.recorder.flush()
         self.recorder.result(self.finished, self.meter.spent)
-        # Kept for more, it could only be refused again: it goes on from its session when its account may be used.
+        # Not kept: its account would refuse any message. It continues its session when the account may be used again.
         is_stopped = outcome.reason is Reason.RATE_LIMITED and self.account.holds()
         if self.is_interrupted or is_stopped or not self.order.keep:
-            # Whoever is killed from now on: it has ended like this.
+            # Written now, so that it holds even if the program or this process is killed before its end.
             self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()
         else:
@@ -295,7 +295,7 @@ class Host:
             self.patience.terminate()
 
     def _look_at_budget(self) -> None:
-        """Stop where the tree has gone beyond a limit: whoever breaks it pays for it."""
+        """Stop if the tree has gone beyond a limit: the agent that breaks a limit is the one that is stopped."""
         excess = self.meter.excess() if self.verdict is None else None
         if excess is not None:
             self._stop(AgentOutcome(reason=Reason.BUDGET, message=excess))
@@ -323,7 +323,7 @@ class Host:
         return _exit_code(outcome, code, is_interrupted=self.is_interrupted)
 
     def _complete(self, outcome: AgentOutcome) -> AgentOutcome:
-        """Return the outcome; one that the program did not report itself gets the results of its last turns."""
+        """Return the outcome; the host's own verdict gets the results of the program's last turns."""
         return outcome.filled(self.finished or self.dialogue.ended(0)) if outcome is self.verdict else outcome
 
 

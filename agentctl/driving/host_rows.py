@@ -1,4 +1,4 @@
-"""Rows of the activity that the host adds itself: decisions of the policy, tampering, the fallback."""
+"""Makes the rows of activity that the host adds itself: decisions of the policy, tampering, the fallback."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def policy_row(key: str, policy: Mapping[str, Any]) -> Row:
 
 
 _TAMPERED = {
-    "forged": "a file that answered {} did not come through agentctl, or answers something else, and was set aside:"
-    " the question still waits",
-    "changed": "somebody has changed what {} asks: the question was restored",
+    "forged": "an answer file for {} did not come through agentctl, or answers something else, and was set aside:"
+    " the question is still open",
+    "changed": "somebody had changed the question {}: it was restored",
 }
 
 
 def tampered_row(what: str, question: str) -> Row:
-    """Return the row about a permission that somebody has tampered with."""
+    """Return the row about a request for permission that somebody has tampered with."""
     return Row(RowType.NOTE, f"{what}:{question}", text=_TAMPERED[what].format(question))
 
 
 def fallback_row(order: Order, way: str, why: str) -> Row:
-    """Return the row that says that the program runs by its fallback."""
-    text = f"{why}; it runs by `{way}` instead: nobody can be asked, and it takes no messages"
+    """Return the row that says that the fallback is used."""
+    text = f"{why}; it runs with `{way}` instead, which asks nobody and takes no messages"
     return Row(RowType.NOTE, f"fallback:{order.earlier_attempts}", name="fallback", text=text)

@@ -1,9 +1,9 @@
-"""An agent that is kept after its answer: it is blocked until the next message, and lends its slot meanwhile.
+"""Keeps an agent after its answer: it is blocked until the next message, and lends its slot meanwhile.
 
-It waits on a question of its own ("what next?"), so that every command shows it as blocked, its clock stands still,
-and an answer is a message too. `slots/N.idle`, held locked, lends its place to anybody; before it goes on it takes the
-place back, which may mean to wait until the guest has ended. What cannot be done now, since somebody has the queue's
-lock, is done at a later look: the agent may be cancelled meanwhile.
+It waits on a question of its own ("what next?"): so every command shows it as blocked, its clock stands still, and an
+answer counts as a message. The lock of `slots/N.idle` lends its place to any worker. Before the agent goes on it takes
+the place back, which may mean waiting for the guest to end. If the queue's lock is not free, the next look tries
+again: the agent can be cancelled meanwhile.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Idle:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether it waits for a message."""
+        """Return whether the agent waits for a message."""
         return self._asked is not None
 
     def begin(self) -> None:
-        """Wait for a message; `lend` does the rest."""
+        """Begin to wait for a message; `lend` then lends the slot."""
         if self._asked is not None:
             return
         body: dict[str, Any] = {
@@ -48,7 +48,7 @@ class Idle:
         """Lend the slot, once for each wait.
 
         Args:
-            again: Called where that cannot be done now.
+            again: Called if that cannot be done now.
         """
         if self._is_to_lend:
             self._is_to_lend = not self._place.lend()
@@ -56,7 +56,7 @@ class Idle:
                 again()
 
     def answer(self) -> str | None:
-        """Return what somebody has answered to "what next?"; None while nobody has."""
+        """Return the answer to "what next?"; None while there is none."""
         if self._asked is None:
             return None
         answer = read_quietly(self.worker.answer(self._asked.question_id)).get("answer")
@@ -70,7 +70,7 @@ class Idle:
         return self._place.has_own()
 
     def end(self, why: str) -> str | None:
-        """Wait no longer; return what was answered before that."""
+        """Stop waiting; return the answer that came before that, if any."""
         self._end_loan()
         if self._asked is None:
             return None

@@ -1,4 +1,4 @@
-"""Messages to an agent that runs, and answers to "what next?": in order, and none lost."""
+"""Reads the messages to a running agent, and answers to "what next?": in order, and without losing any."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentctl.operations.talk.messaging import mark_read, next_message
 
 
 class Message(NamedTuple):
-    """A message. Without text it only says that no other will come."""
+    """A message. Without a text it only says that no other one will follow."""
 
     text: str
-    #: Not in the agent's next turn, but in the one that runs.
+    #: For the agent's running turn rather than the next one.
     is_now: bool = False
     is_last: bool = False
 
@@ -26,18 +26,18 @@ class Inbox:
         self.worker, self.idle = worker, idle
 
     def messages(self, is_open: Callable[[], bool], again: Callable[[], None]) -> Iterator[Message]:
-        """Yield the messages that are there; each counts as read when the next is asked for.
+        """Yield the messages that are there; each counts as read when the next one is requested.
 
         Args:
-            is_open: Tells whether the agent can still be told anything.
-            again: Called where the agent needs its slot for that, and a guest is in it.
+            is_open: Returns whether the agent still takes messages.
+            again: Called if the agent needs its slot for a message, and a guest is in it.
         """
         while is_open():
             message = next_message(self.worker)
             if message is None and self.idle.answer() is None:
                 return
             text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
-            # Who has no more to do needs no slot.
+            # An agent with nothing left to do needs no slot.
             if (text.strip() or not is_last) and not self.idle.take_back():
                 again()
                 return

@@ -1,8 +1,8 @@
 """Prepares the first answers of agentctl's MCP server for an agent, while the agent's program starts.
 
-To find out which tools there are takes longer than the program waits without being slowed down. So a process beside it
-writes them into a file, and leaves; the server reads that. The lock of the file, which only that process holds, tells
-the server whether to wait for it: where the process died, or none was started, the server finds out by itself.
+Finding out which tools there are takes longer than the program can wait without being slowed down. So another process
+writes the answers into a file and exits, and the server reads that file. Only this process holds the file's lock, which
+shows the server whether to wait. If the process died or was not started, the server works out the answers itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctl.domain.offers import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 from agentctl.lean import Any
 
-#: The agent's own program goes before.
+#: The agent's own program has a higher priority.
 _NICENESS = 10
 
 
@@ -31,12 +31,12 @@ class Offering:
         self._maker: subprocess.Popen[bytes] | None = None
         server = order.mcp_servers.get(SERVER, {})
         if server.get("env", {}).get(OFFER_VARIABLE) == str(worker.offer):
-            with contextlib.suppress(OSError):  # No room, no process: the server does without.
+            with contextlib.suppress(OSError):  # No disk space or no process left: the server does without.
                 self._begin(worker, server, environ)
 
     def _begin(self, worker: WorkerDir, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(worker.offer)  # Of an earlier attempt.
+            os.unlink(worker.offer)  # Left by an earlier attempt.
         file = open_plain(worker.offer, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,7 @@ class Offering:
         threading.Thread(target=self._maker.wait, daemon=True).start()
 
     def end(self) -> None:
-        """Stop it, so that the agent leaves nothing behind."""
+        """Stop the process, so that the agent leaves nothing behind."""
         if self._maker is not None:
             self._maker.kill()
             self._maker.wait()

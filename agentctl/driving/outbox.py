@@ -1,8 +1,8 @@
-"""Reads what a worker says from within its sandbox, in that worker's name and for nothing else.
+"""Takes up the entries in a worker's outbox (reports and questions from within a sandbox), in its name alone.
 
-Whoever writes there is not trusted: files are opened without following or waiting, read up to a bound, checked key by
-key, and removed; one without a valid entry is noted. The folder is held open from the start, so that another one in its
-place is never looked into. How much is read, at once and in all, is bounded too.
+The writer is not trusted. Files are opened without following links and without blocking, read up to a limit, checked
+key by key, and removed; a file without a valid entry is noted. The folder is held open from the start, so that another
+one in its place is never read. The amount that is read at once, and in total, is limited too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from agentctl.operations.talk.outbox import LONGEST
 if TYPE_CHECKING:
     from agentctl.driving.outbox_entry import Entry
 
-#: Files that one look takes up, the pause behind a look that took some, and the looks of the last one.
+#: The number of files that one look takes up, the pause after a look that took some, and the number of final looks.
 _AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
-#: Names that one look goes through.
+#: The number of names that one look goes through.
 _LOOKED_AT = 1000
-#: Bytes that one run takes up in all; each file counts as `_LEAST` more.
+#: The number of bytes that one run takes up in total; each file counts as `_LEAST` more.
 _BUDGET, _LEAST = 16 << 20, 1 << 10
 _MOST_QUESTIONS = 20
 _MOST_NOTES = 10
@@ -48,12 +48,12 @@ class Outbox:
         self.worker, self._folder = worker, folder
         self._questions = _Questions(worker)
         self._budget, self._notes, self._rests_until = _BUDGET, 0, 0.0
-        #: What could not be removed, and is not looked at again.
+        #: The names of files that could not be removed, and are not read again.
         self._stuck: set[str] = set()
 
     def look(self, again: Callable[[], None]) -> None:
         """Read what is there; `again` is called if more is left for a later look."""
-        self._questions.mind()
+        self._questions.update()
         if monotonic() < self._rests_until:
             again()
         elif taken := self._take_up():
@@ -62,7 +62,7 @@ class Outbox:
                 again()
 
     def close(self) -> None:
-        """Read the last words, and close all questions."""
+        """Read the last entries, and close all questions."""
         for _ in range(_LAST_LOOKS):
             if self._take_up() < _AT_ONCE:
                 break
@@ -79,18 +79,18 @@ class Outbox:
         return len(names)
 
     def _names(self) -> list[str]:
-        """Return some names; those with a dot are drafts, or what a sandbox puts there to protect itself."""
+        """Return some names; those that begin with a dot are drafts, or what a sandbox puts there to protect itself."""
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
         try:
             with os.scandir(fd) as entries:
                 some = islice(entries, _LOOKED_AT)
-                meant = (one.name for one in some if not one.name.startswith(".") and one.name not in self._stuck)
-                return list(islice(meant, _AT_ONCE))
+                names = (one.name for one in some if not one.name.startswith(".") and one.name not in self._stuck)
+                return list(islice(names, _AT_ONCE))
         finally:
             os.close(fd)
 
     def _take(self, name: str) -> None:
-        from agentctl.driving.outbox_entry import BadEntry, entry_in  # Most agents say nothing here.
+        from agentctl.driving.outbox_entry import BadEntry, entry_in  # Most agents write no entries.
 
         fd = -1
         try:
@@ -100,11 +100,11 @@ class Outbox:
             self._budget -= len(data)
             self._do(entry_in(data), fd)
         except FileNotFoundError:
-            return  # Its sayer has taken it back.
+            return  # Its writer has withdrawn it.
         except (BadEntry, OSError, AgentctlError) as error:
             self._note(f"a file in its outbox was not accepted: {error}")
         finally:
-            if fd >= 0 and not self._questions.minds(fd):
+            if fd >= 0 and not self._questions.has_file(fd):
                 os.close(fd)
             self._remove(name)
 
@@ -117,7 +117,7 @@ class Outbox:
         when_there_is_room(lambda: keep(self.worker, entry))
 
     def _note(self, text: str) -> None:
-        """Add a note about a file that was not accepted, up to some number of notes."""
+        """Add a note about what was not accepted or not read, up to `_MOST_NOTES` times."""
         from agentctl.operations.talk.reporting import note
 
         self._notes += 1
@@ -137,7 +137,7 @@ class Outbox:
 
 
 class _OutboxQuestion(NamedTuple):
-    """A question from the outbox. Its asker holds the lock of the file that it came in."""
+    """A question from the outbox. Its asker holds the lock of the file in which it came."""
 
     asked: Asked
     file: int
@@ -151,14 +151,14 @@ class _Questions:
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
         self._waiting: dict[str, _OutboxQuestion] = {}
-        #: All that were asked in this run: no other may be taken up again.
+        #: The names of all that were asked in this run: no others may be taken up again.
         self._known: set[str] = set()
 
     def put(self, entry: Entry, fd: int) -> None:
         """Put a question, or take up an earlier one from the outbox again.
 
         Raises:
-            BadEntry: It is another's, or there are too many.
+            BadEntry: It did not come from the outbox, or too many are open.
         """
         from agentctl.driving.outbox_entry import BadEntry
 
@@ -166,7 +166,7 @@ class _Questions:
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
             raise BadEntry(f"the question {name} was not asked through the outbox")
         if len(self._waiting) >= _MOST_QUESTIONS:
-            raise BadEntry(f"{_MOST_QUESTIONS} questions are waiting for answers already")
+            raise BadEntry(f"{_MOST_QUESTIONS} questions are already waiting for answers")
         asked = when_there_is_room(lambda: put_question(self.worker, body, name))
         self._known.add(name)
         limit = body["deadlineSeconds"]
@@ -174,12 +174,12 @@ class _Questions:
             asked, fd, body["default"], None if limit is None else monotonic() + limit
         )
 
-    def minds(self, fd: int) -> bool:
-        """Tell whether a file is that of a question that waits."""
+    def has_file(self, fd: int) -> bool:
+        """Return whether a file belongs to an open question."""
         return any(one.file == fd for one in self._waiting.values())
 
-    def mind(self) -> None:
-        """Drop questions that are answered or abandoned; close those whose deadline is over."""
+    def update(self) -> None:
+        """Drop questions that are answered or abandoned; close those whose deadline has passed."""
         for name, one in list(self._waiting.items()):
             if one.deadline is not None and monotonic() >= one.deadline:
                 self._close(name, one.default, "deadline")
@@ -187,7 +187,7 @@ class _Questions:
                 self._leave(name)
 
     def close(self) -> None:
-        """Close all of them: their agent has ended."""
+        """Close all questions: their agent has ended."""
         for name in list(self._waiting):
             self._close(name, None, "its agent has ended")
 

@@ -1,4 +1,4 @@
-"""Reads an entry of an outbox: a report or a question of a worker, checked key by key; unknown keys are left out."""
+"""Parses an entry of an outbox: a report or a question of a worker, checked key by key; unknown keys are ignored."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class BadEntry(Exception):
 
 
 def entry_in(data: bytes) -> Entry:
-    """Return the entry in a file: as `operations/talk/reporting.py` keeps it, or a question.
+    """Return the entry in a file: a report in the form of `operations/talk/reporting.py`, or a question.
 
     Raises:
-        BadEntry: It does not hold one.
+        BadEntry: The file does not hold a valid entry.
     """
     try:
         given = json.loads(data)
@@ -98,7 +98,7 @@ def _options(given: Any) -> list[dict[str, str]]:
 def _text(given: Mapping[str, Any], key: str) -> str | None:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise BadEntry(f"its {key} is not a text")
+        raise BadEntry(f"its {key} is not a string")
     return value
 
 
@@ -108,7 +108,7 @@ def _number(given: Mapping[str, Any], key: str, most: float) -> float | None:
         return None
     number = finite(value)
     if number is None or not 0 <= number <= most:
-        raise BadEntry(f"its {key} is not a number in its range")
+        raise BadEntry(f"its {key} is not a number in the allowed range")
     return float(number)
 
 

@@ -1,7 +1,7 @@
-"""The agent program as a child process: its output, its input, its end, and the deadlines for it.
+"""The agent program as a child process: its output, its input, its end, and its deadlines.
 
-Not asyncio's own subprocesses: their `wait` ends, in some versions of Python, only when every pipe is closed, and a
-program's own background processes hold its pipes open.
+asyncio's own subprocesses are not used: in some versions of Python, their `wait` returns only once every pipe is
+closed, and a program's background processes keep its pipes open.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterator
 from agentctl.drivers.dialogue import AgentOutcome
 
 _CHUNK = 1 << 16
-#: How long the output of a program that is gone is waited for: others may hold its pipes open.
+#: How long the host waits for more output after the program has ended: others may hold its pipes open.
 _DRAIN_S = 1.0
 
 OnChunk = Callable[[bytes], None]
 
 
 class Program:
-    """A running program. `ended` resolves to its exit code (-n for signal n) once its output was read.
+    """A running program. `ended` resolves to its exit code (-n for signal n) once its output has been read.
 
     Args:
-        on_silence: Told when it closes its standard output, and lives.
+        on_silence: Called when it closes its standard output but lives on.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Program:
         assert self.process.stderr is not None
         self.ended: asyncio.Future[int] = self._loop.create_future()
         self._input = self.process.stdin.fileno()
-        self._unsaid = bytearray()
-        #: Nothing is said to it any more: it was hung up on, or has closed its input.
+        self._unwritten = bytearray()
+        #: Nothing more is written to it: the host has hung up, or the program has closed its input.
         self.is_hung_up = False
         self._outputs = {self.process.stdout.fileno(): on_output, self.process.stderr.fileno(): on_errors}
         self._stdout, self._on_silence = self.process.stdout.fileno(), on_silence
@@ -54,9 +54,9 @@ class Program:
     # -- input ---------------------------------------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:
-        """Write to its input; what the pipe does not take waits. After `hang_up` nothing is written any more."""
+        """Write to its input; what the pipe does not take is written later. After `hang_up`, do nothing."""
         if not self.is_hung_up:
-            self._unsaid += data
+            self._unwritten += data
             self._write()
 
     def hang_up(self) -> None:
@@ -67,13 +67,13 @@ class Program:
 
     def _write(self) -> None:
         try:
-            while self._unsaid:
-                del self._unsaid[: os.write(self._input, self._unsaid)]
+            while self._unwritten:
+                del self._unwritten[: os.write(self._input, self._unwritten)]
         except BlockingIOError:
             self._loop.add_writer(self._input, self._write)
             return
         except OSError:  # It has closed its input, or is gone.
-            self._unsaid.clear()
+            self._unwritten.clear()
             self.is_hung_up = True
         self._loop.remove_writer(self._input)
         if self.is_hung_up and self.process.stdin is not None and not self.process.stdin.closed:
@@ -99,32 +99,32 @@ class Program:
             if fd == self._stdout:
                 self._on_silence()
         elif not self._outputs:
-            self._tell_end()
+            self._report_end()
 
     def _look(self) -> None:
         if self.process.returncode is None and self.process.poll() is not None:
             self.is_hung_up = True
             self._write()
             if self._outputs:
-                self._loop.call_later(_DRAIN_S, self._tell_end)
+                self._loop.call_later(_DRAIN_S, self._report_end)
             else:
-                self._tell_end()
+                self._report_end()
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if not self.ended.done():
             for fd in list(self._outputs):
                 self._loop.remove_reader(fd)
             self.ended.set_result(self.process.returncode or 0)
 
     def signal(self, number: int) -> None:
-        """Send a signal to its process group, unless it is reaped: until then the number is its own."""
+        """Send a signal to its process group, unless it has been reaped: until then no other process has its pid."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
 
 
 class LineBuffer:
-    """Makes lines of chunks; a line of many megabytes is joined once."""
+    """Splits chunks into lines; a line of many megabytes is joined only once."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -142,13 +142,13 @@ class LineBuffer:
             self._parts.append(chunk[start:])
 
     def rest(self) -> bytes:
-        """Return the last line, which has no newline."""
+        """Return what is left: the last line, without a newline."""
         line = b"".join(self._parts)
         self._parts.clear()
         return line
 
 
-#: How long a program may take to end after it was hung up on, before it is sent SIGTERM, and then SIGKILL.
+#: How long a program may take to end after a hang-up, before it gets SIGTERM, and after that before it gets SIGKILL.
 _HANG_UP_S = 10.0
 _TERMINATE_S = 3.0
 
@@ -163,24 +163,24 @@ class Patience:
         self._retries: asyncio.TimerHandle | None = None
 
     def hang_up(self) -> None:
-        """Close the program's input; terminate a program that does not end then."""
+        """Close the program's input; terminate the program if it does not end in time."""
         self._program.hang_up()
         if self._closing is None:
             self._closing = self._loop.call_later(_HANG_UP_S, self.terminate)
 
     def terminate(self) -> None:
-        """Send SIGTERM, and later SIGKILL to a program that does not end."""
+        """Send SIGTERM, and SIGKILL if the program does not end in time."""
         self._program.signal(signal.SIGTERM)
         self._closing = self._loop.call_later(_TERMINATE_S, self._program.signal, signal.SIGKILL)
 
     def retrying(self, ceiling_s: float, outcome: AgentOutcome, stop: Callable[[AgentOutcome], None]) -> None:
-        """Stop the program with this outcome, unless it gets on before the ceiling."""
+        """Stop the program with this outcome, unless it makes progress before the ceiling."""
         if self._retries is None:
-            last = outcome._replace(message=f"{outcome.message} (it tried again for {ceiling_s:g} s)")
+            last = outcome._replace(message=f"{outcome.message} (it retried for {ceiling_s:g} s)")
             self._retries = self._loop.call_later(ceiling_s, stop, last)
 
     def got_on(self) -> None:
-        """Forget the deadline of its retries: it got on, or is ending."""
+        """Cancel the deadline for retries: the program made progress, or is ending."""
         if self._retries is not None:
             self._retries.cancel()
             self._retries = None

@@ -1,4 +1,4 @@
-"""The questions of an agent program as interactions on disk, which can be answered from any terminal."""
+"""Puts the questions of an agent program on disk as interactions, which can be answered from any terminal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_again, put_question
 from agentctl.operations.where.ownership import take_answer
 
-#: What somebody may do to a permission beside agentctl.
+#: How somebody may tamper with a request for permission: with its answer, or with its question.
 FORGED, CHANGED = "forged", "changed"
-#: More than a person reads of a request's arguments.
+#: Longer texts are cut: nobody reads more of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
 
@@ -33,12 +33,12 @@ class Decided(NamedTuple):
 
     key: str
     answer: str
-    #: {answer, tool, askedBy}, as it is told and kept.
+    #: {answer, tool, askedBy}, as it is shown and recorded.
     policy: Mapping[str, Any]
 
 
 def decided_by(order: Order, ask: Ask) -> Decided | None:
-    """Return the policy's answer to a permission, None if a person has to answer. Runs in the worker's folder."""
+    """Return the policy's answer to a permission; None if a person has to answer. Call it in the worker's folder."""
     if ask.tool is None:
         return None
     real = Resolver(os.getcwd())
@@ -52,12 +52,12 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
 
 
 class ProgramQuestions:
-    """The questions that the program waits for, by the program's keys."""
+    """The questions whose answers the program waits for, by the program's keys."""
 
     def __init__(self, worker: WorkerDir, marks: str) -> None:
         self.worker, self.marks = worker, marks
         self._open: dict[str, tuple[Ask, Asked]] = {}
-        #: What somebody has done to them beside agentctl, by what was done and the question.
+        #: (FORGED or CHANGED, the question's id) of each tampering -> whether it has been reported.
         self._tampered: dict[tuple[str, str], bool] = {}
 
     def put(self, ask: Ask) -> None:
@@ -84,15 +84,15 @@ class ProgramQuestions:
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
     def take_tampered(self) -> list[tuple[str, str]]:
-        """Return how permissions were tampered with, and which; each once."""
-        fresh = [what for what, is_told in self._tampered.items() if not is_told]
+        """Return the unreported cases of tampering: how, and with which question."""
+        fresh = [what for what, is_reported in self._tampered.items() if not is_reported]
         self._tampered |= dict.fromkeys(fresh, True)
         return fresh
 
     def _counts(self, ask: Ask, asked: Asked, answer: Mapping[str, Any]) -> bool:
-        """Tell whether an answer is one to what was asked here, and not to what a worker made of it on disk.
+        """Return whether an answer is to the question as it was asked here, not as a worker changed it on disk.
 
-        That to a permission came through agentctl, which asks who may give it. Only the driver takes one back.
+        An answer to a permission must come through agentctl, which checks who may give it. Only a driver withdraws one.
         """
         return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.question, answer))
 
@@ -111,7 +111,7 @@ class ProgramQuestions:
 
 
 def _read(file: FilePath) -> Mapping[str, Any] | None:
-    """Return an answer; {} for a file that cannot be one, and None if there is no file."""
+    """Return the answer in a file; {} if the file is not a valid one, None if there is no file."""
     try:
         return read_json(file)
     except Damaged:
@@ -143,7 +143,7 @@ def _body(ask: Ask) -> dict[str, Any]:
 
 
 def _bounded(arguments: Any) -> Any:
-    """Return the arguments, cut where they are longer than anybody reads; the raw output has the whole."""
+    """Return the arguments, cut if they are longer than anybody reads; the raw output is complete."""
     import json
 
     if len(json.dumps(arguments)) <= _LONGEST_ARGUMENTS:

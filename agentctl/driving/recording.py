@@ -1,7 +1,7 @@
-"""Records a conversation: the raw output, what was said to the program, and the activity made from both.
+"""Records a conversation: the raw output, all other inputs of the dialogue, and the activity made from both.
 
-`stdout.log` has the agent program's output byte for byte. `dialogue.jsonl` has, in between, what was told to the
-dialogue, each with the offset in that output and the time: from the two, the activity can be made again.
+`stdout.log` has the agent program's output byte for byte. `dialogue.jsonl` has the dialogue's other inputs, each with
+the time and its offset in that output. From the two files, the activity can be rebuilt.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from agentctl.drivers.dialogue import AgentOutcome, SessionIs
 from agentctl.driving.fulldisk import STORAGE_RETRY_S, when_there_is_room
 from agentctl.supervision.worker.driver_end import bounded
 
-#: Rows that are seen within this time have one and the same.
+#: Rows that arrive within this time share one timestamp.
 TIME_GRAIN_S = 0.1
 _SUMMARY = 2000
-#: Characters. In JSON it takes less than the 16 MiB, and holds fewer marks, than readers of such files bear.
+#: Characters. As JSON this stays within the limits of its readers: 16 MiB, and a number of commas and brackets.
 _LONGEST_FINAL = 1_000_000
 
 
@@ -45,15 +45,15 @@ class Recorder:
 
     def raw(self, stream: int, data: bytes) -> None:
         """Pass on what the program printed; `stream` is 1 or 2."""
-        _insist(stream, data)
+        _write_all(stream, data)
 
     def line_of(self, size: int) -> None:
-        """Note that a line of `size` bytes, its newline with them, is about to be told."""
+        """Record that a line of `size` bytes, including its newline, is about to be passed to the dialogue."""
         self._tick()
         self.offset += size
 
     def input(self, what: str, **more: Any) -> None:
-        """Note what is about to be told to the dialogue beside the program's lines."""
+        """Record an input other than a line that is about to be passed to the dialogue."""
         self._tick(force=True, what=what, **more)
 
     def _tick(self, *, force: bool = False, **more: Any) -> None:
@@ -62,27 +62,27 @@ class Recorder:
             self._marked, self.at = now, now_iso()
             force = True
         if force:
-            _insist(self._dialogue, to_json({"offset": self.offset, "at": self.at, **more}))
+            _write_all(self._dialogue, to_json({"offset": self.offset, "at": self.at, **more}))
 
     def row(self, row: Row) -> None:
-        """Take a row of the activity; on disk with the next `flush`."""
+        """Add a row of the activity; the next `flush` writes it."""
         self._rows.append(encode_row(row, self.at))
 
     def flush(self) -> None:
-        """Put the rows on disk."""
+        """Write the added rows to disk."""
         if self._rows:
             lines = b"".join(self._rows)
             self._rows.clear()
             when_there_is_room(lambda: self._activity.write(lines))
 
     def session(self, driver: str, session: SessionIs) -> None:
-        """Keep what a later `resume` needs."""
+        """Write what a later `resume` needs."""
         value: dict[str, Any] = {"driver": driver, "session": session.session, "model": session.model, "at": now_iso()}
         value |= {} if session.used is None else {"used": dict(session.used)}
         when_there_is_room(lambda: write_whole(self.worker.session, to_json(value)))
 
     def result(self, outcome: AgentOutcome, spent: Spent) -> None:
-        """Keep what the agent brought, with what it has used up; what it declared itself (`report result`) stays."""
+        """Write the agent's results and usage; what it declared itself (`report result`) is kept."""
         known = read_quietly(self.worker.result)
         is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
         final = outcome.final_message
@@ -103,22 +103,22 @@ class Recorder:
         when_there_is_room(lambda: write_whole(self.worker.result, to_json(whole_json(value))))
 
     def _final(self, text: str | None) -> dict[str, Any]:
-        """Return what result.json tells of the final message. Of one that its readers would refuse for its size it has
-        the beginning, and size and hash of the whole, which is put into a file of its own.
+        """Return the final message for result.json. A message too long for the file's readers is cut; the size and hash
+        of the whole text follow, and the text itself gets a file of its own.
         """
         if text is None or len(text) <= _LONGEST_FINAL:
             return {"finalMessage": text}
-        from agentctl.operations.show.whole_texts import put_text  # Hardly ever.
+        from agentctl.operations.show.whole_texts import put_text  # Hardly ever needed.
 
         text = whole(text)
         data = text.encode()
-        with contextlib.suppress(OddFile):  # The whole is still in stdout.log.
+        with contextlib.suppress(OddFile):  # The whole text is still in stdout.log.
             when_there_is_room(lambda: put_text(self.worker, text))
         cut = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         return {"finalMessage": text[:_LONGEST_FINAL], "finalMessageCut": cut}
 
     def outcome(self, outcome: AgentOutcome) -> None:
-        """Write how it ended, for the shim; `pid` says which attempt it was."""
+        """Write how the agent ended, for the shim; `pid` says in which attempt."""
         value = {
             "pid": os.getpid(),
             "status": "completed" if outcome.reason is None else "failed",
@@ -128,8 +128,8 @@ class Recorder:
         when_there_is_room(lambda: write_whole(self.worker.outcome, to_json(value)))
 
 
-def _insist(fd: int, data: bytes) -> None:
-    """Write all of it, waiting for room on a full disk."""
+def _write_all(fd: int, data: bytes) -> None:
+    """Write all of the data, waiting for room on a full disk."""
     view = memoryview(data)
     while view:
         try:

@@ -1,4 +1,4 @@
-"""Makes the activity of an agent again, from its raw output and what was said to it in between."""
+"""Rebuilds the activity of an agent, from its raw output and the other inputs of its dialogue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agentctl.driving.host_rows import fallback_row, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
-#: More than any program of an agent says in one line.
+#: No agent program prints a longer line.
 _LONGEST = 64 << 20
 #: No file is larger.
 _LARGEST = (1 << 63) - 1
 
 
 def replay(worker: WorkerDir) -> Iterator[bytes]:
-    """Yield the lines of `activity.jsonl` that the worker's output gives.
+    """Yield the lines of `activity.jsonl` that result from the worker's output.
 
     Raises:
         Damaged: The worker is not an agent, or its files hold a line that is too long.
@@ -44,19 +44,19 @@ def _inputs(worker: WorkerDir) -> Iterator[Input]:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
-                continue  # A torn tail, or a worker's.
+                continue  # A torn last line, or one that the worker wrote.
             if isinstance(value, dict) and _is_input(value):
                 yield value
 
 
 def _is_input(value: Input) -> bool:
-    """Tell whether this can be an input of a dialogue: a worker may have written anything there."""
+    """Return whether this can be an input of a dialogue: the worker may have written anything there."""
     offset = value.get("offset")
     return type(offset) is int and 0 <= offset <= _LARGEST and isinstance(value.get("policy", {}), dict)
 
 
 def _line_of(stream: BinaryIO, path: str, most: int | None = None) -> bytes:
-    """Return the next line, or the next bytes of it where it has more than `most`."""
+    """Return the next line, or its first `most` bytes if it is longer."""
     line = stream.readline(_LONGEST if most is None else min(most, _LONGEST))
     if len(line) == _LONGEST:
         raise OddFile(f"{path} holds a line of more than {_LONGEST} bytes", hint=ODD_HINT)
@@ -64,7 +64,7 @@ def _line_of(stream: BinaryIO, path: str, most: int | None = None) -> bytes:
 
 
 def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
-    """Yield the inputs of each run of the program: every attempt begins anew."""
+    """Yield the inputs of each run of the program: every attempt starts a new one."""
     run: list[Input] = []
     for value in inputs:
         if value.get("what") == "begin" and run:
@@ -92,14 +92,14 @@ def _replay_run(
         at = str(value.get("at"))
         if value.get("what") == "answered" and "policy" in value:
             yield encode_row(policy_row(str(value.get("key")), value["policy"]), at)
-        yield from _rows(_repeated(dialogue, value), at)
-    # A program that was cut off leaves half a line, and the next one's first line goes on right behind it.
+        yield from _rows(_repeat(dialogue, value), at)
+    # A program that was cut off leaves half a line, and the first line of the next run follows directly behind it.
     while (end is None or offset < end) and (line := read(None if end is None else end - offset)):
         offset += len(line)
         yield from _rows(dialogue.received(line.rstrip(b"\r\n")), at)
 
 
-def _repeated(dialogue: Dialogue, value: Input) -> Iterable[Action]:
+def _repeat(dialogue: Dialogue, value: Input) -> Iterable[Action]:
     match value.get("what"):
         case "begin":
             return dialogue.begin()

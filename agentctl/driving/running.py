@@ -28,7 +28,7 @@ def main() -> int:
     order, driver = _order_in(spec, worker)
     set_trace(os.environ)
     os.umask(int(spec.get("umask", 0o077)))
-    now = _taken_up(worker, order)
+    now = _order_of_attempt(worker, order)
     changes = {} if now is order else changes_of(now)
     if "maxBudgetUsd" in driver.honours:
         now = UsageMeter(worker).hand_on(now)
@@ -38,7 +38,7 @@ def main() -> int:
 
         from agentctl.driving.fallback import run_agent
 
-        gc.freeze()  # What is loaded stays: never looked at again.
+        gc.freeze()  # What is loaded stays: the collector need not examine it again.
         gc.enable()
         return asyncio.run(run_agent(worker, started, changes, signals))
     except BaseException:
@@ -56,7 +56,7 @@ def read_order(worker: WorkerDir) -> tuple[Order, Driver]:
 
 
 def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
-    """Return the spec that its shim has checked; it may have been changed since."""
+    """Return the spec, if it is the one that the shim has checked: it may have been changed since."""
     if digest_of(data) != os.environ.pop(SPEC_DIGEST, None):
         raise Damaged(f"{worker.spec} was changed since its worker was started", hint="spawn it again")
     return json_in(data, worker.spec)
@@ -64,13 +64,13 @@ def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
 
 def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver]:
     if not isinstance(spec.get("order"), dict):
-        raise Damaged(f"{worker.spec} holds no order for an agent", hint="agentctl doctor")
+        raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="agentctl doctor")
     order = order_from(spec["order"])
     return order, load(order.driver)
 
 
-def _taken_up(worker: WorkerDir, order: Order) -> Order:
-    """Return the order of a later attempt: it continues the session that an earlier one has begun."""
+def _order_of_attempt(worker: WorkerDir, order: Order) -> Order:
+    """Return the order of this attempt: a later one continues the session that an earlier one has begun."""
     attempt = read_quietly(worker.process).get("attempt", 1)
     known = read_quietly(worker.session)
     if attempt == 1:
@@ -84,7 +84,7 @@ def _taken_up(worker: WorkerDir, order: Order) -> Order:
 
 
 def set_trace(environ: os._Environ[str]) -> None:
-    """Set TRACEPARENT (W3C Trace Context): the trace that is there goes on, with a span of this worker's."""
+    """Set TRACEPARENT (W3C Trace Context): an existing trace goes on, with a new span for this worker."""
     parts = environ.get("TRACEPARENT", "").split("-")
     trace = parts[1] if len(parts) == 4 and len(parts[1]) == 32 else os.urandom(16).hex()
     flags = parts[3] if len(parts) == 4 and len(parts[3]) == 2 else "01"

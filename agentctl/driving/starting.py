@@ -1,6 +1,6 @@
-"""Starts the agent program before most of its host is loaded, so that both get ready at once.
+"""Starts the agent program before most of its host is loaded, so that both get ready at the same time.
 
-So this module, and all that it needs, is kept small: asyncio and what waits, asks and records come behind it.
+So this module and its imports are kept small: asyncio, and the code that waits, asks and records, are loaded later.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from agentctl.lean import NamedTuple
 
 
 class StartedProgram(NamedTuple):
-    """A program that was started, or why it was not, and what was read before the program could change it."""
+    """A started program, or why it was not started, and what was read before the program could change it."""
 
     order: Order
     driver: Driver
     meter: UsageMeter
-    #: The outbox, held open: another folder in its place is never looked into.
+    #: The outbox, held open: another folder in its place is never read.
     outbox: int
     dialogue: Dialogue
-    #: How the dialogue begins, but for what was said already.
+    #: The first actions of the dialogue, without what has been written already.
     opening: Sequence[Action]
     process: subprocess.Popen[bytes] | None
     offering: Offering | None
@@ -50,8 +50,8 @@ class StartedProgram(NamedTuple):
 
 
 def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
-    """Start the program of an order, unless its tree has nothing left to use."""
-    if order.driver != COMMAND:  # A protocol of JSON holds no byte that is no text; a command gets what was given.
+    """Start the program of an order, unless the limits of its tree are used up."""
+    if order.driver != COMMAND:  # A JSON protocol carries only valid text; a command gets the bytes as they are.
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
@@ -82,7 +82,7 @@ def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[byte
         stderr=subprocess.PIPE,
         env=environ,
         bufsize=0,
-        # Out of reach of the SIGINT that a cancel sends to the worker's group: the dialogue has its own way.
+        # Out of reach of the SIGINT that a cancel sends to the worker's group: the dialogue interrupts it instead.
         process_group=0,
     )
 
@@ -93,16 +93,16 @@ def _not_started(program: str, driver: Driver, error: OSError) -> AgentOutcome:
     if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
         return AgentOutcome(reason=Reason.NOT_INSTALLED, message=f"{problem}; {driver.install}")
     if error.errno == errno.E2BIG:
-        problem += "; a long prompt goes to a program whose definition has promptOnStdin: true"
+        problem += "; for a long prompt, the definition needs promptOnStdin: true"
     return AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
 
 
 def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequence[Action]:
-    """Write the first words, as far as the pipe takes them; return the actions that are left."""
+    """Write the first input, as far as the pipe takes it; return the actions that are left."""
     assert process.stdin is not None
     os.set_blocking(process.stdin.fileno(), False)
     left = deque(opening)
-    with contextlib.suppress(OSError):  # The pipe is full, or the program is gone: its host will see.
+    with contextlib.suppress(OSError):  # The pipe is full, or the program is gone: the host will notice.
         while left and isinstance(first := left[0], Say):
             rest = first.data[os.write(process.stdin.fileno(), first.data) :]
             left.popleft()
@@ -112,7 +112,7 @@ def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequenc
 
 
 class HeldSignals:
-    """Holds signals that come before the host can act on them: none is lost, and none reaches the program."""
+    """Holds back signals that arrive before the host can act on them: none is lost, and none reaches the program."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM)
 

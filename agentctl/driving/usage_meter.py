@@ -1,7 +1,7 @@
-"""What an agent uses up: written with each report of its program, and checked against the limits of its tree.
+"""Records an agent's usage with each report of its program, and checks it against the limits of its tree.
 
-`spent.json` is written before the tree is looked at. So of two agents that break a limit in one moment, one at least
-sees what both have used up.
+`spent.json` is written before the tree's usage is read. So if two agents break a limit at the same moment, at least
+one of them sees the usage of both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UsageMeter:
         return total([self._before, *self._rows.values(), Spent(cost_usd=self._cost)])
 
     def note(self, row: Row) -> bool:
-        """Take a row of the activity; tell whether it reports usage. Later rows of one id replace earlier ones."""
+        """Add a row of activity; return whether it reports usage. A later row replaces those with the same id."""
         if row.type is not RowType.USAGE:
             return False
         self._rows[row.id] = spent_from(row.detail or {})._replace(cost_usd=None)
@@ -49,7 +49,7 @@ class UsageMeter:
         return True
 
     def pay(self, cost_usd: float | None) -> None:
-        """Take what this run has cost by now, in US dollars."""
+        """Record what this run has cost so far, in US dollars."""
         if cost_usd is not None:
             self._cost = cost_usd
             self._write()
@@ -76,7 +76,7 @@ class UsageMeter:
         return account.excess(limits, ("max_tokens", "max_cost_usd"))
 
     def hand_on(self, order: Order) -> Order:
-        """Return the order with the money that is left to the tree, if that is less than the agent's own limit."""
+        """Return the order, with its limit of money lowered to what the tree has left."""
         limits = self._limits()
         if not limits.max_cost_usd:
             return order
@@ -96,7 +96,7 @@ class UsageMeter:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        from agentctl.supervision.account.ledger import Ledger  # Many trees are not limited.
+        from agentctl.supervision.account.ledger import Ledger  # Not needed for the many trees without limits.
 
         return Ledger(self.root_task)
 

@@ -77,7 +77,7 @@ me.answer("on my own")
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "on my own")
     late = run("interact", "respond", "a", "--id", question["id"], "allow", check=False)
-    assert (late.code, "taken back" in late.err) == (1, True)
+    assert (late.code, "withdrawn" in late.err) == (1, True)
     rebuilds_the_same(task)
 
 

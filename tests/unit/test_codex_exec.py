@@ -266,9 +266,9 @@ def test_who_may_change_nothing_gets_no_way_out_of_the_sandbox(restricted: dict[
     [
         ({"permissions": []}, "asks nobody"),
         ({"permissions": [{"tool": "*", "answer": "ask"}]}, "asks nobody"),
-        ({"permissions": [NO_LS, *ALLOW]}, "one answer"),
+        ({"permissions": [NO_LS, *ALLOW]}, "neither allow nor deny everything"),
         ({"permissions": [{"tool": "shell", "answer": "allow"}]}, "asks nobody"),
-        ({"permissions": [NO_LS], "read_only": True}, "one answer"),
+        ({"permissions": [NO_LS], "read_only": True}, "neither allow nor deny everything"),
         ({"permissions": ALLOW, "keep": True}, "keep"),
         ({"permissions": ALLOW, "max_turns": 3}, "maxTurns"),
         ({"permissions": ALLOW, "max_budget_usd": 3}, "maxBudgetUsd"),

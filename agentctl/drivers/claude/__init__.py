@@ -1,4 +1,4 @@
-"""All facts about Claude Code: how it is started, what it asks, what it prints of its work, and why it ended."""
+"""All facts about Claude Code: how it is started, what it asks, what it prints about its work, and why it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account that Claude Code uses, and what it reports of that account's usage windows."""
+"""Identifies the account that Claude Code uses, and reads its reports about that account's usage windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLES = (
     "HOME",
 )
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-#: Its file has all that it knows of all projects, and may be large.
+#: Searched, not parsed: the file describes all projects and may be large.
 _ACCOUNT = re.compile(rb'"accountUuid"\s*:\s*"([^"\\]{1,100})"')
 
 
@@ -29,16 +29,16 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     """Return the texts that identify the account in an environment.
 
     Args:
-        read: Gives the content of a file; nothing where there is none.
+        read: Returns the content of a file; empty if there is none.
 
-    >>> said = {"/h/.claude.json": b'{"oauthAccount": {"accountUuid": "u-1"}}'}
-    >>> account_of({"HOME": "/h"}, said.__getitem__)[-1]
+    >>> files = {"/h/.claude.json": b'{"oauthAccount": {"accountUuid": "u-1"}}'}
+    >>> account_of({"HOME": "/h"}, files.__getitem__)[-1]
     'u-1'
     """
     texts = [environ.get(name, "") for name in _VARIABLES]
     if any(environ.get(name) for name in _KEYS):
         return texts
-    # Another one may log in in the same place.
+    # The same variables do not mean the same login: another account may be logged in meanwhile.
     found = _ACCOUNT.search(
         read(os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", ""), ".claude.json"))
     )
@@ -48,7 +48,7 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
 def windows_in(line: Mapping[str, Any]) -> list[Window]:
     """Return the windows that a `rate_limit_event` reports.
 
-    Older versions report only one. Where extra usage is paid for, requests pass even if a window is used up.
+    Older versions report only one. If extra usage is paid for, requests succeed even when a window is used up.
 
     >>> info = {"status": "rejected", "resetsAt": 1788625200, "rateLimitType": "five_hour"}
     >>> windows_in({"rate_limit_info": info})

@@ -1,4 +1,4 @@
-"""What Claude Code asks by `control_request`: permission to use a tool, and questions to the user."""
+"""Handles the `control_request` lines of Claude Code: requests for permission, and questions to the user."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class _OpenRequest:
     """A request of the program that has no answer yet.
 
     Args:
-        keys: Under which it was asked; more than one if it has several questions.
-        suggestions: What "always" would change.
+        keys: The keys under which it was asked; more than one if it has several questions.
+        suggestions: The permission updates that the answer "always" applies.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class _OpenRequest:
         questions: Sequence[dict[str, Any]] = (),
     ) -> None:  # fmt: skip
         self.arguments, self.keys, self.suggestions, self.questions = arguments, keys, suggestions, questions
-        #: Key -> answer, of the questions.
+        #: The questions' keys -> the answers so far.
         self.answers: dict[str, str] = {}
 
 
@@ -38,7 +38,7 @@ class ClaudeRequests:
 
     Args:
         transcript: Knows the sub-agents.
-        is_offered: Which tools may be used at all; None: any.
+        is_offered: Returns whether a tool may be used at all; None: any tool may.
     """
 
     def __init__(self, transcript: ClaudeTranscript, is_offered: Callable[[str], bool] | None) -> None:
@@ -48,7 +48,7 @@ class ClaudeRequests:
         self._by_key: dict[str, str] = {}
 
     def requested(self, line: Mapping[str, Any]) -> Iterable[Action]:
-        """Take a `control_request`: unknown ones are answered too, or the program would wait forever."""
+        """Handle a `control_request`; an unknown one is answered too, or the program would wait forever."""
         request_id, request = text_in(line.get("request_id")), object_in(line.get("request"))
         subtype, tool = text_in(request.get("subtype")), text_in(request.get("tool_name"))
         if not request_id:
@@ -71,7 +71,7 @@ class ClaudeRequests:
         self._keep(request_id, _OpenRequest(arguments, [request_id], suggestions=suggestions))
         options = [(_ALLOW, "Allow"), (_DENY, "Deny")]
         if suggestions:
-            options.insert(1, (_ALWAYS, f"Allow from now on: {_in_words(suggestions)}"))
+            options.insert(1, (_ALWAYS, f"Allow from now on: {_describe(suggestions)}"))
         agent, agent_type = self.transcript.agent_of(text_in(request.get("agent_id")))
         return Ask(
             request_id,
@@ -109,7 +109,7 @@ class ClaudeRequests:
         """Pass on an answer; several questions of one request are answered together.
 
         Args:
-            denial: What the model reads if the answer denies something.
+            denial: What the model reads if the answer is a denial.
         """
         request_id = self._by_key.pop(key, "")
         request = self._open.get(request_id)
@@ -123,11 +123,11 @@ class ClaudeRequests:
         return [_respond(request_id, _replies(request) if request.questions else _decision(request, answer, denial))]
 
     def taken_back(self, line: Mapping[str, Any]) -> Iterable[Action]:
-        """Take a `control_cancel_request`."""
+        """Handle a `control_cancel_request`."""
         return self._withdraw(text_in(line.get("request_id")))
 
     def withdrawn(self) -> list[Action]:
-        """Withdraw all requests that are open."""
+        """Withdraw all open requests."""
         return [action for request_id in list(self._open) for action in self._withdraw(request_id)]
 
     def _withdraw(self, request_id: str) -> list[Action]:
@@ -144,14 +144,14 @@ def _wording(request: Mapping[str, Any]) -> str:
 
 
 def _suggestions(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what "always" changes, for this session only: a worker must not write the project's settings."""
+    """Return the updates for "always", for this session only: a worker must not write the project's settings."""
     given = [object_in(one) for one in list_in(request.get("permission_suggestions"))]
-    # A rule for such calls is enough; the mode that is suggested beside it would allow more than was asked.
+    # A rule for such calls is enough; a mode that is also suggested would allow more than was asked for.
     rules = [one for one in given if one.get("type") == "addRules"] or [one for one in given if one]
     return [{**one, "destination": "session"} for one in rules]
 
 
-def _in_words(suggestions: Iterable[Mapping[str, Any]]) -> str:
+def _describe(suggestions: Iterable[Mapping[str, Any]]) -> str:
     words: list[str] = []
     for one in suggestions:
         for rule in map(object_in, list_in(one.get("rules"))):
@@ -167,7 +167,7 @@ def _labels(question: Mapping[str, Any]) -> list[str]:
 
 
 def _ids(labels: Sequence[str]) -> list[str]:
-    """Return the options' ids: their labels, or numbers where labels are ambiguous or cannot be typed."""
+    """Return the options' ids: their labels, or numbers if the labels are ambiguous or cannot be typed."""
     names = [label.strip() for label in labels]
     is_plain = len(set(names)) == len(names) and all(name.isprintable() and name and "," not in name for name in names)
     return names if is_plain else [str(number + 1) for number in range(len(labels))]
@@ -191,7 +191,7 @@ def _replies(request: _OpenRequest) -> dict[str, Any]:
 
 
 def _reply(question: Mapping[str, Any], answer: str) -> str:
-    """Return the answer in the labels that the model gave."""
+    """Return the answer, with ids replaced by the labels that the model gave."""
     labels = _labels(question)
     by_id = dict(zip(_ids(labels), labels, strict=True))
     if question.get("multiSelect") is not True:

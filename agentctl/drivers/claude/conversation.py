@@ -1,8 +1,8 @@
 """A conversation with Claude Code: stream-json in both directions, on its standard input and output.
 
 It is started with `-p` and keeps its session until its input is closed. Each line that is written or read is
-one JSON object. `start.py` has how it is started, `asks.py` what it asks, `rows.py` what it prints of its work,
-`ends.py` why it ended.
+one JSON object. `start.py` has the command line, `asks.py` the requests, `rows.py` the rows of activity, and
+`ends.py` the reasons of an end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from agentctl.drivers.values import bounded, line_of, object_in, parse_line, tex
 _TASK_LINES = frozenset(
     {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
 )
-#: Lines that say nothing that another line, or nobody, needs.
+#: Lines that are ignored: another line says the same, or nobody needs it.
 _SILENT = frozenset({"keep_alive", "stream_event", "tool_progress", "control_response"})
 _SILENT_SYSTEM = frozenset(
     {
@@ -72,16 +72,16 @@ _FIELDS = frozenset(
     user_message_uuid user_message_uuids uuid
     """.split()  # noqa: SIM905 - one name a line would fill a page
 )
-#: Lines whose fields are counted, where they are not known.
+#: The types of lines whose unknown fields are counted.
 _COUNTED = frozenset({"assistant", "user", "result"})
-#: What the model reads of a denial.
+#: What the model reads about a denial.
 _DENIED, _BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
-#: As much of its standard error as tells why it ended.
+#: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
 
 
 class ClaudeDialogue:
-    """One run of the program: one session with as many turns as there are messages."""
+    """One run of the program: one session, with a turn for each message."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -91,14 +91,14 @@ class ClaudeDialogue:
         self.session = order.resume or order.session
         self.model = order.model
         self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
-        #: Messages that no turn has taken up yet, by the ids they were sent under.
+        #: The ids of the messages that no turn has taken up yet.
         self.unread: set[str] = set()
         self.sent = 0
         self.result: dict[str, Any] | None = None
         self.outcome: AgentOutcome | None = None
         self.error: ApiError | None = None
         self.has_begun = self.is_interrupted = False
-        #: Whether this version tells when it is idle, and what becomes of each message.
+        #: Whether this version reports when it is idle, and what happens to each message.
         self.tells_state = self.tells_messages = False
         self._handlers: dict[str, Callable[[dict[str, Any]], Iterable[Action]]] = {
             "assistant": self._assistant,
@@ -111,10 +111,10 @@ class ClaudeDialogue:
             "rate_limit_event": self._windows,
         }
 
-    # -- what is said to it --------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> Sequence[Action]:
-        """Initialise the session, then ask for the work."""
+        """Initialise the session, then send the prompt."""
         request: dict[str, Any] = {"subtype": "initialize"}
         if self.order.instructions:
             request["appendSystemPrompt"] = self.order.instructions
@@ -129,12 +129,12 @@ class ClaudeDialogue:
         return [*first, *self._message(text)]
 
     def _message(self, text: str) -> list[Action]:
-        # A random id: one that the session has seen before, the program takes for the same message and is silent.
+        # A random id: the program silently drops a message whose id its session has seen before.
         message_id = _new_id()
         self.unread.add(message_id)
         self.sent += 1
         self.result = self.outcome = None
-        # What begins with a slash the program takes for one of its own commands, and no model sees it (2.1.330).
+        # The program takes text that begins with a slash for one of its own commands: no model sees it (2.1.330).
         said = f" {text}" if text.startswith("/") else text
         message = {"role": "user", "content": [{"type": "text", "text": said}]}
         row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
@@ -145,14 +145,14 @@ class ClaudeDialogue:
         return self.asks.answered(key, answer, f"{_DENIED} {reason}" if reason else _BY_RULE if by_rule else _DENIED)
 
     def interrupted(self) -> Sequence[Action]:
-        """Interrupt the turn, if there is one. Its input is closed: it ends with the turn."""
+        """Interrupt the turn, if there is one, and close the input, so that the program ends with the turn."""
         self.is_interrupted = True
         return [*self.asks.withdrawn(), _control({"subtype": "interrupt"}), HangUp()]
 
-    # -- what it says --------------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------------
 
     def received(self, line: bytes) -> Sequence[Action]:
-        """Take a line; lines that are not of the protocol are counted."""
+        """Handle a line; lines outside the protocol are counted."""
         if not line.strip():
             return ()
         value = parse_line(line)
@@ -169,7 +169,7 @@ class ClaudeDialogue:
         return ()
 
     def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep the last lines of its standard error: they tell why it ended without a result."""
+        """Keep the last lines of its standard error: they may explain an end without a result."""
         if text := line.decode(errors="replace").strip():
             self.complaints.append(bounded(text))
         return ()
@@ -177,7 +177,7 @@ class ClaudeDialogue:
     def _assistant(self, line: dict[str, Any]) -> Iterable[Action]:
         is_synthetic = object_in(line.get("message")).get("model") == SYNTHETIC
         if line.get("parent_tool_use_id") is None:
-            # A turn goes on, or the end of background work began a new one: what was the result is none any more.
+            # The turn goes on, or the end of background work began a new one: the last result was not the final one.
             self.result = self.outcome = None
             self.has_begun = True
             self.error = api_error(line) if is_synthetic else None
@@ -253,7 +253,7 @@ class ClaudeDialogue:
             yield Row(RowType.NOTE, "unknown", name="unknown", text=bounded(text))
 
     def _settle(self) -> Sequence[Action]:
-        """Finish, if there is a result, every message has been taken up, and nothing works in the background."""
+        """Finish if there is a result, every message has been taken up, and nothing runs in the background."""
         if self.result is None or self.outcome or self.unread or self.transcript.background:
             return ()
         self.outcome = self._conclude(self.result)
@@ -270,7 +270,7 @@ class ClaudeDialogue:
         if structured is not None:
             return outcome._replace(final_message=json.dumps(structured, ensure_ascii=False))
         if reason is None and not self.transcript.answer.endswith(text):
-            # What a command of the program itself answers is no message of the model.
+            # The answer of one of the program's own commands is not a message of the model.
             return outcome._replace(final_message=text)
         return outcome
 
@@ -289,7 +289,7 @@ class ClaudeDialogue:
         )
 
     def ended(self, code: int) -> AgentOutcome:
-        """Say how it ended: by its last result, unless there was more to come."""
+        """Return the outcome: that of the last result, unless there was more to come."""
         if self.outcome:
             return self.outcome
         if self.result is not None:
@@ -301,7 +301,7 @@ class ClaudeDialogue:
 
 
 def say(value: Mapping[str, Any]) -> Say:
-    """Return the line of an object."""
+    """Return the action that writes an object as a line."""
     return Say(line_of(value))
 
 
@@ -326,6 +326,6 @@ DRIVER = Driver(
 
 
 def _new_id() -> str:
-    import uuid  # Not before the program is started, with the module `platform` that it loads.
+    import uuid  # Only once the program has been started: it loads the module `platform`.
 
     return str(uuid.uuid4())

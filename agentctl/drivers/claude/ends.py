@@ -1,4 +1,4 @@
-"""Why Claude Code ended: what its results, API errors and last words mean."""
+"""Decides why Claude Code ended, from its results, its API errors and its last lines of standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
-#: The program's own words for what an API said.
+#: The program's own words for API errors.
 _ERRORS = {
     "authentication_failed": Reason.AUTH,
     "oauth_org_not_allowed": Reason.AUTH,
@@ -27,7 +27,7 @@ _SUBTYPES = {
     "error_max_structured_output_retries": Reason.SCHEMA,
 }
 _STOPS = {"refusal": Reason.REFUSED, "max_tokens": Reason.TRUNCATED}
-#: Texts that tell of it where no code does: the login of the program itself, a stream that was cut.
+#: Texts that give a reason where no code does: problems with the program's own login, a stream that was cut.
 _TEXTS = (
     ("not logged in", Reason.AUTH),
     ("please run /login", Reason.AUTH),
@@ -51,7 +51,7 @@ class ApiError(NamedTuple):
 
 
 def api_error(line: Mapping[str, Any]) -> ApiError:
-    """Return the API error of a `result`, of an `assistant` line that stands for one, or of an `api_retry`."""
+    """Return the API error in a `result`, in an `api_retry`, or in an `assistant` line that reports an error."""
     status = line.get("api_error_status", line.get("error_status"))
     words = tuple(text_in(line.get(name)) for name in ("error", "api_error"))
     return ApiError(status if type(status) is int else None, words)
@@ -64,7 +64,7 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
     <Reason.OVERLOADED: 'overloaded'>
     """
     if reason_in(text) is Reason.BILLING:
-        return Reason.BILLING  # Whatever status goes with it: that of a rate limit, which ends by itself, too.
+        return Reason.BILLING  # Whatever the status: it may be that of a rate limit, which ends by itself.
     if error.status in STATUS_REASONS:
         return STATUS_REASONS[error.status]
     for word in error.words:
@@ -74,7 +74,7 @@ def reason_of(error: ApiError, text: str = "") -> Reason:
 
 
 def reason_in(text: str) -> Reason | None:
-    """Return the reason that a message for people gives; None if it gives none that is known."""
+    """Return the reason that a human-readable message gives; None if it gives no known one."""
     lowered = text.lower()
     return next((reason for words, reason in _TEXTS if words in lowered), None)
 
@@ -87,12 +87,12 @@ def ending_of(
     Args:
         result: The line.
         error: The API error that an earlier `assistant` line reported.
-        is_interrupted: It was asked to stop: what its open calls then were refused is no denial.
+        is_interrupted: It was asked to stop: refusals of its open calls are then not denials.
     """
     subtype, stop = text_in(result.get("subtype")), text_in(result.get("stop_reason"))
     text = text_in(result.get("result"))
     message = bounded("; ".join(filter(None, map(text_in, list_in(result.get("errors"))))) or text) or None
-    # A result that says nothing about errors is none that is known: only `false` is a natural end.
+    # Only `false` is a natural end: a result without this field is of an unknown kind.
     if result.get("is_error") is False and subtype not in _SUBTYPES:
         return (_STOPS[stop], message or f"the model stopped: {stop}") if stop in _STOPS else (None, None)
     if subtype in _SUBTYPES or stop in _STOPS:
@@ -116,7 +116,7 @@ def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupte
 
 
 def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
-    """Return why a program ended that had not printed a result."""
+    """Return why a program ended without having printed a result."""
     said = "\n".join(complaints)
     detail = f": {said}" if said else ""
     if known := reason_in(said):

@@ -1,4 +1,4 @@
-"""Makes rows of activity of what Claude Code prints: messages, thoughts, tool calls, sub-agents, usage."""
+"""Turns what Claude Code prints into rows of activity: messages, thoughts, tool calls, sub-agents, usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
 AGENT_TOOLS = frozenset({"Agent", "Task"})
-#: The model of a message that the program wrote itself: an API error, say.
+#: The model of messages that the program wrote itself, such as API errors.
 SYNTHETIC = "<synthetic>"
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 #: What a task's status means for its sub-agent's row.
@@ -31,14 +31,14 @@ class _ProgramTask(NamedTuple):
 
 
 class _ToolCall(NamedTuple):
-    """A tool call without its result."""
+    """A tool call that has no result yet."""
 
     name: str
     file: str | None
 
 
 class ClaudeTranscript:
-    """Makes rows of the lines about messages and tasks, and keeps what is needed at the end."""
+    """Turns lines about messages and tasks into rows, and keeps what the outcome needs."""
 
     def __init__(self) -> None:
         #: Unknown types of lines and blocks, and how often each came.
@@ -49,11 +49,11 @@ class ClaudeTranscript:
         self._answer_id = ""
         self._rounds: set[str] = set()
         self._counted: set[str] = set()
-        #: What the usage rows since the last result come to.
-        self._told = Tokens()
+        #: The sum of the usage rows since the last result.
+        self._reported = Tokens()
         self._results = self._lines = 0
         self._calls: dict[str, _ToolCall] = {}
-        #: The calls that started sub-agents, and those of them that work on.
+        #: The calls that started sub-agents, and those of them whose sub-agents are still at work.
         self._agents: set[str] = set()
         self._working: set[str] = set()
         self._tasks: dict[str, _ProgramTask] = {}
@@ -109,7 +109,7 @@ class ClaudeTranscript:
             is_own = parent is None and not is_synthetic
             if is_own:
                 self._answer.append(text)
-            # Where the end is not seen, this row is all that is known of the last words.
+            # If nobody sees the end, this row is all that is known of the last message.
             shown = message_text(text) if is_own else bounded(text)
             yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=shown)
         elif kind == "thinking":
@@ -130,7 +130,7 @@ class ClaudeTranscript:
         if kind.endswith("tool_result"):
             yield from self._result(block, row_id, parent, line)
         elif kind == "text":
-            # To the agent itself the program writes such lines on its own account ("continue where it stopped").
+            # Without a parent, it is a line of the program itself to its agent ("continue where it stopped").
             is_prompt = parent is not None
             text = bounded(text_in(block.get("text")))
             yield Row(
@@ -180,7 +180,7 @@ class ClaudeTranscript:
         yield Row(RowType.TOOL, call_id, Phase.END, parent, status=status, name=call.name or None, text=text)
 
     def _goes_on(self, call_id: str) -> bool:
-        """Tell whether a sub-agent goes on in the background, so that its call's result is not its end."""
+        """Return whether a sub-agent goes on in the background, so that its call's result is not its end."""
         return any(task.call == call_id and task.is_background for task in self._tasks.values())
 
     def task(self, line: Mapping[str, Any]) -> Iterator[Row]:
@@ -235,22 +235,22 @@ class ClaudeTranscript:
             return
         self._counted.add(message_id)
         tokens = tokens_of(usage)
-        self._told = self._told.plus(tokens)
+        self._reported = self._reported.plus(tokens)
         yield Row(RowType.USAGE, message_id, parent=parent, detail=tokens._asdict())
 
     def settle(self, total: Tokens) -> Iterator[Row]:
-        """Yield, at a result, the tokens that no message has reported.
+        """Yield, at a result, a row for the tokens that no message has reported.
 
-        The usage of a message is what was known when it began: nearly all of its output is missing.
+        A message's usage is what was known when it began: nearly all of its output is missing.
         """
         self._results += 1
-        rest, self._told = total.beyond(self._told), Tokens()
+        rest, self._reported = total.beyond(self._reported), Tokens()
         if any(rest):
             yield Row(RowType.USAGE, f"result-{self._results}", detail=rest._asdict())
 
 
 def _bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments, each of them cut where it is long."""
+    """Return the arguments, each one cut if it is long."""
     return {key: _bounded_value(value) for key, value in arguments.items()}
 
 

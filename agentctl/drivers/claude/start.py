@@ -13,12 +13,12 @@ HONOURS = frozenset(
     {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions"}
     | {"resume", "keep", "mcpServers", "outputSchema"}
 )
-#: All that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No `Skill`: a
-#: skill may run commands.
+#: All tools that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No
+#: `Skill`: a skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
 _SPECIAL = re.compile(r"[\\*?\[\]{}()!# ]")
 _SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout", "alwaysLoad"})
-#: A Claude Code that was started from another one must not take itself for a part of it.
+#: Variables that a Claude Code sets for its children: the agent must not take itself for a part of another one.
 _INHERITED = frozenset(
     {
         "CLAUDECODE",
@@ -34,12 +34,12 @@ _INHERITED = frozenset(
         "CLAUDE_CODE_EXECPATH",
     }
 )
-#: Without a terminal it asks nobody whether a folder is trusted: hooks, servers, skills and agents of a cloned
-#: repository would run. So of the project it gets no settings, only its CLAUDE.md, as that of an added folder.
+#: Without a terminal it does not ask whether a folder is trusted: hooks, servers, skills and agents of a cloned
+#: repository would run. So it gets none of the project's settings, only its CLAUDE.md, as that of an added folder.
 _OF_THE_PROJECT = ("--setting-sources=user", "--add-dir=.")
 _SET = {
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",
-    # Makes it tell when it is idle: the only word about its end that is true with sub-agents in the background.
+    # Makes it report when it is idle: the only reliable sign of its end while sub-agents run in the background.
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
 }
 
@@ -63,14 +63,14 @@ def argv_of(order: Order) -> list[str]:
 
 
 def _tools(order: Order) -> list[str]:
-    # A skill or a command of the person's own may run a shell.
+    # The person's own skills and commands may run a shell.
     guard = ["--disable-slash-commands"] if order.read_only else []
     offered = builtin_tools(order)
     return guard if offered is None else [*guard, f"--tools={','.join(offered)}"]
 
 
 def builtin_tools(order: Order) -> list[str] | None:
-    """Return the built-in tools that it may use; None leaves them all."""
+    """Return the built-in tools that it may use; None if it may use all of them."""
     wanted = None if order.tools is None else [name.partition("(")[0].strip() for name in order.tools]
     if order.read_only:
         return [name for name in READING_TOOLS if wanted is None or name in wanted]
@@ -78,7 +78,7 @@ def builtin_tools(order: Order) -> list[str] | None:
 
 
 def _servers(order: Order) -> list[str]:
-    # What a server's tool does, nobody here can tell: a read-only agent gets none.
+    # It is unknown what a server's tools do: a read-only agent gets no servers.
     if order.read_only:
         return ["--strict-mcp-config"]
     is_strict = order.tools is not None and not any(name.startswith("mcp__") for name in order.tools)
@@ -92,8 +92,8 @@ def _servers(order: Order) -> list[str]:
 def _walls(order: Order) -> list[str]:
     """Return the settings that protect the files of other workers: in every mode, and whatever the rules allow.
 
-    Nobody is asked about it then. A denied path counts for what a shell command plainly names, and for the program's
-    own sandbox. No rule can say "but not": in a worktree the parts of the root are named one by one.
+    Nobody is asked about a denied path. It is enforced for paths that a shell command names plainly, and by the
+    program's own sandbox. Rules have no exceptions, so in a worktree the parts of the root are listed one by one.
     """
     if not order.walls:
         return []
@@ -111,7 +111,7 @@ def _rules(path: str) -> tuple[str, str]:
 
 
 def _pattern(path: str) -> str:
-    """Return the pattern that means one path: two slashes begin an absolute one, the rest is as in a .gitignore.
+    """Return the pattern for one path: an absolute one begins with two slashes, the rest is as in a .gitignore.
 
     >>> print(_pattern("/home/me/a [1]"))
     //home/me/a\\ \\[1\\]
@@ -129,7 +129,7 @@ def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def offered_by(order: Order) -> Callable[[str], bool] | None:
-    """Return a function that tells whether a tool may be used at all; None if any may."""
+    """Return a function that returns whether a tool may be used at all; None if any tool may."""
     if order.tools is None and not order.read_only:
         return None
     builtin = frozenset(builtin_tools(order) or ())

@@ -1,4 +1,4 @@
-"""Tokens and US dollars that Claude Code reports, added up over one run."""
+"""Adds up the tokens and US dollars that Claude Code reports over one run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from agentctl.drivers.values import object_in
 from agentctl.lean import NamedTuple
 
-#: More than that is no amount of money.
+#: A number above this is not an amount of money.
 _RICHEST = 1e12
 
 
 class Tokens(NamedTuple):
-    """A number of tokens; `input` is without what was read from the cache."""
+    """Numbers of tokens; `input` excludes those that were read from the cache."""
 
     input: int = 0
     output: int = 0
@@ -44,7 +44,7 @@ def _count(usage: Mapping[str, Any], *names: str) -> int:
 
 
 class Usage(NamedTuple):
-    """What a result says was used: tokens, and US dollars if it gives them."""
+    """The usage that a result reports: tokens, and US dollars if it gives them."""
 
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
@@ -55,7 +55,7 @@ class Usage(NamedTuple):
         return Usage(self.tokens.plus(other.tokens), sum(costs) if costs else None)
 
     def beyond(self, other: Usage) -> Usage:
-        """Return how much more this is than another, at least 0; no cost if this gives none."""
+        """Return how much more this is than another, at least 0; without a cost if this has none."""
         cost = None if self.cost_usd is None else max(0.0, self.cost_usd - (other.cost_usd or 0.0))
         return Usage(self.tokens.beyond(other.tokens), cost)
 
@@ -75,7 +75,7 @@ def money_in(value: Any) -> float | None:
 
 
 class Meter:
-    """Adds up what this process used; the program's own totals go on when a session is resumed.
+    """Adds up the usage of this process; the program's own totals go on when a session is resumed.
 
     Args:
         is_fresh: The session begins with this process.
@@ -87,7 +87,7 @@ class Meter:
         self._total = Usage()
 
     def take(self, result: Mapping[str, Any]) -> Usage:
-        """Take a result; return what was used since the last one, with its sub-agents if the program reports them."""
+        """Add a result; return the usage since the last one, including sub-agents if the program reports them."""
         since, models = result.get("model_usage_since_last_result"), result.get("modelUsage")
         if isinstance(since, dict):
             new = spent_of(since.values())

@@ -1,4 +1,4 @@
-"""All facts about Codex: how it is opened, what it asks, what it prints, and why it ended."""
+"""All facts about Codex: how it is started, what it asks, what it prints, and why it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account that Codex uses, and what it reports of that account's usage windows."""
+"""Identifies the account that Codex uses, and reads its reports about that account's usage windows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.domain.windows import Window, name_of_minutes, window_from
 from agentctl.drivers.values import object_in, text_in
 
-#: What decides it where no provider of the person's own does.
+#: The variables that decide it, unless a provider in the person's config does.
 VARIABLES = ("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 
 
@@ -18,7 +18,7 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     """Return the texts that identify the account in an environment.
 
     Args:
-        read: Gives the content of a file; nothing where there is none.
+        read: Returns the content of a file; empty if there is none.
 
     >>> config = b'model_provider = "own"\\n[model_providers.own]\\nbase_url = "http://x"\\nenv_key = "MY_KEY"\\n'
     >>> account_of({"MY_KEY": "1", "CODEX_HOME": "/c"}, {"/c/config.toml": config}.__getitem__)
@@ -33,7 +33,7 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
 
 
 def _provider_in(config: bytes) -> Mapping[str, Any]:
-    """Return the provider that a `config.toml` chooses; nothing if it cannot be read."""
+    """Return the provider that a `config.toml` chooses; {} if the file cannot be read."""
     import tomllib  # Only for a Codex.
 
     try:
@@ -53,7 +53,7 @@ def _login_in(auth: bytes) -> str:
         return ""
 
 
-#: The limits of the account as a whole; others are those of single models.
+#: The ids of limits of the whole account; other ids are limits of single models.
 _WHOLE = (None, "codex")
 _FULL = 100.0
 
@@ -77,5 +77,5 @@ def windows_in(params: Mapping[str, Any]) -> list[Window]:
 
 
 def rejected(windows: Iterable[Window]) -> list[Window]:
-    """Return the full windows as rejected: an error about the usage limit gives no time itself."""
+    """Return the full windows, marked as rejected: an error about the usage limit does not say when it ends."""
     return [window._replace(is_rejected=True) for window in windows if (window.used_percent or 0) >= _FULL]

@@ -1,4 +1,4 @@
-"""Open requests of Codex: asked as questions, answered, withdrawn."""
+"""Keeps the open requests of Codex: they are asked as questions, then answered or withdrawn."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agentctl.drivers.dialogue import Action, Ask, Note, Withdraw
 
 
 class OpenRequests:
-    """The requests that Codex waits for."""
+    """The requests that Codex waits to have answered."""
 
     def __init__(self) -> None:
         self._by_ask: dict[str, tuple[CodexRequest, Ask]] = {}
-        #: Somebody's answer to a permission was to stop the agent.
+        #: The answer to a request for permission was to stop the agent.
         self.was_cancelled = False
 
     def put(self, pending: CodexRequest, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
-        """Ask what a request wants to know."""
+        """Return the questions of a request; one without questions is answered at once."""
         if not pending.asks:
             return [reply(pending.request_id, pending.reply({}))]
         actions: list[Action] = []
@@ -31,13 +31,13 @@ class OpenRequests:
         return actions
 
     def refuse(self, pending: CodexRequest) -> list[Action]:
-        """Return the refusal of a permission that nobody is asked about."""
+        """Refuse a permission without asking anybody."""
         answers = dict.fromkeys((ask.key for ask in pending.asks), DECLINE)
         rows = [Note(_row(ask, Phase.END, "denied")) for ask in pending.asks]
         return [*rows, reply(pending.request_id, pending.reply(answers))]
 
     def answered(self, key: str, answer: str) -> list[Action]:
-        """Pass on an answer; a request with several questions is answered with the last of them."""
+        """Pass on an answer; a request with several questions is answered together with the last one."""
         if key not in self._by_ask:
             return []
         pending, ask = self._by_ask.pop(key)
@@ -56,11 +56,11 @@ class OpenRequests:
         return self._withdraw(lambda pending: key_of(pending.request_id) == key)
 
     def of_thread(self, thread: str) -> list[Action]:
-        """Withdraw what was asked in a turn that is over."""
+        """Withdraw the requests of a thread whose turn is over."""
         return self._withdraw(lambda pending: pending.thread == thread)
 
     def cancel_all(self) -> list[Action]:
-        """Withdraw everything, and say so to Codex where its protocol can."""
+        """Withdraw all requests, and report that to Codex where its protocol allows it."""
         pendings = {key_of(pending.request_id): pending for pending, _ in self._by_ask.values()}
         replies = [reply(one.request_id, one.withdrawn) for one in pendings.values() if one.withdrawn is not None]
         return [*self._withdraw(lambda _: True), *replies]

@@ -22,7 +22,7 @@ Actions = list[Action]
 class CodexConversation:
     """The base of both dialogues: notes, retries, unknown lines, and the outcome."""
 
-    #: How the ids of its own rows begin.
+    #: The prefix of the ids of its own rows.
     ROWS = ""
 
     def __init__(self, order: Order, threads: AgentThreads) -> None:
@@ -30,31 +30,31 @@ class CodexConversation:
         self.complaints: deque[str] = deque(maxlen=_STDERR_LINES)
         self.unknown: Counter[str] = Counter()
         self.touched: dict[str, None] = {}
-        #: The error after which Codex tries again, until something comes of it.
+        #: The error after which Codex is retrying; None as soon as it makes progress.
         self.retried: Mapping[str, Any] | None = None
         self._notes = 0
 
     def received(self, line: bytes) -> Sequence[Action]:
-        """Take a line of the program's output."""
+        """Handle a line of the program's output."""
         message = parse_line(line)
         if message is None:
             self.unknown["line that is not a JSON object"] += 1
             return []
-        return self._taken(message)
+        return self._handle(message)
 
-    def _taken(self, message: Mapping[str, Any]) -> Actions:
-        """Return what is to be done about a message."""
+    def _handle(self, message: Mapping[str, Any]) -> Actions:
+        """Return the actions that a message causes."""
         raise NotImplementedError
 
     def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep what stderr says: it explains an end that nothing else explains."""
+        """Keep the last lines of stderr: they may explain an end that nothing else explains."""
         text = telling(line)
         if text:
             self.complaints.append(bounded(text))
         return ()
 
     def _failed(self, error: Mapping[str, Any], parent: str | None = None, *, will_retry: bool) -> Actions:
-        """Return the actions for an error that is final or will be retried; none for any other."""
+        """Return the actions for an error that is final or after which Codex retries; none for any other."""
         reason, message = reason_of(error), message_of(error)
         if reason is not Reason.AUTH and not will_retry:
             return []
@@ -75,7 +75,7 @@ class CodexConversation:
         if item.get("type") == "collabAgentToolCall":
             actions += noted(self.threads.parent_call(item, is_done=is_done))
             if item.get("tool") == "spawnAgent" and item.get("status") != "failed":
-                return actions  # The sub-agent's own row tells of it.
+                return actions  # The sub-agent has its own row.
         row = row_of(item, is_done=is_done, parent=parent)
         return [*actions, Note(row)] if row is not None else actions
 
@@ -93,18 +93,18 @@ class CodexConversation:
         return [Note(row._replace(detail=dict(self.unknown)))]
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
-        return self._brought()._replace(
+        return self._results()._replace(
             reason=reason,
             message=message,
             session=self.threads.root or self.order.resume,
             touched_files=list(self.touched),
         )
 
-    def _brought(self) -> AgentOutcome:
-        """Return what the agent brought: its last words, its rounds, its usage and its model."""
+    def _results(self) -> AgentOutcome:
+        """Return the agent's results: its last message, its rounds, its usage and its model."""
         raise NotImplementedError
 
 
 def noted(rows: Iterable[Row]) -> Actions:
-    """Return the actions that keep rows."""
+    """Return the actions that append rows to the activity."""
     return [Note(row) for row in rows]

@@ -1,4 +1,4 @@
-"""The dialogue with `codex app-server`: what it sends, and what is done about it."""
+"""The dialogue with `codex app-server`: handles its notifications, requests and responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentctl.drivers.values import bounded, object_in, text_in
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _USAGE_LIMIT = "usageLimitExceeded"
-#: What a shell's script ends with that does not find its program: any other way would not either.
+#: Exit codes of a shell script that cannot find or execute its program: the fallback could not either.
 _NOT_FOUND = frozenset({126, 127})
 
 
@@ -36,7 +36,7 @@ class CodexDialogue(CodexConversation):
         self.rounds, self.requests = Rounds(), OpenRequests()
         self.turns = Turns(order, self.threads, self._outcome, self._finished)
         self._items: dict[str, dict[str, Any]] = {}
-        #: The account's usage windows as they were told last.
+        #: The account's usage windows, as last reported.
         self._windows: list[Window] = []
         self._handlers: dict[str, Callable[[Mapping[str, Any]], Actions]] = {
             "account/rateLimits/updated": self._used,
@@ -52,14 +52,14 @@ class CodexDialogue(CodexConversation):
             "turn/started": self._turn_started,
         }
 
-    # -- what happens beside the program's output ------------------------------------------------------------------
+    # -- events other than the program's output --------------------------------------------------------------------
 
     def begin(self) -> Sequence[Action]:
         """Open the conversation."""
         return self.turns.open()
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
-        """Pass on an answer; the reason of a denial goes as a message, since the protocol has no field for it."""
+        """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
         actions = self.requests.answered(key, answer)
         return [*actions, *self.turns.told(f"Denied by the user: {reason}", interrupt=True)] if reason else actions
 
@@ -72,7 +72,7 @@ class CodexDialogue(CodexConversation):
         return [] if self.turns.is_interrupted else [*self.requests.cancel_all(), *self.turns.interrupt()]
 
     def ended(self, code: int) -> AgentOutcome:
-        """Return how it ended: as was known before, else by its exit."""
+        """Return the outcome: the ending that is known already, else the one that its exit shows."""
         if self.turns.is_over:
             return self._outcome(Reason.MAX_TURNS, "the limit of turns was reached")
         if self.turns.ending is not None:
@@ -84,10 +84,10 @@ class CodexDialogue(CodexConversation):
             return self._outcome(reason, message)
         return unbegun(self._outcome(reason, message))
 
-    # -- what the program says -------------------------------------------------------------------------------------
+    # -- the program's output --------------------------------------------------------------------------------------
 
-    def _taken(self, message: Mapping[str, Any]) -> Actions:
-        """Take a notification, a request, or the response to a call."""
+    def _handle(self, message: Mapping[str, Any]) -> Actions:
+        """Handle a notification, a request, or the response to a call."""
         self.unknown.update(f"field {name}" for name in message.keys() - _ENVELOPE)
         method, params = message.get("method"), object_in(message.get("params"))
         if not isinstance(method, str):
@@ -209,7 +209,7 @@ class CodexDialogue(CodexConversation):
 
     def _ending_of(self, status: str, error: Mapping[str, Any]) -> Decision:
         if status == "completed":
-            # A model that declines may say nothing at all, and Codex does not pass on why.
+            # A model that declines may send no message at all, and Codex does not pass on why.
             is_silent = self.threads.root is None or not self.threads.get(self.threads.root).message
             return (None, "it ended without a word: its model may have declined to answer" if is_silent else None)
         if error:
@@ -221,7 +221,7 @@ class CodexDialogue(CodexConversation):
     def _finished(self, reason: Reason | None, message: str | None) -> Actions:
         return [*self._unknown_note(), Finished(self._outcome(reason, message))]
 
-    def _brought(self) -> AgentOutcome:
+    def _results(self) -> AgentOutcome:
         root = self.threads.root
         return AgentOutcome(
             final_message=self.threads.get(root).message if root else None,

@@ -1,14 +1,14 @@
-"""The `codex` driver: `codex app-server`, JSON-RPC on stdin and stdout, one message a line.
+"""The `codex` driver: `codex app-server`, JSON-RPC on stdin and stdout, one message per line.
 
-Facts that the code rests on, seen with the version in `DRIVER`:
+The code relies on these facts, observed with the version in `DRIVER`:
 
-- The program serves until its input is closed; the end of a run is that of the root thread's turn with no thread of a
-  sub-agent at work. A command that an interrupted turn leaves behind lives until the program ends.
-- A `cwd` in `thread/start` makes Codex write the folder into the person's config as trusted. The program's own
-  folder does as well, and trusts nobody.
-- What a person's rules allow once runs outside the sandbox ever after, `read-only` and `never` or not; unless the
-  profile denies a read, since a denied read can only be kept inside the sandbox.
-- `never` lets a tool of an MCP server through that the person's config approves.
+- The program serves until its input is closed. A run has ended when the root thread's turn has ended and no
+  sub-agent's thread is at work. A command that an interrupted turn leaves behind lives until the program ends.
+- A `cwd` in `thread/start` makes Codex write the folder into the person's config as trusted. Starting the program in
+  that folder works as well, and adds no trust.
+- A command that the person's rules allow always runs outside the sandbox, even with `read-only` and `never`, unless
+  the profile denies a read: a denied read can be enforced only inside the sandbox.
+- With `never`, a tool of an MCP server still runs if the person's config approves it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentctl.drivers.codex.exec import CONFINED, fallback
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 
-#: Set by a Codex for what it starts: they tell of its sandbox, its session and how it was installed, not of ours.
+#: Set by another Codex for what it starts: they describe that one's sandbox, session and installation.
 _OF_ANOTHER = frozenset(
     {
         "CODEX_CI",
@@ -38,7 +38,7 @@ _OF_ANOTHER = frozenset(
         "CODEX_TOOL_CALL_ID",
     }
 )
-#: The question tool is there in plan mode alone, unless this is on; that it is unfinished is no news to the reader.
+#: Offers the question tool outside plan mode too; suppresses the warning that this feature is unfinished.
 _ALWAYS = ("features.default_mode_request_user_input=true", "suppress_unstable_features_warning=true")
 
 
@@ -69,5 +69,5 @@ _APP_SERVER = Driver(
     asks=True,
     account=account_of,
 )
-#: For a Codex whose app-server does not begin, there is another way.
+#: With a fallback for a Codex whose app-server cannot begin.
 DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

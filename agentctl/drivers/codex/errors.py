@@ -1,4 +1,4 @@
-"""What Codex's errors mean: why an agent ended."""
+"""Decides why a Codex agent ended, from its errors, its exit code and its standard error."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from agentctl.domain.states import Reason
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
-#: How a turn ended: the reason and the message of an unhappy end, else None and None.
+#: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
 INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
-#: `codexErrorInfo`, where it is a word. What is not here, `other` above all, is told by the message.
+#: `codexErrorInfo`, if it is a word. For a word that is not listed, above all `other`, the message decides.
 _BY_WORD = {
     "unauthorized": Reason.AUTH,
     "usageLimitExceeded": Reason.RATE_LIMITED,
@@ -27,13 +27,13 @@ _BY_WORD = {
     "inferenceHookDenied": Reason.REFUSED,
     "tooManyDenials": Reason.PERMISSION_DENIED,
 }
-#: Said of a key or a login that is missing or was refused; on stderr too.
+#: Texts about a key or a login that is missing or was refused; they occur on stderr too.
 _AUTH = re.compile(
     r"missing environment variable|not logged in|unauthorized|invalid[ _]api[ _]key|incorrect api key"
     r"|(?:log|sign) ?in again|refresh token|token (?:has )?expired",
     re.IGNORECASE,
 )
-#: Said with the same status as a rate limit, which ends by itself; this does not.
+#: These errors have the same status as a rate limit but, unlike one, do not end by themselves.
 _BILLING = re.compile(
     r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance"
     r"|out of credits|spend cap|to use codex with your chatgpt plan",
@@ -42,7 +42,7 @@ _BILLING = re.compile(
 _RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
 _CONTEXT = re.compile(r"ran out of room in the model's context|context window|context_length_exceeded", re.IGNORECASE)
-#: Nothing was answered at all: no stream was cut.
+#: There was no answer at all, rather than a stream that was cut.
 _UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
 _CUT = re.compile(r"max_output_tokens|stream (?:disconnected|closed)|idle timeout waiting for sse", re.IGNORECASE)
 _SIGNS = (
@@ -56,8 +56,8 @@ _SIGNS = (
 )
 _STATUS = re.compile(r"status:? (\d{3})\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: What stderr says that explains no ending.
-_IDLE_WORDS = re.compile(
+#: Lines of stderr that explain no end.
+_IRRELEVANT = re.compile(
     r"could not create PATH aliases|could not find bubblewrap|tools::router|^\s*$"
     r"|^reading (?:additional input|prompt) from stdin|^stack backtrace:|^\d+: |^at \S+:\d+",
     re.IGNORECASE,
@@ -74,7 +74,7 @@ def reason_of(error: Mapping[str, Any]) -> Reason:
     """
     info, text = error.get("codexErrorInfo"), message_of(error)
     if _BILLING.search(text):
-        return Reason.BILLING  # Whatever else is told with it: a status of a rate limit, a used up window.
+        return Reason.BILLING  # Whatever is reported with it: the status of a rate limit, or a used-up window.
     if isinstance(info, str) and info in _BY_WORD:
         return _BY_WORD[info]
     status = _http_status(info) or _status_in(text)
@@ -82,7 +82,7 @@ def reason_of(error: Mapping[str, Any]) -> Reason:
 
 
 def reason_in(text: str) -> Reason | None:
-    """Return the reason that a line of free text gives; None if it gives none that is known."""
+    """Return the reason that a line of free text gives; None if it gives no known one."""
     status = _status_in(text)
     if _BILLING.search(text) or status is None:
         return _of_text(text)
@@ -96,7 +96,7 @@ def message_of(error: Mapping[str, Any]) -> str:
 
 
 def _sentence(message: str) -> str:
-    """Return the provider's own sentence where Codex passes on the whole body of its answer."""
+    """Return the provider's own sentence if Codex passed on the whole body of the provider's answer."""
     if message.startswith("{"):
         with contextlib.suppress(ValueError, RecursionError):
             return text_in(object_in(object_in(json.loads(message)).get("error")).get("message")) or message
@@ -104,9 +104,9 @@ def _sentence(message: str) -> str:
 
 
 def telling(line: bytes) -> str | None:
-    """Return a line of stderr without its colours; None if it explains no ending."""
+    """Return a line of stderr without its colours; None if it explains no end."""
     text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
-    return None if _IDLE_WORDS.search(text) else text
+    return None if _IRRELEVANT.search(text) else text
 
 
 def early_end(
@@ -115,10 +115,10 @@ def early_end(
     """Return why Codex ended without having reported the end of its turn.
 
     Args:
-        said: What stderr told last.
-        retried: The error after which it was trying again.
+        said: The last lines of stderr.
+        retried: The error after which it was retrying.
         has_begun: It had opened its thread.
-        is_server: It is the app-server, which leaves by itself, with 0, only where somebody asks it to.
+        is_server: It is the app-server, which exits by itself, with 0, only if somebody asks it to.
     """
     if retried is not None:
         return reason_of(retried), message_of(retried)
@@ -131,7 +131,7 @@ def early_end(
     if code > 0:
         return Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip()
     if is_server:
-        return Reason.SIGNAL, f"Codex left in the middle of its turn, as it does at SIGTERM. {said}".strip()
+        return Reason.SIGNAL, f"Codex exited in the middle of its turn, as it does on SIGTERM. {said}".strip()
     return Reason.TRUNCATED, f"Codex ended before its turn did. {said}".strip()
 
 

@@ -1,14 +1,14 @@
-"""Codex without its app-server: `codex exec --json`, for orders in which nobody has to be asked.
+"""Runs Codex without its app-server: `codex exec --json`, for orders under which nobody has to be asked.
 
-Facts that the code rests on, seen with the version in `DRIVER`:
+The code relies on these facts, observed with the version in `DRIVER`:
 
-- `codex exec` never asks. What its sandbox does not let through fails; a tool of an MCP server that the config approves
+- `codex exec` never asks. What its sandbox does not allow fails. A tool of an MCP server that the config approves
   runs, outside the sandbox.
-- `--sandbox` counts more than whatever the config says, also before `resume`; a version that does not know
-  `--ignore-rules` ends at once. `default_permissions` on the command line counts more than a `sandbox_mode` of the
-  config, but not for a version that knows no profiles: `sandbox -P` ends unhappily there.
-- An MCP server is switched off by its name alone; `mcp list` names those of the project too.
-- The prompt is read from stdin to its end. The folder is that in which it is started, also of a resumed thread.
+- `--sandbox` overrides the config, even if it precedes `resume`. A version without `--ignore-rules` exits at once.
+  `default_permissions` on the command line overrides a `sandbox_mode` of the config, except in a version without
+  profiles: there, `sandbox -P` fails.
+- An MCP server can be switched off only by name; `mcp list` names those of the project too.
+- The prompt is read from stdin to its end. The folder is the one in which it is started, even for a resumed thread.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.values import object_in, text_in
 from agentctl.errors import Refused
 
-#: What it has no means for: the order's field -> the definition's key.
+#: What it cannot honour: the order's field -> the definition's key.
 _CANNOT = {"keep": "keep", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd", "tools": "tools"}
 _NEWER = "use a Codex whose app-server starts"
-#: What acts outside the sandbox and is configured for the person, not for this agent.
+#: Switches off what acts outside the sandbox and is configured for the person, not for this agent.
 CONFINED = ("features.apps=false", "features.plugins=false")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
-#: Names what the person has excluded of `workspace-write`, by Codex's own keys.
+#: Prints what the person has excluded from `workspace-write`, by Codex's own keys.
 _CLOSED = 'test -w /tmp || echo exclude_slash_tmp; test -w "${TMPDIR:-/tmp}" || echo exclude_tmpdir_env_var'
 _SWITCHED_OFF: dict[str, Any] = {"enabled": False}
 
@@ -40,27 +40,27 @@ _SWITCHED_OFF: dict[str, Any] = {"enabled": False}
 def fallback(driver: Driver) -> Fallback:
     """Return the fallback to `codex exec` for a driver that uses the app-server."""
     honours = frozenset({"model", "effort", "readOnly", "permissions", "resume", "mcpServers"})
-    # It tells its tokens at the end alone: no limit can hold it in between.
+    # It reports its tokens only at the end: no limit can be enforced before that.
     way = driver._replace(name="codex exec", argv=argv, dialogue=ExecDialogue, honours=honours, reports=frozenset())
     return Fallback(way, ready)
 
 
 def ready(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
-    """Return an order that `codex exec` can keep to.
+    """Return the order in a form that `codex exec` can honour.
 
-    One that is confined gets no MCP server but those that a read-only agent's definition gives.
+    A confined agent gets no MCP servers, except those in the definition of a read-only agent.
 
     Raises:
-        Refused: Somebody would have to be asked, or there is no means for what the order restricts.
+        Refused: Somebody would have to be asked, or `codex exec` cannot enforce what the order restricts.
     """
     for field, key in _CANNOT.items():
         if getattr(order, field):
             raise Refused(f"`codex exec` cannot honour {key}", hint=_NEWER)
     answers = _answers(order.permissions) | ({"deny"} if order.denied_above else set())
-    is_told = len(answers) == 1 and "ask" not in answers
-    if not is_told and not (order.read_only and "deny" not in answers):
+    is_decided = len(answers) == 1 and "ask" not in answers
+    if not is_decided and not (order.read_only and "deny" not in answers):
         raise Refused(
-            "`codex exec` cannot run this agent: it asks nobody, and the rules do not give one answer to everything",
+            "`codex exec` cannot run this agent: it asks nobody, and its rules neither allow nor deny everything",
             hint=f"use --permissions allow or deny, or {_NEWER}",
         )
     if not _is_confined(order):
@@ -87,7 +87,7 @@ def argv(order: Order) -> list[str]:
 
 
 def _walled(order: Order, ask: Callable[[list[str]], bytes]) -> Order:
-    """Return an order with the temporary folders that the person has closed, once its walls were tried.
+    """Return the order with the temporary folders that the person has excluded, after a test of its walls.
 
     What else they have configured for the sandbox is not known here, and opens nothing.
     """
@@ -108,7 +108,7 @@ def _profile(order: Order) -> list[str]:
 
 
 def _answers(rules: Sequence[Mapping[str, str]]) -> set[str]:
-    """Return the answers that the rules can give: those up to the rule for everything; without one, also `ask`.
+    """Return the answers of the rules up to the one that matches everything; if none does, also `ask`.
 
     >>> sorted(_answers([{"tool": "shell", "answer": "deny"}, {"tool": "*", "answer": "allow"}, {"answer": "ask"}]))
     ['allow', 'deny']
@@ -122,7 +122,7 @@ def _answers(rules: Sequence[Mapping[str, str]]) -> set[str]:
 
 
 def _is_confined(order: Order) -> bool:
-    """Tell whether the agent may change nothing: it is read-only, or all that it would ask for is denied."""
+    """Return whether the agent may change nothing: it is read-only, or all that it would ask for is denied."""
     return order.read_only or _answers(order.permissions) == {"deny"}
 
 
@@ -162,5 +162,5 @@ def toml(value: Any) -> str:
         return f"{{{','.join(inner)}}}"
     if isinstance(value, list | tuple):
         return f"[{','.join(map(toml, value))}]"
-    # JSON's strings, numbers and booleans are TOML's; but DEL stands in a string of JSON as it is.
+    # JSON's strings, numbers and booleans are valid TOML, except that JSON does not escape DEL in a string.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -16,7 +16,7 @@ from agentctl.drivers.dialogue import Action, AgentOutcome, HangUp, Note, Say, S
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import count_in, object_in, text_in
 
-#: How an error reads after which Codex tries again; any other is told once more by the end of the turn.
+#: Texts of errors after which Codex retries; any other error is reported again at the end of the turn.
 _RETRIES = re.compile(r"reconnecting|retrying", re.IGNORECASE)
 _SPENT = ("input", "output", "cached")
 
@@ -31,9 +31,9 @@ class ExecDialogue(CodexConversation):
         self.rounds = 0
         self.usage: dict[str, int] = {}
         self.message: str | None = None
-        #: How the turn ended, once that is told.
+        #: How the turn ended, once that is known.
         self.ending: Decision | None = None
-        #: What the thread had used up before; None where nobody knows: then nobody knows either what this run uses.
+        #: The tokens that the thread had used before; None if that is unknown: then this run's usage is unknown too.
         self._before = order.used_before if order.resume else dict.fromkeys(_SPENT, 0)
         self._is_in_round = False
         self._handlers: dict[str, Callable[[Mapping[str, Any]], Actions]] = {
@@ -47,36 +47,36 @@ class ExecDialogue(CodexConversation):
             "turn.started": self._turn_started,
         }
 
-    # -- what happens beside the program's output ------------------------------------------------------------------
+    # -- events other than the program's output --------------------------------------------------------------------
 
     def begin(self) -> Sequence[Action]:
         """Write the prompt; Codex reads its input to the end before it begins."""
         return [Say(self.order.prompt.encode(errors="replace")), HangUp()]
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
-        """It asks nothing."""
+        """Do nothing: it asks nothing."""
         return ()
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
-        """It takes no messages: its input is closed."""
+        """Do nothing: it takes no messages, since its input is closed."""
         return ()
 
     def interrupted(self) -> Sequence[Action]:
-        """It has no protocol of its own for this: the host sends SIGINT, after which it reports no end."""
+        """Record the ending: the host sends SIGINT, since there is no protocol for this, and Codex reports no end."""
         self.ending = self.ending or INTERRUPTED
         return ()
 
     def ended(self, code: int) -> AgentOutcome:
-        """Return how it ended: as the turn did, else by its exit."""
+        """Return the outcome: the turn's ending, else the one that the exit shows."""
         ending = self.ending or early_end(
             code, "; ".join(self.complaints), self.retried, has_begun=self.threads.root is not None
         )
         return self._outcome(*ending)
 
-    # -- what the program says -------------------------------------------------------------------------------------
+    # -- the program's output --------------------------------------------------------------------------------------
 
-    def _taken(self, event: Mapping[str, Any]) -> Actions:
-        """Take an event."""
+    def _handle(self, event: Mapping[str, Any]) -> Actions:
+        """Handle an event."""
         kind = text_in(event.get("type"))
         handler = self._handlers.get(kind)
         if handler is None:
@@ -99,7 +99,7 @@ class ExecDialogue(CodexConversation):
         return [*self._used(object_in(event.get("usage"))), *self._unknown_note()]
 
     def _used(self, usage: Mapping[str, Any]) -> Actions:
-        """Take the tokens of the whole thread, all its earlier runs included."""
+        """Handle the token counts of the whole thread, which include all its earlier runs."""
         thread = self.threads.root
         if not usage or thread is None or self._before is None:
             return []
@@ -130,7 +130,7 @@ class ExecDialogue(CodexConversation):
 
     def _item(self, raw: Mapping[str, Any], *, is_done: bool) -> Actions:
         match raw.get("type"):
-            case "error":  # A mere warning.
+            case "error":  # Only a warning.
                 return [self._note(text_in(raw.get("message")))] if is_done else []
             case "todo_list":
                 return [*self._progressed(), *([] if is_done else [self._note(plan_of(raw))])]
@@ -153,7 +153,7 @@ class ExecDialogue(CodexConversation):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _brought(self) -> AgentOutcome:
+    def _results(self) -> AgentOutcome:
         return AgentOutcome(
             final_message=self.message, turns_used=self.rounds, usage=self.usage, model=self.order.model
         )

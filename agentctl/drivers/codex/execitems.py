@@ -16,7 +16,7 @@ def item_of(raw: Mapping[str, Any], earlier: int) -> dict[str, Any]:
     """Return an item as the app-server would send it.
 
     Args:
-        earlier: How many runs there were before in the same activity: each counts its items anew.
+        earlier: The number of earlier runs in the same activity: each run counts its items from the start.
     """
     item = {camel(key): value for key, value in raw.items()}
     kind = text_in(raw.get("type"))

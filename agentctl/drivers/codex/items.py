@@ -1,4 +1,4 @@
-"""Makes rows of activity of Codex's items: one row for an item's start, one for its end."""
+"""Turns Codex's items into rows of activity: one row for an item's start, one for its end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from agentctl.drivers.values import list_in, object_in, text_in
 
 #: The tool that runs commands, and the one that changes files, as the model knows them.
 SHELL, PATCH = "shell", "apply_patch"
-#: More of a tool's output than anybody reads in a tree; the raw output has the whole.
+#: More of a tool's output than anybody reads in a tree; the raw output is complete.
 _LONGEST = 20_000
-#: A shell of another folder may be anything, and is shown.
+#: Shells whose call is left out of a command; a shell in another folder may be anything, and is shown.
 _SHELL = re.compile(r"(?:/usr)?/bin/(?:ba|da|k|z)?sh")
 _STATUS = {"inProgress": "running", "completed": "completed", "failed": "failed", "declined": "denied"}
 #: Items that are the work of a tool but carry no status and no result.
@@ -37,14 +37,14 @@ _TOOLS = frozenset(
 
 
 def is_known(item: Mapping[str, Any]) -> bool:
-    """Tell whether items of this type are known."""
+    """Return whether items of this type are known."""
     kind = text_in(item.get("type"))
     is_text = kind in {"userMessage", "agentMessage", "reasoning", "plan", "subAgentActivity"}
     return is_text or is_tool(item) or kind in _NOTES
 
 
 def is_tool(item: Mapping[str, Any]) -> bool:
-    """Tell whether an item is a call of a tool."""
+    """Return whether an item is a call of a tool."""
     kind = text_in(item.get("type"))
     return kind in _TOOLS or kind in _PLAIN_TOOLS
 
@@ -87,7 +87,7 @@ def _tool_row(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> 
 
 
 def tool_name(item: Mapping[str, Any]) -> str:
-    """Return a tool's name, as the rules of a policy use it."""
+    """Return a tool's name, as the rules of the policy use it."""
     kind = text_in(item.get("type"))
     match kind:
         case "commandExecution":
@@ -110,7 +110,7 @@ def mcp_name(server: Any, tool: Any) -> str:
 
 
 def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool was called with, and the exit code of a command."""
+    """Return a tool's arguments, and the exit code of a command."""
     match item.get("type"):
         case "commandExecution":
             return _some(item, "cwd", "exitCode") | {"command": command_line(item.get("command"))}
@@ -126,7 +126,7 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command_line(command: Any) -> str:
-    """Return a command as the model wrote it: Codex wraps it in a call of the shell.
+    """Return a command as the model wrote it, without the call of the shell in which Codex wraps it.
 
     >>> command_line("/bin/bash -lc 'touch a'"), command_line("/home/me/bash -lc 'touch a'")
     ('touch a', "/home/me/bash -lc 'touch a'")
@@ -150,7 +150,7 @@ def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def touched_by(item: Mapping[str, Any]) -> list[str]:
-    """Return the files that a successful change of files left changed, a moved one under both names."""
+    """Return the files that a successful change of files has touched, a moved one under both names."""
     if item.get("type") != "fileChange" or item.get("status") != "completed":
         return []
     changes = [object_in(change) for change in list_in(item.get("changes"))]

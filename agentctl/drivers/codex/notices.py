@@ -1,4 +1,4 @@
-"""Notifications of Codex that are left out of the activity, and those that become a note."""
+"""Decides which of Codex's notifications are left out of the activity, and which become notes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.drivers.values import list_in, object_in, text_in
 
-#: Beginnings of names: whole families that are known and left out of the activity.
+#: Prefixes of names: whole families that are known and left out of the activity.
 _QUIET_FAMILIES = (
     "account/",
     "app/",
@@ -62,17 +62,17 @@ _BOXES = {"completed": "[x]", "inProgress": "[>]"}
 
 
 def is_quiet(method: str) -> bool:
-    """Tell whether a notification is known and left out of the activity."""
+    """Return whether a notification is known and left out of the activity."""
     return method in _QUIET or method.startswith(_QUIET_FAMILIES)
 
 
 def is_output(method: str) -> bool:
-    """Tell whether a notification has a part of a model's answer."""
+    """Return whether a notification carries a part of a model's answer."""
     return method.startswith(("item/agentMessage/", "item/reasoning/", "item/plan/"))
 
 
 def notice(method: str, params: Mapping[str, Any]) -> str | None:
-    """Return the text of a warning or the like; None for any other notification."""
+    """Return the text of a notification that may become a note, "" if there is nothing to note; None for any other."""
     match method:
         case (
             "warning" | "guardianWarning" | "modelProvider/authRecoveryStarted" | "modelProvider/authRecoveryCompleted"

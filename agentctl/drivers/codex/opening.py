@@ -1,4 +1,4 @@
-"""The parameters with which a thread of Codex is opened: role, model, sandbox, and who is asked for what."""
+"""The parameters with which a thread of Codex is opened: role, model, sandbox, MCP servers, and when it asks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import list_in, object_in, text_in
 
-#: The profile of agents that may only read. The first denied path is nobody's: with a read denied, Codex keeps every
-#: command inside the sandbox, those too that the person's rules let out of it.
+#: The profile of agents that may only read. The denied path is a dummy: if any read is denied, Codex keeps every
+#: command inside the sandbox, even those that the person's rules let out of it.
 _READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
-#: What the project's folder has, unless the person has configured something else.
+#: The marker of a project's folder, unless the person has configured others.
 _GIT = ".git"
 _SERVER_KEYS = frozenset(
     {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
@@ -34,15 +34,15 @@ def profile_of(order: Order) -> str | None:
 
 
 def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `thread/start` and `thread/resume` have in common; `configured` is the person's config.
+    """Return the parameters of `thread/start` or `thread/resume`; `configured` is the person's config.
 
-    A resumed thread gets its folder too: it would go on in that of its first run.
+    A resumed thread gets its folder too: otherwise it would continue in that of its first run.
     """
     params: dict[str, Any] = {
         "model": order.model,
         "developerInstructions": order.instructions or None,
         "approvalPolicy": _approval_policy(order),
-        # Whatever the person has configured: what Codex wants to know comes here.
+        # Codex's requests come here, whatever the person has configured.
         "approvalsReviewer": "user",
         "config": _config(order, configured),
     }
@@ -59,16 +59,16 @@ def turn_params(order: Order, thread: str, texts: Iterable[str]) -> dict[str, An
 
 
 def inputs(texts: Iterable[str]) -> list[dict[str, str]]:
-    """Return messages as Codex takes them."""
+    """Return messages in the form that Codex takes."""
     return [{"type": "text", "text": text} for text in texts]
 
 
 def _approval_policy(order: Order) -> str:
-    """Return when Codex asks: never, before a command leaves the sandbox, or before all that is not harmless.
+    """Return when Codex asks: never, before a command leaves the sandbox, or before anything not known as harmless.
 
-    A rule that says no (or asks) can only be kept to if it is asked about. Of an agent that may only read no request is
-    passed on: a yes could let a command out of the sandbox, and nothing in the request tells whether it would. So its
-    `deny` leaves it what Codex knows to be harmless, and there is nothing to `ask`.
+    A rule that denies or asks can be enforced only if Codex asks. The requests of a read-only agent are not passed on:
+    a yes could let a command out of the sandbox, and nothing in the request says whether it would. So a `deny` leaves
+    such an agent only what Codex knows to be harmless, and an `ask` changes nothing.
     """
     answers = {rule.get("answer") for rule in order.permissions} | ({"deny"} if order.denied_above else set())
     if order.read_only:
@@ -77,13 +77,13 @@ def _approval_policy(order: Order) -> str:
 
 
 def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
-    # Whoever may only read is asked nothing, and uses what the definition gives.
+    # Nobody is asked for a read-only agent, so the servers in its definition are approved.
     servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
     config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
     if order.read_only:
         hidden = dict.fromkeys(map(text_in, list_in(order.walls.get("hidden"))), "deny")
         config[f"permissions.{_READING}"] = {"filesystem": _FILESYSTEM | hidden}
-        # They run outside the sandbox; which of their tools write, nobody knows.
+        # All others are switched off: they run outside the sandbox, and it is unknown which of their tools write.
         others = set(object_in(configured.get("mcp_servers"))) - set(order.mcp_servers)
         config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
         config |= {"project_root_markers": []} if _is_on_top(order, configured) else {}
@@ -93,10 +93,10 @@ def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
-    """Tell whether the project is known to begin in the agent's own folder, so that Codex need not look for it.
+    """Return whether the agent's own folder is known to be the project's, so that Codex need not search for that.
 
-    With a denied read Codex does each look at a file in a process in the sandbox, and looks into all folders above at
-    once. Without markers the project begins where the agent works, as it does where no marker is above.
+    With a denied read, Codex examines each file in a process inside the sandbox, and looks into all folders above at
+    once. Without markers, the project's folder is the one where the agent works, just as if no folder above had one.
     """
     if configured.get("project_root_markers") != [_GIT] or "git" not in order.walls:
         return False
@@ -104,6 +104,6 @@ def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
 
 
 def server(value: Any, *, is_asked: bool) -> dict[str, Any]:
-    """Return an MCP server as Codex takes it; its tools are approved unless somebody is asked."""
+    """Return an MCP server in the form that Codex takes; its tools are approved unless somebody is asked."""
     known = {key: item for key, item in value.items() if key in _SERVER_KEYS} if isinstance(value, Mapping) else {}
     return known | ({} if is_asked else {"default_tools_approval_mode": "approve"})

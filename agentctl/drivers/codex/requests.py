@@ -18,7 +18,7 @@ _LABELS = {
     DECLINE: "no; the agent goes on without it",
     CANCEL: "no, and stop the agent",
 }
-#: Whatever else is offered changes Codex's own rules, or this program does not know it.
+#: All others that Codex may offer count as ALLOW_ALWAYS: they change Codex's own rules, or are unknown here.
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 _Answers = Mapping[str, str]
 
@@ -27,7 +27,7 @@ class CodexRequest:
     """A request of Codex: its questions, and how their answers become its response.
 
     Args:
-        withdrawn: The response that withdraws it; None where the end of the turn does.
+        withdrawn: The response that withdraws it; None if the end of the turn does.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class CodexRequest:
         self.answers: dict[str, str] = {}
 
     def take(self, key: str, answer: str) -> bool:
-        """Take an answer; tell whether all questions are answered now."""
+        """Add an answer; return whether all questions are answered now."""
         self.answers[key] = answer
         return all(ask.key in self.answers for ask in self.asks)
 
 
 def pending_of(method: str, request_id: Any, params: Mapping[str, Any], item: Mapping[str, Any]) -> CodexRequest | None:
-    """Return a request as questions, `item` being what it is about; None if the request is unknown."""
+    """Return a request as questions; None if it is unknown. `item` is what the request is about."""
     maker = _MAKERS.get(method)
     thread = text_in(params.get("threadId")) or text_in(params.get("conversationId"))
     return maker(request_id, thread, params, item) if maker else None
@@ -62,7 +62,7 @@ def _permission(
     arguments: Mapping[str, Any],
     decisions: Mapping[str, tuple[str, Any]],
 ) -> CodexRequest:
-    """Return a request for permission; `decisions` is id -> (label, response), with a yes and a no among them."""
+    """Return a request for permission; `decisions` is id -> (label, response), and includes a yes and a no."""
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
     means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
@@ -79,8 +79,8 @@ def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapp
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
     command = arguments["command"] = text_in(params.get("command")) or text_in(item.get("command"))
     reason = text_in(params.get("reason"))
-    question = f"Run {_shown(command_line(command))}?" + (f" Its reason: {reason}" if reason else "")
-    decisions = _usual() | _offered(params.get("availableDecisions"))
+    question = f"Run {_quoted(command_line(command))}?" + (f" Its reason: {reason}" if reason else "")
+    decisions = _usual_decisions() | _offered_decisions(params.get("availableDecisions"))
     return _permission(request_id, thread, SHELL, question, arguments, _wrapped(decisions))
 
 
@@ -91,7 +91,7 @@ def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: 
         arguments["grantRoot"] = root
     names = ", ".join(change["path"] for change in changes) or "files"
     question = f"Change {names}?" + (f" For the rest of the session, write anywhere below {root}." if root else "")
-    decisions = _usual() | {SESSION: (_LABELS[SESSION], SESSION)}
+    decisions = _usual_decisions() | {SESSION: (_LABELS[SESSION], SESSION)}
     return _permission(request_id, thread, PATCH, question, arguments, _wrapped(decisions))
 
 
@@ -120,16 +120,16 @@ def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Ma
         return _permission(request_id, thread, PATCH, f"Change {', '.join(changes)}?", arguments, decisions)
     line = " ".join(map(str, command))
     arguments = {"command": line, "cwd": params.get("cwd")}
-    return _permission(request_id, thread, SHELL, f"Run {_shown(line)}?", arguments, decisions)
+    return _permission(request_id, thread, SHELL, f"Run {_quoted(line)}?", arguments, decisions)
 
 
-def _usual() -> dict[str, tuple[str, Any]]:
-    """Return what every approval takes; `decline` too, which Codex understands without offering it."""
+def _usual_decisions() -> dict[str, tuple[str, Any]]:
+    """Return the decisions of every approval; Codex understands `decline` although it does not offer it."""
     return {name: (_LABELS[name], name) for name in (ACCEPT, DECLINE, CANCEL)}
 
 
-def _offered(available: Any) -> dict[str, tuple[str, Any]]:
-    """Return the decisions that this one request offers beyond the usual ones."""
+def _offered_decisions(available: Any) -> dict[str, tuple[str, Any]]:
+    """Return the decisions that a request offers in addition to the usual ones."""
     found: dict[str, tuple[str, Any]] = {}
     for decision in list_in(available):
         name = decision if isinstance(decision, str) else next(iter(object_in(decision)), "")
@@ -143,7 +143,7 @@ def _offered(available: Any) -> dict[str, tuple[str, Any]]:
 def _offer_label(name: str, value: Mapping[str, Any]) -> str:
     if name == "acceptWithExecpolicyAmendment":
         prefix = " ".join(map(str, list_in(value.get("execpolicy_amendment"))))
-        return f"yes, and never ask again for what begins with `{prefix}` (kept in Codex's own rules)"
+        return f"yes, and never ask again for commands that begin with `{prefix}` (kept in Codex's own rules)"
     if name == "applyNetworkPolicyAmendment":
         rule = object_in(value.get("network_policy_amendment"))
         return f"{text_in(rule.get('action'))} {text_in(rule.get('host'))} from now on (kept in Codex's own rules)"
@@ -154,7 +154,7 @@ def _wrapped(decisions: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[str, A
     return {name: (label, {"decision": decision}) for name, (label, decision) in decisions.items()}
 
 
-def _shown(command: Any) -> str:
+def _quoted(command: Any) -> str:
     return f"`{text_in(command)}`" if command else "a command"
 
 
@@ -179,7 +179,7 @@ def _wording(question: Mapping[str, Any]) -> str:
 
 
 def _choices(question: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the options; their labels are what Codex wants to have back."""
+    """Return the options; their ids are the labels, which Codex expects as answers."""
     choices: dict[str, str] = {}
     for option in map(object_in, list_in(question.get("options"))):
         label, description = text_in(option.get("label")), text_in(option.get("description"))
@@ -216,7 +216,7 @@ def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Map
 
 
 def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> CodexRequest:
-    """Return the permission for a tool of an MCP server, which Codex asks for as an elicitation."""
+    """Return the request for permission to use a tool of an MCP server, which Codex sends as an elicitation."""
     decisions: dict[str, tuple[str, Any]] = {ACCEPT: (_LABELS[ACCEPT], {"action": ACCEPT, "content": {}})}
     if "session" in list_in(meta.get("persist")):
         decisions[SESSION] = (_LABELS[SESSION], {"action": ACCEPT, "content": {}, "_meta": {"persist": "session"}})
@@ -228,7 +228,7 @@ def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta:
 
 
 def _values(schema: Any) -> list[str]:
-    """Return the values that a field may have, where they are few."""
+    """Return the values that a field may have, if its schema lists them."""
     if object_in(schema).get("type") == "boolean":
         return ["true", "false"]
     listed = list_in(object_in(schema).get("enum"))
@@ -237,7 +237,7 @@ def _values(schema: Any) -> list[str]:
 
 
 def _content(fields: Mapping[str, Any], answer: str) -> Any:
-    """Return an answer as the form's content: its one field's value, or the JSON that was given."""
+    """Return an answer as the form's content: the value of its only field, or the JSON object that was given."""
     if not fields:
         return {}
     try:

@@ -10,7 +10,7 @@ from agentctl.drivers.codex.items import is_tool, row_id
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
 
 _LONGEST_NAME = 80
-#: How a sub-agent's turn, or what its parent is told of it, reads in the activity.
+#: The status of a sub-agent's turn, or the one reported to its parent -> the status in the activity.
 _ENDS = {
     "completed": "completed",
     "failed": "failed",
@@ -22,11 +22,11 @@ _ENDS = {
 
 
 class Thread:
-    """One thread: whose it is, what it does, and the tokens that it has used."""
+    """One thread: its parent, its state, and the tokens that it has used."""
 
     def __init__(self, thread_id: str, parent: str | None) -> None:
         self.id = thread_id
-        #: The id of the thread that started it, where that is not the agent itself.
+        #: The id of the thread that started it; None if that is the agent itself.
         self.parent = parent
         self.agent_type: str | None = None
         self.is_active = False
@@ -38,10 +38,10 @@ class Thread:
         self._total: dict[str, int] = {}
 
     def count(self, turn: str, usage: Mapping[str, Any]) -> bool:
-        """Take the tokens that the thread has used so far; tell whether this run has used any more.
+        """Record the tokens that the thread has used so far; return whether this run has used any more.
 
-        Codex's totals go on over a resume, and what a resumed thread had used before is told once more: under a turn
-        that is not of this run.
+        Codex's totals go on over a resume, and the earlier total of a resumed thread is reported once more: under a
+        turn that is not of this run.
         """
         total = _tokens(object_in(usage.get("total")))
         if turn not in self.turns:
@@ -62,7 +62,7 @@ class Thread:
 
 
 class AgentThreads:
-    """All threads of one run. The activity has rows of `earlier` runs too."""
+    """All threads of one run. The activity also has rows of the `earlier` runs."""
 
     def __init__(self, earlier: int = 0) -> None:
         self._earlier = earlier
@@ -75,7 +75,7 @@ class AgentThreads:
         return self._known.setdefault(thread_id, Thread(thread_id, None))
 
     def is_child(self, thread_id: str) -> bool:
-        """Tell whether a thread is a sub-agent's."""
+        """Return whether a thread is a sub-agent's."""
         return bool(thread_id) and self.root is not None and thread_id != self.root
 
     def parent_of(self, thread_id: str) -> str | None:
@@ -83,7 +83,7 @@ class AgentThreads:
         return thread_id if self.is_child(thread_id) else None
 
     def are_children_working(self) -> bool:
-        """Tell whether a sub-agent is at work."""
+        """Return whether a sub-agent is at work."""
         return any(thread.is_active for thread in self._known.values() if self.is_child(thread.id))
 
     def spent(self) -> dict[str, int]:
@@ -95,28 +95,28 @@ class AgentThreads:
         return sums
 
     def usage_row(self, thread_id: str) -> Row:
-        """Return the row of what a thread has used in this run."""
+        """Return the row of the tokens that a thread has used in this run."""
         thread = self.get(thread_id)
         parent = self.parent_of(thread_id)
         return Row(RowType.USAGE, row_id(f"usage:{thread_id}", self._earlier), parent=parent, detail=thread.spent())
 
     def turn_started(self, thread_id: str, turn: str) -> list[Row]:
-        """Take the beginning of a turn."""
+        """Record the beginning of a turn."""
         thread = self.get(thread_id)
         thread.turns.add(turn)
         thread.is_active = True
-        return self._announced(thread) if self.is_child(thread_id) else []
+        return self._announce(thread) if self.is_child(thread_id) else []
 
     def turn_completed(self, thread_id: str, status: str) -> list[Row]:
-        """Take the end of a turn; a sub-agent ends with it."""
+        """Record the end of a turn; a sub-agent ends with it."""
         thread = self.get(thread_id)
         if not self.is_child(thread_id):
             thread.is_active = False
             return []
-        return [*self._announced(thread), self._ended(thread, status, thread.message)]
+        return [*self._announce(thread), self._end(thread, status, thread.message)]
 
     def parent_call(self, item: Mapping[str, Any], *, is_done: bool) -> list[Row]:
-        """Take a tool call about sub-agents: it names them, and those that have ended."""
+        """Record a tool call about sub-agents: it names them, and reports which of them have ended."""
         rows: list[Row] = []
         states = object_in(item.get("agentsStates"))
         is_spawn = item.get("tool") == "spawnAgent"
@@ -126,49 +126,49 @@ class AgentThreads:
             thread, state = self.get(thread_id), object_in(states.get(thread_id))
             if is_spawn:
                 thread.parent = self.parent_of(text_in(item.get("senderThreadId")))
-                # Until its first turn begins nothing else says that there is somebody to wait for.
+                # Until its first turn begins, nothing else shows that there is a sub-agent to wait for.
                 thread.is_active = thread.is_active or not (thread.turns or thread.has_ended)
-                rows += self._announced(thread, text_in(item.get("prompt")))
+                rows += self._announce(thread, text_in(item.get("prompt")))
             if is_done and text_in(state.get("status")) in _ENDS and not thread.has_ended:
-                rows += self._announced(thread)
-                rows.append(self._ended(thread, text_in(state.get("status")), text_in(state.get("message")) or None))
+                rows += self._announce(thread)
+                rows.append(self._end(thread, text_in(state.get("status")), text_in(state.get("message")) or None))
         return rows
 
     def sub_agent_activity(self, item: Mapping[str, Any], sender: str) -> list[Row]:
-        """Take a row of Codex's own about a sub-agent (`subAgentActivity`)."""
+        """Record an item of Codex's own about a sub-agent (`subAgentActivity`)."""
         thread_id, kind = text_in(item.get("agentThreadId")), text_in(item.get("kind"))
         if not self.is_child(thread_id):
             return []
         thread = self.get(thread_id)
         thread.parent = self.parent_of(sender)
-        rows = self._announced(thread, text_in(item.get("agentPath")))
+        rows = self._announce(thread, text_in(item.get("agentPath")))
         if kind in _ENDS and not thread.has_ended:
-            rows.append(self._ended(thread, kind, thread.message))
+            rows.append(self._end(thread, kind, thread.message))
         return rows
 
     def started(self, value: Mapping[str, Any]) -> list[Row]:
-        """Take a new thread: who started it, and which type of agent it is."""
+        """Record a new thread: its parent, and its type of agent."""
         thread_id = text_in(value.get("id"))
         if not self.is_child(thread_id):
             return []
         thread = self.get(thread_id)
         thread.parent = self.parent_of(text_in(value.get("parentThreadId")))
         thread.agent_type = text_in(value.get("agentRole")) or None
-        return self._announced(thread, text_in(value.get("agentNickname")))
+        return self._announce(thread, text_in(value.get("agentNickname")))
 
     def closed(self, thread_id: str) -> list[Row]:
-        """Take the end of a thread."""
+        """Record the end of a thread."""
         thread = self.get(thread_id)
         was_active, thread.is_active = thread.is_active, False
-        return [self._ended(thread, "shutdown", thread.message)] if was_active and self.is_child(thread_id) else []
+        return [self._end(thread, "shutdown", thread.message)] if was_active and self.is_child(thread_id) else []
 
-    def _announced(self, thread: Thread, name: str = "") -> list[Row]:
+    def _announce(self, thread: Thread, name: str = "") -> list[Row]:
         if thread.was_announced:
             return []
         thread.was_announced = True
         return [self._row(thread, Phase.START, "running", _first_line(name) or None)]
 
-    def _ended(self, thread: Thread, status: str, text: str | None) -> Row:
+    def _end(self, thread: Thread, status: str, text: str | None) -> Row:
         thread.is_active, thread.has_ended = False, True
         return self._row(thread, Phase.END, _ENDS.get(status, "failed"))._replace(text=text)
 
@@ -189,15 +189,15 @@ def _tokens(counts: Mapping[str, Any]) -> dict[str, int]:
     return {"input": max(0, whole - cached), "output": output, "cached": cached}
 
 
-#: Items that come between two responses without the model having called anything.
+#: Items that may come between two responses although the model has called nothing.
 _NO_ANSWER = frozenset({"userMessage", "contextCompaction", "hookPrompt"})
 
 
 class Rounds:
     """Counts the tool rounds of one thread: model responses that called a tool.
 
-    Codex numbers none. Each response ends with new token counts, after the items of its tools; but a call that sandbox
-    or policy refuses has no item, and shows only by the model going on within the turn.
+    Codex does not number them. Each response ends with new token counts, after the items of its tools. A call that the
+    sandbox or the policy refuses has no item: its only sign is that the model goes on within the turn.
     """
 
     def __init__(self) -> None:
@@ -206,22 +206,22 @@ class Rounds:
         self._is_open = False
 
     def item(self, item: Mapping[str, Any]) -> None:
-        """Take an item that has begun."""
+        """Record the beginning of an item."""
         if self._is_open and item.get("type") not in _NO_ANSWER:
             self.used += 1
         self._is_open = False
         self._has_called = self._has_called or is_tool(item)
 
     def called(self) -> None:
-        """Take a call that is not an item: a question to the user."""
+        """Record a call that is not an item: a question to the user."""
         self._has_called = True
 
     def response_ended(self) -> None:
-        """Take the end of a response; one that is still open was not the turn's last."""
+        """Record the end of a response; an earlier one that is still open was not the turn's last."""
         self.used += int(self._has_called) + int(self._is_open)
         self._is_open = not self._has_called
         self._has_called = False
 
     def turn_ended(self) -> None:
-        """Take the end of a turn; its last response is not a round."""
+        """Record the end of a turn; its last response is not a round."""
         self._has_called = self._is_open = False

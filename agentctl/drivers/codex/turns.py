@@ -17,41 +17,41 @@ from agentctl.drivers.dialogue import AgentOutcome, HangUp, SessionIs, StopProgr
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import object_in, text_in
 
-#: How Codex answers a method that this version of it does not have: with the names of all that it has.
+#: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 _LONGEST = 500
 
 
 class Turns:
-    """Runs the turns of the root thread. `tell_end` returns the actions of an end."""
+    """Runs the turns of the root thread. `report_end` returns the actions that report an end."""
 
     def __init__(
         self,
         order: Order,
         threads: AgentThreads,
         outcome: Callable[[Reason | None, str | None], AgentOutcome],
-        tell_end: Callable[[Reason | None, str | None], Actions],
+        report_end: Callable[[Reason | None, str | None], Actions],
     ) -> None:
         self.order, self.threads = order, threads
         self.calls = Calls()
         self.model = order.model
         self.is_interrupted = False
-        #: The limit of turns was reached, and the turn is being interrupted for it.
+        #: The limit of turns was reached, so the turn is being interrupted.
         self.is_over = False
-        #: How the last turn ended, as long as that has not been told.
+        #: How the last turn ended, until that is reported.
         self.ending: Decision | None = None
-        self._outcome, self._tell_end = outcome, tell_end
+        self._outcome, self._report_end = outcome, report_end
         self._is_turning = False
-        #: The running turn, as soon as its id is known.
+        #: The id of the running turn, once it is known.
         self._turn = ""
         self._waiting = [order.prompt]
-        #: Messages said into the turn that Codex has not taken yet.
+        #: The number of messages sent into the turn that Codex has not accepted yet.
         self._steering = 0
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
     def open(self) -> Actions:
-        """Greet and open the thread; a profile needs the person's config, which is asked for first."""
+        """Initialise and open the thread; a permission profile needs the person's config, which is read first."""
         if (problem := link_in(self.order)) is not None:
             self.ending = (Reason.NOT_STARTED, problem)
             return [StopProgram(self._outcome(*self.ending))]
@@ -97,10 +97,10 @@ class Turns:
         self.ending = (Reason.NOT_STARTED, message)
         return [StopProgram(unbegun(self._outcome(*self.ending)))]
 
-    # -- saying ----------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------------
 
     def told(self, text: str, *, interrupt: bool) -> Actions:
-        """Say a message in the next turn, or into the one that runs."""
+        """Send a message in the next turn, or into the running one."""
         if self.is_interrupted:
             return []
         if interrupt and self._turn:
@@ -121,11 +121,11 @@ class Turns:
         return self.completed((reason_in(message) or Reason.MODEL_ERROR, f"Codex did not begin a turn: {message}"))
 
     def started(self, turn: str) -> Actions:
-        """Take the id of the turn, which comes twice: from now on the turn can be steered and interrupted."""
-        is_news, self._turn, self._is_turning = turn != self._turn, turn, True
+        """Record the id of the turn, which comes twice: from now on the turn can be steered and interrupted."""
+        is_new, self._turn, self._is_turning = turn != self._turn, turn, True
         self.ending = INTERRUPTED if self.is_interrupted else None
         self.threads.get(self.threads.root or "").turns.add(turn)
-        return self._interrupt_turn() if is_news and (self.is_interrupted or self.is_over) else []
+        return self._interrupt_turn() if is_new and (self.is_interrupted or self.is_over) else []
 
     def _steer(self, text: str) -> Actions:
         self._steering += 1
@@ -135,7 +135,7 @@ class Turns:
             return self.finish()
 
         def refused(_: str) -> Actions:
-            # The turn is over, or of a kind that takes nothing: it is a message for the next.
+            # The turn is over, or of a kind that takes no messages: the message waits for the next turn.
             self._steering -= 1
             self._waiting.append(text)
             return [] if self._is_turning or self.is_interrupted else self._begin()
@@ -157,16 +157,16 @@ class Turns:
 
     def _interrupt_turn(self) -> Actions:
         if not self._turn:
-            return []  # Its id is on its way.
+            return []  # Its id has not arrived yet: `started` interrupts it then.
         params = {"threadId": self.threads.root, "turnId": self._turn}
         return [self.calls.call("turn/interrupt", params, _nothing, self._not_interrupted)]
 
     def _not_interrupted(self, _: str) -> Actions:
-        # The turn had ended by itself; whoever waits for its end has been told of it.
+        # The turn had ended by itself, and its end has been reported already.
         return [HangUp()] if self.is_interrupted else []
 
     def completed(self, ending: Decision) -> Actions:
-        """Take the end of the turn."""
+        """Handle the end of the turn."""
         self._is_turning, self._turn = False, ""
         if self.is_interrupted:
             return [HangUp()]
@@ -174,18 +174,18 @@ class Turns:
         return self._begin() if self._waiting and self.ending[0] is None else self.finish()
 
     def finish(self) -> Actions:
-        """Return the actions of the end, if the turn is over, no sub-agent is at work and no message is on its way."""
+        """Return the actions that report the end: only once no turn, no sub-agent and no message is under way."""
         if self.ending is None or self._is_turning or self._steering:
             return []
         is_natural = self.ending[0] is None
         if self.is_interrupted or (is_natural and self.threads.are_children_working()):
             return []
         ending, self.ending = self.ending, None
-        return self._tell_end(*ending)
+        return self._report_end(*ending)
 
 
 def unbegun(outcome: AgentOutcome) -> AgentOutcome:
-    """Return the outcome of an app-server that never came to open a thread."""
+    """Return the outcome of an app-server that never opened a thread."""
     message = f"`codex app-server` could not begin: {outcome.message}"[:_LONGEST]
     return outcome._replace(is_unbegun=True, message=message)
 

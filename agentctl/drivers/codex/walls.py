@@ -1,16 +1,16 @@
 """The permission profile of an agent that may write: Codex's `workspace-write`, with agentctl's files read-only.
 
-Facts that the code rests on, seen with the version in `DRIVER`:
+The code relies on these facts, observed with the version in `DRIVER`:
 
-- `:workspace` is `workspace-write` without what the person has configured for that; `.git`, `.codex` and `.agents` are
-  read-only in it, and in each further folder that may be written.
-- Of two entries the deeper one counts, whatever the modes: `read` below `write` below `read`.
-- An entry is a mount. Its own name cannot be changed then, but that of a folder above it can: whoever renames that and
-  makes another in its place has got around the wall. So each folder between is an entry too.
-- An entry with a character of patterns (`*?[]`) is refused, but below `:workspace_roots` it is a plain path.
-- A denied read takes the effect from every permission to leave the sandbox: the command stays in it, without network.
-  So nothing is denied here.
-- A link in a folder that may be written cannot be an entry.
+- `:workspace` is `workspace-write` without what the person has configured for that. `.git`, `.codex` and `.agents` are
+  read-only in it, and in each further writable folder.
+- The deepest entry that covers a path decides, whatever the modes: `read` below `write` below `read`.
+- An entry is a mount, so it cannot be renamed. A folder above it can: renaming that folder and making another one in
+  its place would get around the wall. So each folder in between is an entry too.
+- An entry with a pattern character (`*?[]`) is refused, except below `:workspace_roots`, where it is a plain path.
+- If a read is denied, a permission to leave the sandbox has no effect: the command stays inside, without network.
+  So no read is denied here.
+- A symbolic link in a writable folder cannot be an entry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROFILE = "agentctl"
 READ, WRITE = "read", "write"
 _PATTERN = re.compile(r"[*?\[\]]")
 _WORKSPACE = ":workspace_roots"
-#: What the person may have closed: the key of the config -> Codex's entry, and the name in the walls.
+#: What the person may have excluded: the key in the config -> Codex's entry, and the name in the walls.
 _TEMPORARY = {"exclude_slash_tmp": (":slash_tmp", "/tmp"), "exclude_tmpdir_env_var": (":tmpdir", "TMPDIR")}
 
 
@@ -57,7 +57,7 @@ def link_in(order: Order) -> str | None:
 
 
 def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[str]:
-    """Return the folders between a closed path and the innermost place around it that may be written.
+    """Return the folders between a closed path and the innermost writable place around it.
 
     >>> _between("/home/me/.config/agentctl", ["/home/me", "/tmp"], [])
     ['/home/me/.config']
@@ -72,7 +72,7 @@ def _between(path: str, places: Iterable[str], closed: Sequence[str]) -> list[st
 
 
 def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of a profile; a path that Codex would refuse is left out if it is not needed."""
+    """Return the entries of a profile; a path that Codex would refuse is left out unless it is needed."""
     inside = {path: mode for path, mode in modes.items() if lies_in(path, workspace)}
     files: dict[str, Any] = {
         path: mode
@@ -85,5 +85,5 @@ def _entries(modes: Mapping[str, str], workspace: str, places: Sequence[str]) ->
 
 
 def _is_needed(path: str, mode: str, places: Sequence[str]) -> bool:
-    """Tell whether a path could be written if it were no entry."""
+    """Return whether a path would be writable if it were not an entry."""
     return mode == READ and any(lies_in(path, place) for place in places)

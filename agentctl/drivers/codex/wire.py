@@ -1,4 +1,4 @@
-"""JSON-RPC as Codex speaks it: one message a line, and the calls that have no response yet."""
+"""JSON-RPC as Codex speaks it: one message per line, and the calls that have no response yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _OpenCall(NamedTuple):
 
 
 class Calls:
-    """The calls that were made, and what to do with each response."""
+    """The calls that wait for a response, and what to do with each response."""
 
     def __init__(self) -> None:
         self._open: dict[int, _OpenCall] = {}
@@ -33,7 +33,7 @@ class Calls:
         then: Callable[[dict[str, Any]], list[Action]],
         otherwise: Callable[[str], list[Action]],
     ) -> Say:
-        """Return a call; `then` takes its result, `otherwise` the message of its error."""
+        """Return a call; `then` takes its result, `otherwise` its error message."""
         self._last += 1
         self._open[self._last] = _OpenCall(then, otherwise)
         return Say(line_of({"id": self._last, "method": method, "params": params}))
