@@ -25,7 +25,7 @@ from agentctl.operations.talk.asking import Asked, close_question, leave, put_qu
 from agentctl.operations.talk.outbox import LONGEST
 
 if TYPE_CHECKING:
-    from agentctl.driving.outbox_entry import Entry
+    from agentctl.driving.outbox_entry import Entry, QuestionEntry
 
 #: The number of files that one look takes up, the pause after a look that took some, and the number of final looks.
 _AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
@@ -109,7 +109,9 @@ class Outbox:
             self._remove(name)
 
     def _do(self, entry: Entry, fd: int) -> None:
-        if entry["verb"] == "ask":
+        from agentctl.driving.outbox_entry import QuestionEntry
+
+        if isinstance(entry, QuestionEntry):
             self._questions.put(entry, fd)
             return
         from agentctl.operations.talk.reporting import keep
@@ -154,7 +156,7 @@ class _Questions:
         #: The names of all that were asked in this run: no others may be taken up again.
         self._known: set[str] = set()
 
-    def put(self, entry: Entry, fd: int) -> None:
+    def put(self, entry: QuestionEntry, fd: int) -> None:
         """Put a question, or take up an earlier one from the outbox again.
 
         Raises:
@@ -162,7 +164,7 @@ class _Questions:
         """
         from agentctl.driving.outbox_entry import BadEntry
 
-        name, body = entry["id"], entry["body"]
+        name, body = entry
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
             raise BadEntry(f"the question {name} was not asked through the outbox")
         if len(self._waiting) >= _MOST_QUESTIONS:

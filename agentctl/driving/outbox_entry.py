@@ -11,9 +11,10 @@ from typing import Any
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
+from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport
 from agentctl.errors import UsageError
+from agentctl.lean import NamedTuple
 
-Entry = dict[str, Any]
 _MOST_OPTIONS = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -22,8 +23,18 @@ class BadEntry(Exception):
     """The file does not hold a valid entry; the message says why."""
 
 
+class QuestionEntry(NamedTuple):
+    """A question to a person, in the form of `operations/talk/asking.py`."""
+
+    id: str
+    body: dict[str, Any]
+
+
+Entry = Report | QuestionEntry
+
+
 def entry_in(data: bytes) -> Entry:
-    """Return the entry in a file: a report in the form of `operations/talk/reporting.py`, or a question.
+    """Return the entry in a file: a report or a question.
 
     Raises:
         BadEntry: The file does not hold a valid entry.
@@ -32,34 +43,34 @@ def entry_in(data: bytes) -> Entry:
         given = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadEntry("it is not JSON, or too long") from error
-    make = _READERS.get(str(given.get("verb"))) if isinstance(given, dict) else None
-    if make is None:
+    read = _READERS.get(str(given.get("verb"))) if isinstance(given, dict) else None
+    if read is None:
         raise BadEntry("it is neither a report nor a question")
-    return {"verb": given["verb"], **make(given)}
+    return read(given)
 
 
-def _progress(given: Mapping[str, Any]) -> Entry:
+def _progress(given: Mapping[str, Any]) -> ProgressReport:
     percent, text = _number(given, "percent", 100), _text(given, "text")
     if percent is None and not text:
         raise BadEntry("it reports no progress")
-    return {"percent": percent, "text": text}
+    return ProgressReport(percent, text)
 
 
-def _message(given: Mapping[str, Any]) -> Entry:
+def _message(given: Mapping[str, Any]) -> MessageReport:
     text = _text(given, "text") or ""
     if not text.strip():
         raise BadEntry("its message is empty")
-    return {"text": text}
+    return MessageReport(text)
 
 
-def _result(given: Mapping[str, Any]) -> Entry:
+def _result(given: Mapping[str, Any]) -> ResultReport:
     summary, artifact = _text(given, "summary"), given.get("artifact")
     if not summary and artifact is None:
         raise BadEntry("its result is empty")
-    return {"summary": summary, "artifact": None if artifact is None else _artifact(artifact)}
+    return ResultReport(summary, None if artifact is None else _artifact(artifact))
 
 
-def _artifact(given: Any) -> Entry:
+def _artifact(given: Any) -> DeclaredFile:
     if not isinstance(given, dict):
         raise BadEntry("its artifact is not an object")
     path, size, digest = (given.get(key) for key in ("path", "size", "sha256"))
@@ -67,10 +78,10 @@ def _artifact(given: Any) -> Entry:
         raise BadEntry("its artifact has no path")
     if not (isinstance(size, int) and size >= 0 and isinstance(digest, str) and _SHA256.fullmatch(digest)):
         raise BadEntry("its artifact has no size or digest")
-    return {"path": path, "size": int(size), "sha256": digest}
+    return DeclaredFile(path, int(size), digest)
 
 
-def _question(given: Mapping[str, Any]) -> Entry:
+def _question(given: Mapping[str, Any]) -> QuestionEntry:
     """Return a question to a person. It has no tool: only a driver may ask for a permission."""
     name, kind, question = (given.get(key) for key in ("id", "kind", "question"))
     if not (isinstance(name, str) and is_name(name) and isinstance(kind, str) and isinstance(question, str)):
@@ -82,7 +93,7 @@ def _question(given: Mapping[str, Any]) -> Entry:
         raise BadEntry(f"its question cannot be asked: {error.message}"[:200]) from error
     deadline = _number(given, "deadlineSeconds", math.inf)
     body = {"kind": kind, "question": question, "options": options, "default": default, "deadlineSeconds": deadline}
-    return {"id": name, "body": body}
+    return QuestionEntry(name, body)
 
 
 def _options(given: Any) -> list[dict[str, str]]:

@@ -64,7 +64,7 @@ class WaitRounds:
         """
         limit = min((one for one in (self.left_s(), at_most_s) if one is not None), default=None)
         if self._broken in self._live_tree.sleep(limit, [] if self._broken is None else [self._broken]):
-            raise BrokenOff("the call was broken off; nobody was stopped")
+            raise BrokenOff("the call was aborted; no worker was stopped")
 
     def next(self, at_most_s: float | None = None) -> bool:
         """Serve and sleep; return False, without sleeping, when the time is over."""

@@ -127,7 +127,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
                 view = live_tree.top.view
                 on_asked(below_any(askers.below(task, view), None if names is None else names(task, view)))
             if not rounds.next(_PENDING_LOOK_S if has_pending else None):
-                raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="nobody was stopped; wait again")
+                raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="no worker was stopped; wait again")
 
 
 def _own_consumer(recursive: bool) -> str:
@@ -207,7 +207,7 @@ def wait_all(
             if not rounds.next():
                 raise WaitTimedOut(
                     f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
-                    hint="nobody was stopped; wait again",
+                    hint="no worker was stopped; wait again",
                 )
             # With many workers, several end in this pause: one look finds them all. With one left there is almost none.
             time.sleep(min(len(left_alive) * _PAUSE_PER_WORKER_S, _LONGEST_PAUSE_S))

@@ -25,8 +25,9 @@ from agentctl.domain.activity.view import view_of
 from agentctl.domain.answers import check_answer, question_in
 from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
+from agentctl.domain.reports import entry_of
 from agentctl.drivers.order import order_from
-from agentctl.driving.outbox_entry import BadEntry, entry_in
+from agentctl.driving.outbox_entry import BadEntry, QuestionEntry, entry_in
 from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
 from agentctl.operations.show.listing import row_of
@@ -270,9 +271,10 @@ def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any
                                         "options", "default", "deadlineSeconds"]),
                        st.sampled_from(["progress", "message", "result", "ask", "input", "q1"]) | JSON))  # fmt: skip
 @example({"verb": "ask", "id": "q1", "kind": "input", "question": "x", "options": [], "deadlineSeconds": HUGE})
-def test_a_file_in_an_outbox_is_a_word_or_junk(told: dict[str, Any]) -> None:
+def test_a_file_in_an_outbox_is_an_entry_or_refused(told: dict[str, Any]) -> None:
     with contextlib.suppress(BadEntry):
-        json.dumps(entry_in(json.dumps(told).encode()), allow_nan=False)
+        entry = entry_in(json.dumps(told).encode())
+        json.dumps(entry.body if isinstance(entry, QuestionEntry) else entry_of(entry), allow_nan=False)
 
 
 RECORD = {"path": "/x", "gitDir": "/x", "commonDir": "/x", "repository": "/x", "base": "a" * 40,
