@@ -1,4 +1,4 @@
-"""Whether a worker that asked a question does nothing but wait for the answer: only then its clock stands still.
+"""Whether a worker that asked a question does nothing but wait for the answer: only then does its clock stand still.
 
 A question alone proves nothing, since it can be asked in the background. In a plain worker's tree, nothing else may be
 alive than the asker, its ancestors up to the leader, and processes that only read what these print (`agentctl interact

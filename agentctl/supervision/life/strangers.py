@@ -43,7 +43,7 @@ def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
 
 
 def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
-    """Note a shim or an undertaker of a tree of tasks in the other trees whose workers are above this process.
+    """Note a shim, undertaker or waker of a tree of tasks in the other trees whose workers are above this process.
 
     Call this before it is named in its own tree: from then on it is found, and must be spared. Once the process that
     started it ends, it may become a child of any shim that is above this process now.
