@@ -1,1 +1,1 @@
-"""The small process between the command line and a worker: outlives the one, records the end of the other."""
+"""The shim: the small process that guards a worker, outlives the command that started it, and records the exit."""

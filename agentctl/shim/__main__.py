@@ -1,9 +1,8 @@
 """The shim's program: `python -I -S .../shim/__main__.py ROOT-TASK-DIRECTORY`, or `--bury AGENT-FOLDER`.
 
-With `--wake ENVIRONMENTS ROOT-TASK-DIRECTORY` it starts those who wait for an account when that may be used again.
-
-Started by `supervision.launching` with an empty environment and three descriptors; the directory on its command line
-lets a sweep verify that it is a shim.
+With `--bury` it is an undertaker. With `--wake ENVIRONMENTS ROOT-TASK-DIRECTORY` it is a waker: it starts the workers
+that wait for an account when the account may be used again. A shim is started by `supervision.dispatch.launching` with
+an empty environment and two descriptors. The directory on its command line lets a sweep verify that it is a shim.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # -I -S: no site-packages, no script folder; only the standard library and this package are wanted.
+    # -I -S leave out site-packages and the script's folder: only the standard library and this package are wanted.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     gc.disable()
     from agentctl.shim.loop import main
 
-    # What is loaded stays: never looked at again, and not written to (copied, that is) in every forked child.
+    # Modules loaded so far are never collected: no scans of them, and no writes that copy pages in each forked child.
     gc.freeze()
     gc.enable()
     if "--bury" in sys.argv:

@@ -1,4 +1,4 @@
-"""How a worker comes to life: forked behind a gate that opens once its identity is on disk."""
+"""Starts a worker's process: forks it behind a gate, which opens once the worker's identity is on disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _OPEN = b"o"
 
 
 class Unborn(NamedTuple):
-    """A forked child behind its gate. End of file at the gate, also by this process's death: it exits unexecuted."""
+    """A forked child at its gate. On end of file there, even by this process's death, it exits without executing."""
 
     pid: int
     gate: int
     report: int
 
     def open_gate(self) -> str | None:
-        """Let it execute its program; return why it could not, None when it did."""
-        with contextlib.suppress(BrokenPipeError):  # Killed at the gate: the report is empty, its exit tells.
+        """Let the child execute its program; return why it could not, or None if it did."""
+        with contextlib.suppress(BrokenPipeError):  # Killed at the gate: its report is empty, its exit says so.
             os.write(self.gate, _OPEN)
         os.close(self.gate)
         try:
@@ -34,24 +34,24 @@ class Unborn(NamedTuple):
             os.close(self.report)
 
     def abandon(self) -> None:
-        """Let it go unexecuted."""
+        """Make the child exit without executing its program."""
         os.close(self.gate)
         os.close(self.report)
         os.waitpid(self.pid, 0)
 
 
 class BirthError(Exception):
-    """The child could not be made ready; it is gone."""
+    """The child could not be prepared, and is gone."""
 
 
 def fork_worker(worker: WorkerDir, spec: WorkerSpec, environ: dict[bytes, bytes]) -> Unborn:
-    """Fork the worker: own session, own folder, its output appended to files, waiting at the gate.
+    """Fork the worker: it gets its own session and folder, appends its output to files, and waits at the gate.
 
-    All that can be done before the fork is: every page that the child touches is copied for it.
+    Everything possible is done before the fork, because every page that the child touches is copied.
 
     Raises:
-        BirthError: It has no folder to run in, or there is no such program.
-        OSError: Its files cannot be opened, or the system refuses another process or descriptor.
+        BirthError: The worker has no folder to run in, or its program does not exist.
+        OSError: Its output files cannot be opened, or the system refuses another process or descriptor.
     """
     program, argv = _program_of(spec, environ), [os.fsencode(part) for part in spec.argv]
     gate_read, gate_write = os.pipe()
@@ -60,7 +60,7 @@ def fork_worker(worker: WorkerDir, spec: WorkerSpec, environ: dict[bytes, bytes]
     pid = os.fork()
     if pid == 0:
         os.close(gate_write)
-        _live(spec, program, argv, environ, outputs, gate_read, report_write)
+        _run_child(spec, program, argv, environ, outputs, gate_read, report_write)
     for fd in (gate_read, report_write, *outputs):
         os.close(fd)
     unborn = Unborn(pid, gate_write, report_read)
@@ -73,7 +73,7 @@ def fork_worker(worker: WorkerDir, spec: WorkerSpec, environ: dict[bytes, bytes]
 
 
 def _program_of(spec: WorkerSpec, environ: Mapping[bytes, bytes]) -> bytes:
-    """Return the program's path: a relative one counts from the worker's folder, a bare name is looked up in PATH."""
+    """Return the program's path: a relative path starts at the worker's folder, a bare name is looked up in PATH."""
     name = os.fsencode(spec.argv[0])
     if b"/" in name:
         return name
@@ -101,11 +101,11 @@ def _read_all(fd: int) -> str:
     return data.decode(errors="replace")
 
 
-def _live(
+def _run_child(
     spec: WorkerSpec, program: bytes, argv: list[bytes], environ: dict[bytes, bytes],
     outputs: tuple[int, int, int], gate: int, report: int,
 ) -> NoReturn:  # fmt: skip
-    """Be the child: nothing here may return or raise."""
+    """Run as the forked child: nothing here may return or raise."""
     try:
         os.setsid()
         for target, fd in enumerate(outputs):
@@ -121,7 +121,7 @@ def _live(
         hint = " (has it a #! line?)" if error.errno == errno.ENOEXEC else ""
         with contextlib.suppress(OSError):
             os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode(errors="replace"))
-    except BaseException as error:  # noqa: BLE001 - the parent raises what it is told
+    except BaseException as error:  # noqa: BLE001 - the parent raises what is reported here
         problem = str(error) if isinstance(error, BirthError) else repr(error)
         with contextlib.suppress(OSError):
             os.write(report, problem.encode(errors="replace"))
@@ -130,8 +130,8 @@ def _live(
 
 
 def _enter(spec: WorkerSpec) -> None:
-    """Go to the worker's folder; the kernel tells where that was, whatever is replaced meanwhile."""
+    """Change to the worker's folder; the kernel says where that led, even if the path is replaced meanwhile."""
     os.chdir(spec.cwd)
     found = os.getcwd() if spec.keeps_its_folder else spec.cwd
     if found != spec.cwd:
-        raise BirthError(f"{spec.cwd} leads to {found} by now: a link stands where a folder was")
+        raise BirthError(f"{spec.cwd} now leads to {found}: a folder was replaced by a link")

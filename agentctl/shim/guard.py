@@ -1,7 +1,7 @@
 """The guardian of one worker: starts it, watches it, stops it, and decides its end.
 
-One poll over signals, the control FIFO, the askers of open questions and the next deadline; after each wake the files
-are looked at (`cancel.json`, `pause.json`, `interactions/`), so that a wake may be lost or doubled without harm.
+It sleeps in one poll over signals, the control FIFO, the askers of open questions and the next deadline. After each
+wake-up it looks at the files (`cancel.json`, `pause.json`, `interactions/`), so a lost or doubled wake-up does no harm.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ Answer = Callable[[dict[str, Any]], None]
 
 
 class Post(NamedTuple):
-    """Where a shim stands: the root of its tree of tasks, the folder in which environments wait, who it is."""
+    """The context of a shim: the root task of its tree, the folder in which environments wait, its own identity."""
 
     root_task: TaskDir
     folder: FilePath
     me: processes.Identity | None
-    #: The time of the tree.
+    #: How long its tree has been at work.
     wall: WallClock
 
 
 class Guard:
-    """One worker, over all of its attempts."""
+    """Guards one worker, over all of its attempts."""
 
     def __init__(
         self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
@@ -79,18 +79,18 @@ class Guard:
         self.attempt = 1
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
         self.note = Notes(root_task, self.worker)
-        #: The disk refused what has to be on it before the worker may start: it is in the queue as before.
+        #: The disk refused what must be written before a start: the worker is still in the queue, as before.
         self.was_refused = False
-        #: It waits in the queue for its account.
+        #: The worker waits in the queue for its account.
         self.is_held = False
         self.has_left_queue = False
         self.offspring = Offspring(self.worker, root_task, folder)
         self.clock = WorkClock(self.worker)
 
     def run(self) -> bool:
-        """Guard the worker to its end; tell whether children of it were let live.
+        """Guard the worker to its end; return whether any of its processes were left alive (`--keep-children`).
 
-        Returns at once, doing nothing, where another shim has it or it has ended.
+        Returns at once, with nothing done, if another shim guards the worker or it has ended.
         """
         lock = hold_alive(self.worker.shim)
         if lock is None:
@@ -108,7 +108,7 @@ class Guard:
             os.close(lock)
 
     def _stay_in_queue(self, error: StorageError) -> None:
-        """Leave the worker in the queue: nothing of it ran."""
+        """Leave the worker in the queue: it has not started."""
         self.was_refused = True
         self.answer({"error": error.message, "status": "queued"})
 
@@ -118,9 +118,9 @@ class Guard:
             self.answer({"status": "ended"})
             return False
         if self.worker.process.exists() and was_started(self.worker):
-            # By a shim that was killed after this one was launched. What is true of the worker, a look at it will tell.
+            # Started by a shim that was killed after this one was launched. The next look judges its condition.
             remove_ticket(self.root_task, self.ticket)
-            self.answer({"error": f"{self.worker.instance} was started before, by a shim that is gone"})
+            self.answer({"error": f"{self.worker.instance} was already started by a shim that is gone"})
             return False
         if self.blob is None:
             self.answer({"error": f"the environment of {self.worker.instance} is gone", "status": "queued"})
@@ -140,11 +140,11 @@ class Guard:
                 return self._attempts(control)
             finally:
                 os.close(control)
-        except (AgentctlError, OSError) as error:  # A full disk, or what lies in the place of a file; nothing runs.
+        except (AgentctlError, OSError) as error:  # A full disk, or something else in a file's place; nothing runs.
             if isinstance(error, StorageError) and (self.root_task.queue / self.ticket).exists():
                 self._stay_in_queue(error)
-            else:  # Or a later attempt could not be begun.
-                self._keep(self._unstarted(str(error), self.attempt))
+            else:  # Or a later attempt could not start.
+                self._write_end(self._unstarted(str(error), self.attempt))
             return False
 
     def _attempts(self, control: int) -> bool:
@@ -162,26 +162,26 @@ class Guard:
                 ending = ending._replace(message=str(why))
                 break
             except (AgentctlError, OSError):
-                break  # A full disk: this attempt cannot be put aside, so what came of it is the end.
+                break  # A full disk: this attempt's end cannot be put aside, so it is the worker's end.
             self.attempt += 1
         if self.worker.cancel.exists() and self.worker.attempt_exit(self.attempt).exists():
-            ending = self._cancelled_ending(self.attempt)  # It came in the pause before another one.
+            ending = self._cancelled_ending(self.attempt)  # The cancel came in the pause before another attempt.
         worked = self.clock.to_json() if self.clock.spans else None
-        self._keep(ending._replace(uncollected=self._outlast(control), worked=worked))
+        self._write_end(ending._replace(uncollected=self._outlast(control), worked=worked))
         return kept
 
     def _outlast(self, control: int) -> list[str]:
-        """Outlast the workers that this one has started, as its task says; return those that it left behind."""
+        """Do what its task says about children that outlive the worker; return those that did."""
         if self.worker.children.exists():
-            self.clock.tell()  # It is not at work any more, while its end is not told yet.
+            self.clock.tell()  # It has stopped working, but its end is not published yet.
         try:
             return self.offspring.outlast(partial(self._rest, control), self._event)
-        except (AgentctlError, OSError) as error:  # Its worker may have written anything there.
+        except (AgentctlError, OSError) as error:  # The worker may have written anything there.
             self.note(error)
             return []
 
     def _refuse(self, why: str) -> None:
-        """End a worker of which nobody can tell what it was to do."""
+        """End a worker whose spec is missing, damaged or not vouched for."""
         self.note(why)
         publish(self.worker, decide(self.worker, self._unstarted(why, self.attempt)), since=self.since)
         remove_ticket(self.root_task, self.ticket)
@@ -194,9 +194,9 @@ class Guard:
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
         if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
             return self._cancelled_ending(number), False
-        held_up = self._held_up(number)
-        if held_up is not None:
-            return held_up, False
+        over_budget = self._over_budget(number)
+        if over_budget is not None:
+            return over_budget, False
         try:
             unborn = fork_worker(self.worker, self.spec, self._environ())
         except (BirthError, OSError) as error:
@@ -204,7 +204,7 @@ class Guard:
         failpoints.reached("shim.after-fork")
         started_at = now_iso()
         try:
-            self._tell_started(unborn, number, started_at)
+            self._write_start(unborn, number, started_at)
         except BaseException:
             unborn.abandon()
             raise
@@ -215,14 +215,14 @@ class Guard:
             return self._unstarted(problem, number), False
         try:
             outcome = self._watch(unborn.pid, control)
-        except (AgentctlError, OSError) as error:  # It runs: nothing of it may be taken for a start that failed.
+        except (AgentctlError, OSError) as error:  # It runs, so this must not be taken for a failed start.
             raise RuntimeError(f"{self.worker.instance} cannot be watched any more: {error}") from error
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
     def _watch(self, pid: int, control: int) -> Outcome:
-        """Watch an attempt that has begun to its end."""
+        """Watch a running attempt to its end."""
         self.answer({"status": Status.RUNNING, "pid": pid})
-        # Only now: the worker runs while this is loaded.
+        # Imported only now: the worker already runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
         self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
@@ -232,14 +232,14 @@ class Guard:
         return watched.watch()
 
     def _waits(self) -> bool:
-        """Let a worker that has to wait for its account wait in the queue; tell whether it does."""
+        """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
         hold = None if self.worker.cancel.exists() else self.parking.held()
         if hold is None:
             return False
         if self.has_left_queue:
             return self.parking.give_back(hold, self.attempt)
         if self.attempt == 1 and self.ticket.environment == NO_ENVIRONMENT:
-            self._keep(self._unstarted(hold.reason, self.attempt))  # Its spawn was not to wait.
+            self._write_end(self._unstarted(hold.reason, self.attempt))  # Spawned without `--queue`, it must not wait.
             return True
         self.parking.note()
         self.is_held = True
@@ -247,20 +247,20 @@ class Guard:
         return True
 
     def _is_parked(self, ending: Decision, hold: Hold) -> bool:
-        """Give the worker back to the queue; False where a cancel came first."""
+        """Put the worker back into the queue; return False if a cancel came first."""
         self.clock.tell()
         if is_parked := self.parking.park(ending, hold, self.attempt):
             self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
-    def _held_up(self, number: int) -> Decision | None:
-        """Return the ending of a worker that is not to be begun any more."""
+    def _over_budget(self, number: int) -> Decision | None:
+        """Return how the worker ends if its tree has used up its time; None if it may start."""
         if (excess := self.wall.broken(self.clock)) is None:
             return None
         return Decision(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
-    def _tell_started(self, unborn: Unborn, number: int, started_at: str) -> None:
-        """Put the worker's identity on disk, then its start into the log; the gate is opened after this."""
+    def _write_start(self, unborn: Unborn, number: int, started_at: str) -> None:
+        """Write the worker's identity to disk, then its start to the log; the gate is opened after this."""
         identity = processes.identify(unborn.pid)
         known = identity.to_json() if identity else {}
         worker = {**known, "cookie": self.cookie, "startedAt": started_at, "attempt": number, "since": monotonic()}
@@ -273,7 +273,7 @@ class Guard:
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
         failpoints.reached("shim.after-started")
-        # Behind the event: where a full disk refuses that, the worker is still in the queue and nothing ran.
+        # After the event: if a full disk refuses that, the worker is still in the queue and nothing ran.
         if not self.has_left_queue:
             remove_ticket(self.root_task, self.ticket)
             self.has_left_queue = True
@@ -320,7 +320,7 @@ class Guard:
         )  # fmt: skip
 
     def _is_tried_again(self, control: int, ending: Decision) -> bool:
-        """Wait for the next attempt, where there is to be one."""
+        """Return whether another attempt follows, after waiting for its time."""
         own = self.attempt - self.parking.times
         if self.worker.cancel.exists() or not is_tried_again(self.spec, ending, own):
             return False
@@ -330,8 +330,8 @@ class Guard:
         self._event(ev.RETRYING, retry)
         return waited(self.worker, pause_s, partial(self.wakeups.rest, control=control))
 
-    def _keep(self, ending: Decision) -> None:
-        """Put the end on disk, however long the disk refuses: result and slot are kept, nothing new is started."""
+    def _write_end(self, ending: Decision) -> None:
+        """Write the end, retrying while the disk refuses; meanwhile result and slot are kept and nothing new starts."""
         if self.worker.worktree.exists():
             from agentctl.shim import patching  # Few workers have a worktree.
 
@@ -346,10 +346,10 @@ class Guard:
                 break
             except (AgentctlError, OSError) as error:
                 if not self.worker.task.path.exists():
-                    break  # The task was removed; there is nobody to tell.
+                    break  # The task was removed: there is nowhere to write.
                 if isinstance(error, Damaged) and self.worker.has_ended:
                     self.note(error)
-                    break  # The log is none any more. The end is on disk: whoever looks next tells of it.
+                    break  # The log is no longer a log. The end is on disk: the next look publishes it.
                 restore_access(self.worker)
                 self.answer({"error": str(error)})
                 self.wakeups.rest(_STORAGE_RETRY_S)

@@ -1,4 +1,4 @@
-"""The life of a shim: one worker after the other in its place, until no ticket is left for it."""
+"""The main loop of a shim: it guards one worker after another in its place, until no ticket is left for it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from agentctl.supervision.worker import environment
 if TYPE_CHECKING:
     from agentctl.supervision.dispatch.dispatch import Dispatched
 
-#: Others hold it for milliseconds; one of them may be stopped.
+#: Others hold this lock for milliseconds, but a holder may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
 _STORAGE_RETRY_S = 1.0
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 
 
 def main() -> None:
-    """Guard the ordered worker, then those that wait; exit when there is none or the place is gone."""
+    """Guard the ordered worker, then workers from the queue; exit when none is left or the place is gone."""
     _become_alone()
     given = await_place(channel_at(ORDER_FD))
     order = receive_order(given[0]) if given else None
@@ -50,15 +50,15 @@ def main() -> None:
     failpoints.arm(head["failpoint"])
     try:
         _Shim(Place(given[1]), head, blob).run()
-    except Exception:  # noqa: BLE001 - a bug of ours: its worker is told as unsupervised and can be cancelled.
-        import traceback  # Only now: it brings the tokenizer and more along.
+    except Exception:  # noqa: BLE001 - a bug of ours: its worker is shown as unsupervised and can be cancelled.
+        import traceback  # Imported only now: it loads the tokenizer and more.
 
         write_note(TaskDir(head["root"]), f"ended unexpectedly\n{traceback.format_exc()}")
         sys.exit(1)
 
 
 def _become_alone() -> None:
-    """Drop what was inherited: descriptors of strangers, the working folder."""
+    """Drop what was inherited: other programs' descriptors, the working folder."""
     os.closerange(ANSWER_FD + 1, 1 << 16)
     for fd in (ORDER_FD, ANSWER_FD):
         os.set_inheritable(fd, False)
@@ -69,7 +69,7 @@ def _become_alone() -> None:
 
 
 def _adopt_orphans() -> None:
-    """Be who adopts all orphans below from now on; no twin of this shim is below it."""
+    """Become a child subreaper: adopt all orphans below from now on. No twin of this shim is below it."""
     if processes.LINUX:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -80,7 +80,7 @@ class _Shim:
         self.folder = FilePath(head["environmentFolder"])
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
-        #: The environment that was read last, and its token: those of a queue mostly have the same.
+        #: The token of the environment that was read last, and that: the workers of a queue mostly share one.
         self.known: tuple[str, bytes | None] = ("", None)
         self.place = place
         self.wakeups = Wakeups()
@@ -99,7 +99,7 @@ class _Shim:
         self.debt.pay_all()
 
     def _guard(self, ticket: Ticket) -> bool:
-        """Run one worker to its end; tell whether it leaves children that the next sweep must not meet."""
+        """Guard one worker to its end; return whether it leaves processes that the next sweep must not meet."""
         blob = self._environment(ticket)
         post = Post(self.root_task, self.folder, self.me, self.wall)
         guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
@@ -117,7 +117,7 @@ class _Shim:
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
-        from agentctl.supervision.dispatch.dispatch import (  # Loaded while the worker runs already.
+        from agentctl.supervision.dispatch.dispatch import (  # Imported only now: no worker waits for it.
             Dispatched,
             carry_out,
         )
@@ -133,12 +133,12 @@ class _Shim:
                     forget_environment(self.ticket.environment, self.folder, read_names(self.root_task))
                 self.place.vacate(self.me)
                 done = Dispatched() if self.was_refused else self._dispatch(takes_more)
-            if self.was_refused:  # By a full disk: others may try; this one tries again when there may be room.
+            if self.was_refused:  # By a full disk: others may try; this shim tries again when there may be room.
                 self.wakeups.rest(_STORAGE_RETRY_S)
                 with locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
                     done = self._dispatch(takes_more)
         except (AgentctlError, OSError):
-            return None  # A full disk, a removed task: nothing new is started; whoever dispatches next goes on.
+            return None  # A full disk, a removed task: nothing new is started; the next dispatch goes on.
         carry_out(self.root_task, done, folder=self.folder)
         for ticket in done.removed:
             self.debt.add_ended(self.root_task.sibling(ticket.task_id).worker(ticket.instance))
@@ -162,7 +162,7 @@ class _Shim:
 
 
 class _Answer:
-    """The launcher's end of the handshake: told once, then closed; its number may be somebody else's afterwards."""
+    """Answers the launcher once, then closes the descriptor, whose number may be reused afterwards."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -170,6 +170,6 @@ class _Answer:
     def __call__(self, answer: dict[str, Any]) -> None:
         if self._is_open:
             self._is_open = False
-            with contextlib.suppress(OSError):  # The launcher is gone: the files tell.
+            with contextlib.suppress(OSError):  # The launcher is gone: the files say it all.
                 write_all(ANSWER_FD, json.dumps(answer).encode())
             os.close(ANSWER_FD)

@@ -1,4 +1,4 @@
-"""What shims report of themselves: `shim.log` of the root task."""
+"""Problems that shims report about their own work: `shim.log` of the root task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_NOTES = 50
 
 
 class Notes:
-    """Puts down, once, what the shim of a worker met and went on in spite of; `doctor` tells it."""
+    """Writes down, once each, the problems that a worker's shim met and survived; `doctor` shows them."""
 
     def __init__(self, root_task: TaskDir, worker: WorkerDir) -> None:
         self._root_task, self._name = root_task, str(worker.id)
@@ -29,7 +29,7 @@ class Notes:
 
 
 def write_note(root_task: TaskDir, text: str) -> None:
-    """Append to the log of the shims; where that cannot be written, nobody is told."""
+    """Append a line to the log of the shims; if that cannot be written, the line is lost."""
     with contextlib.suppress(AgentctlError, OSError):
         fd = open_plain(root_task.shim_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:

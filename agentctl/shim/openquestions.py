@@ -1,4 +1,4 @@
-"""The questions that a worker waits for: the shim sleeps on the ends of who asked them."""
+"""The open questions of a worker, with descriptors that wake its shim when an asker ends."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from agentctl.supervision.worker import questions
 
 
 class OpenQuestions:
-    """The open questions of a worker whose askers live: as long as there is one, it is blocked."""
+    """The open questions of a worker that have a live asker: while there is one, the worker is blocked."""
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
         #: Readable once the asker of a question has ended.
         self.fds: dict[int, str] = {}
         self.is_any = False
-        #: Questions whose asker was told to be gone; kept over all attempts.
+        #: Questions whose asker was already reported as gone; kept over all attempts.
         self.abandoned: set[tuple[str, Identity | None]] = set()
 
     def look(self) -> bool:
-        """Look which there are now; tell whether an asker is gone that was not told to be, and nobody else waits."""
+        """Look for open questions; return whether an asker has gone that was not reported, and no other waits."""
         asked = questions.open_questions(self.worker)
         waiting = questions.waiting_askers(self.worker, asked)
         for fd, question in list(self.fds.items()):
@@ -32,7 +32,7 @@ class OpenQuestions:
             asker = questions.watch_asker(self.worker, question) if question not in self.fds.values() else None
             if asker is not None:
                 self.fds[asker] = question
-        # By who asked, not by what was seen: an asker may be gone before this looks for the first time.
+        # Decided by the recorded asker, not by earlier looks: it may be gone before the first look.
         abandoned = questions.abandoned(self.worker, asked, waiting)
         is_news = not waiting and bool(abandoned - self.abandoned)
         self.abandoned |= abandoned
@@ -40,10 +40,10 @@ class OpenQuestions:
         return is_news
 
     def askers(self) -> list[Identity]:
-        """Return who waits for the answers."""
+        """Return the processes that wait for the answers."""
         return questions.askers_of(self.worker, self.fds.values())
 
     def close(self) -> None:
-        """Let go of the descriptors."""
+        """Close the descriptors."""
         for fd in self.fds:
             os.close(fd)

@@ -1,4 +1,4 @@
-"""What came of one attempt of a worker: as its shim saw it, and of an agent as its driver says."""
+"""The outcome of one attempt of a worker: as its shim saw it, and for an agent as its driver reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What came of an attempt."""
+    """The outcome of an attempt, as the shim saw it."""
 
     status: Status
     reason: Reason | None
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
 
 def usage_from(used: struct_rusage) -> dict[str, float]:
-    """Return what a process and those that it waited for have used up, as `exit.json` tells it."""
+    """Return the resources that a process and its reaped children have used, as `exit.json` shows them."""
     return {
         "userSeconds": round(used.ru_utime, 3),
         "systemSeconds": round(used.ru_stime, 3),
@@ -39,10 +39,10 @@ def usage_from(used: struct_rusage) -> dict[str, float]:
 def verdict_of(worker: WorkerDir, outcome: Outcome) -> DriverEnd:
     """Return how an attempt of an agent ended.
 
-    What agentctl stopped (a cancel, a limit) stays what it is. Otherwise the driver's word counts, if this attempt's
-    driver gave one; a driver that died without a word completed nothing.
+    An end by agentctl (a cancel, a limit) stays as it is. Otherwise the end that this attempt's driver reported counts;
+    a driver that died without reporting one completed nothing.
     """
     if outcome.status is Status.CANCELLED or outcome.reason not in (None, Reason.EXIT_CODE, Reason.SIGNAL):
         return DriverEnd(outcome.status, outcome.reason, outcome.message)
-    message = outcome.message or "its driver ended without telling how the agent did"
+    message = outcome.message or "its driver ended without reporting how the agent ended"
     return end_by_driver(worker) or DriverEnd(Status.FAILED, outcome.reason or Reason.TRUNCATED, message)

@@ -1,4 +1,4 @@
-"""What a worker puts out: how much, and whether it has put out nothing for long."""
+"""A worker's output: how much there is, and whether the worker is stalled (has written none for a long time)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Output:
         self.is_stalled = False
 
     def size(self) -> int:
-        """Return how many bytes there are by now."""
+        """Return the number of bytes written so far."""
         return sum(_size_of(path) for path in (self._worker.stdout, self._worker.stderr))
 
     def has_turned(self, now: float, size: int, *, stands: bool) -> bool:
-        """Tell whether it has stalled since the last look, or goes on: `is_stalled` says which.
+        """Return whether it has stalled or resumed since the last look: `is_stalled` says which.
 
         Args:
-            stands: It waits, is paused or is being stopped: then it is not stalled.
+            stands: It waits, is paused or is being stopped, and so does not count as stalled.
         """
         if size != self._size or stands:
             self._size, self._quiet_since = size, now

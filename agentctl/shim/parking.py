@@ -1,7 +1,7 @@
-"""A worker whose account takes no more requests: it goes back into the queue, and is not failed for it.
+"""Parking: a worker whose account takes no more requests goes back into the queue instead of failing.
 
-Its attempt has ended. A ticket in its old place waits until the account may be used again, its environment waits in
-memory as that of every queued worker does, and its slot is somebody else's: nothing of it depends on this shim.
+Its attempt has ended. A ticket with its old place in the queue waits until the account may be used again. Its
+environment waits in memory like that of every queued worker, and its slot is given away: nothing depends on this shim.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from agentctl.supervision.worker.endings import Decision, parked_as
 if TYPE_CHECKING:
     from agentctl.supervision.account.holds import Hold
 
-#: So often a worker is begun again after a rate limit without a time, and after one with: beside its own retries.
+#: How often a worker is started again after rate limits without a reset time, and with one. Retries count apart.
 MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
 _LOCK_LIMIT_S = 3600
 
 
 class WaitTooLong(Exception):
-    """A worker would have to wait for longer than it may."""
+    """A worker would have to wait longer than it may."""
 
 
 class ParkedTicket(NamedTuple):
-    """Where a worker waits in the queue, and what has to be kept for it meanwhile."""
+    """A worker's ticket, and what has to be kept for the worker while it is parked."""
 
     root_task: TaskDir
-    #: Of the environments.
+    #: Where environments wait.
     folder: FilePath
     ticket: Ticket
     blob: bytes
 
 
 class Parking:
-    """The account of one worker. Without one (a command) nothing is ever waited for.
+    """Decides whether one worker waits for its account. A command has no account and never waits.
 
     Args:
-        most_s: For how long the worker may be parked; None is what its tree says.
+        most_s: How long the worker may be parked; None takes the limit of its tree.
     """
 
     def __init__(self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None) -> None:
@@ -60,16 +60,16 @@ class Parking:
         limits = known_limits(place.root_task)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
         self._pause_s = limits.cooldown_seconds
-        #: How often it was begun again for a pause, and for a window.
+        #: How often it was started again after a back-off, and after a usage window.
         self.back_offs = self.windows = 0
 
     @property
     def times(self) -> int:
-        """How many of its attempts were none of its own retries."""
+        """How many attempts were started by parking, and so do not count as its own retries."""
         return self.back_offs + self.windows
 
     def take_up(self, clock: WorkClock) -> int:
-        """Go on where another shim gave the worker back; return the number of the attempt that is to come."""
+        """Continue where another shim parked the worker; return the number of the next attempt."""
         parked = parked_as(self.worker) if self.worker.attempt_exit(1).exists() else None
         if parked is None:
             return 1
@@ -78,7 +78,7 @@ class Parking:
         return max(2, _count(parked.get("attempt")))
 
     def held(self) -> Hold | None:
-        """Return that the worker has to wait now."""
+        """Return the hold that makes the worker wait now; None if it may start."""
         if self.account is None:
             return None
         from agentctl.supervision.account.holds import hold_of  # The shim of a command has no account.
@@ -87,10 +87,10 @@ class Parking:
         return hold if hold is not None and hold.left_for(self.worker) > 0 else None
 
     def after(self, ending: Decision) -> Hold | None:
-        """Return for how long the worker is to be parked after an attempt; None where the ending stands.
+        """Return the hold for which the worker is to be parked after an attempt; None if the ending stands.
 
         Raises:
-            WaitTooLong: That would be longer than it may.
+            WaitTooLong: The hold lasts longer than the worker may be parked.
         """
         if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
             return None
@@ -100,14 +100,14 @@ class Parking:
             hold = held_now(self.account)
             if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:
                 back_off(self.account, self._pause_s * 2**self.back_offs)
-                # A short pause may be over by now; the worker is begun again all the same.
+                # A short pause may be over by now; the worker is started again all the same.
                 hold = held_now(self.account) or Hold(self.account.name, 0.0, 0.0)
         except (AgentctlError, OSError):
-            return None  # The place for it cannot be written: nothing can be shared.
+            return None  # The account's file cannot be written, so the hold cannot be shared.
         if hold is None:
             return None
         if hold.left_s > self.most_s:
-            raise WaitTooLong(f"{hold.reason}, and it may be parked for {self.most_s:g} s (maxParkSeconds)")
+            raise WaitTooLong(f"{hold.reason}, and it may be parked for at most {self.most_s:g} s (maxParkSeconds)")
         if hold.window is None:
             self.back_offs += 1
             return hold if self.back_offs <= MOST_BACK_OFFS else None
@@ -115,24 +115,24 @@ class Parking:
         return hold if self.windows <= MOST_WINDOWS else None
 
     def note(self) -> None:
-        """Have who dispatches in the tree look at accounts."""
+        """Make the dispatches of the tree check accounts."""
         if self.account is not None:
             note_held(self.place.root_task, self.account)
 
     def park(self, ending: Decision, hold: Hold, attempt: int) -> bool:
-        """Keep the end of an attempt, and give the worker back to the queue; False where it is to be cancelled."""
+        """Put an attempt's end aside and the worker back into the queue; return False if it is to be cancelled."""
         retry = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
         return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, retry))
 
     def give_back(self, hold: Hold, attempt: int, *before: Event) -> bool:
-        """Give the worker back to the queue; False, and nothing done, where it is to be cancelled.
+        """Put the worker back into the queue; return False, with nothing done, if it is to be cancelled.
 
-        The ticket is written under a name that does not count, the events are told, then the name counts: whoever meets
-        a worker that was killed in between finds that it is parked, and shows its ticket.
+        The ticket is written under a name that does not count, then the events are appended, then the ticket gets its
+        real name. If this shim is killed in between, the next look finds the worker parked and shows its ticket.
 
         Args:
-            attempt: The one that is to come.
-            before: Events that are told with it.
+            attempt: The number of the next attempt.
+            before: Events that are appended with it.
         """
         root_task, folder, ticket, blob = self.place
         self.note()
@@ -155,7 +155,7 @@ class Parking:
         return True
 
     def _parked(self, hold: Hold, attempt: int) -> Event:
-        """Return the event, which is all that the next shim has to know."""
+        """Return the event, which holds all that the next shim has to know."""
         counts = {"backOffs": self.back_offs, "windows": self.windows}
         return self._event(ev.PARKED, {"attempt": attempt, **hold.to_json(), **counts})
 

@@ -1,6 +1,6 @@
-"""At a worker's end: what it changed in its worktree, found out by a short program of its own.
+"""Records at a worker's end what it changed in its worktree, by a short-lived program of its own.
 
-The shim stays as small as it is, and whatever git does or does not do, the worker's end is told.
+So the shim stays small, and whatever git does or does not do, the worker's end is published.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agentctl.lean import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
 
-#: The end of a worker waits so long for its patch; where that is not enough, a later command makes it.
+#: How long a worker's end waits for its patch; if that is not enough, a later command makes it.
 _LIMIT_S = 20.0
 _PACKAGES = str(FilePath(os.path.realpath(__file__)).parent.parent.parent)
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from agentctl.shim.patching import main; main(sys.argv[2])"
-#: It keeps its time itself; this is for one that cannot.
+#: The program keeps to that limit itself; one that cannot is killed this much later.
 _SLACK_S = 5.0
 _TICK_S = 1.0
 
 
 def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
-    """Have the patch made, if that can be done in time; without one a later command makes it."""
+    """Have the patch made, if there is enough time; otherwise a later command makes it."""
     kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
     with contextlib.suppress(OSError):
         pid = start_detached(["-c", _CODE, _PACKAGES, worker.path], kept)
@@ -45,7 +45,7 @@ def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) 
 
 
 def main(folder: str) -> None:
-    """Be that program."""
+    """Run as that program."""
     from agentctl.supervision.worktree.changes import record_changes
 
     record_changes(WorkerDir(folder), limit_s=_LIMIT_S)

@@ -1,4 +1,4 @@
-"""A worker's own retries: which ends are tried again, after which pause, and what is kept of the attempt before."""
+"""A worker's own retries: which ends are retried, after which pause, and what is kept of the previous attempt."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agentctl.supervision.worker.spec import WorkerSpec
 
 _LONGEST_BACK_OFF_S = 60.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
-#: Of an agent, only what may be better in a while: it costs money each time.
+#: For an agent, only what may go better later: each attempt costs money.
 _AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
 
 
 def is_tried_again(spec: WorkerSpec, ending: Decision, own_attempts: int) -> bool:
-    """Tell whether an attempt that ended so is followed by another one; so many have been its own."""
+    """Return whether this ending is retried, after `own_attempts` attempts that were not due to parking."""
     reasons = _TRIED_AGAIN if spec.order is None else _AGENT_TRIED_AGAIN
     return ending.reason in reasons and own_attempts <= spec.retries
 
@@ -32,14 +32,14 @@ def pause_after(spec: WorkerSpec, own_attempts: int) -> float:
 
 
 def put_aside(worker: WorkerDir, ending: Decision, attempt: int, pause_s: float) -> dict[str, Any]:
-    """Keep the end of an attempt that is followed by another one; return what the event tells of it."""
+    """Write the end of an attempt that is followed by another; return the payload of its event."""
     write_whole(worker.attempt_exit(attempt), to_json(ending.now().to_json()))
     failure = {"reason": ending.reason, "exitCode": ending.exit_code, "delaySeconds": round(pause_s, 3)}
     return {"attempt": attempt + 1, **failure}
 
 
 def waited(worker: WorkerDir, pause_s: float, rest: Callable[[float], object]) -> bool:
-    """Wait out a pause; False where a cancel came first."""
+    """Wait out a pause; return False if a cancel came first."""
     until = monotonic() + pause_s
     while not worker.cancel.exists():
         left = until - monotonic()
@@ -50,5 +50,5 @@ def waited(worker: WorkerDir, pause_s: float, rest: Callable[[float], object]) -
 
 
 def _jitter() -> float:
-    """Return a factor from 0.75 to 1.25, so that what failed together is not tried again together."""
+    """Return a factor from 0.75 to 1.25, so that workers that failed together do not retry together."""
     return 0.75 + os.urandom(1)[0] / 510

@@ -1,6 +1,6 @@
-"""The roster rows that a shim still owes to task.yaml: paid when it has time, and no other shim has just paid its own.
+"""The roster rows that a shim still owes to task.yaml: written later, and not just after another shim wrote its own.
 
-The roster is a cache of the log; a shim that is killed in debt loses nothing.
+The roster is a cache of the log, so a shim that is killed while it owes rows loses nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from agentctl.errors import AgentctlError
 from agentctl.supervision.worker.endings import Decision, read_decision
 
 _LATEST_S = 0.5
-#: So often a shim lets others go first: with many of them the file is written about twice a second all the same.
+#: How often a shim lets others go first. Even with many shims the file is written about twice a second.
 _MOST_DELAYS = 3
 
 
 class RosterDebt:
-    """Rows by task, and since when they are owed."""
+    """The owed rows by task, and when they are due."""
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[TaskDir, dict[str, tuple[str, Status, str | None]]]] = {}
@@ -27,24 +27,24 @@ class RosterDebt:
         self._delays = 0
 
     def add(self, worker: WorkerDir, agent_type: str, status: Status, reason: str | None = None) -> None:
-        """Owe one row."""
+        """Add one row to be written later."""
         task = worker.task
         self._rows.setdefault(task.id, (task, {}))[1][worker.instance] = (agent_type, status, reason)
         if self._due is None:
             self._due = monotonic() + _LATEST_S
 
     def add_ended(self, worker: WorkerDir, agent_type: str = "command", decision: Decision | None = None) -> None:
-        """Owe the row of a worker whose end is decided; None reads the decision."""
+        """Add the row of a worker whose end is decided; without `decision`, it is read from disk."""
         with contextlib.suppress(AgentctlError):
             decision = decision or read_decision(worker)
             self.add(worker, agent_type, decision.status, decision.reason)
 
     def due(self) -> float | None:
-        """Return when to pay, or None."""
+        """Return when the rows are due; None if there are none."""
         return self._due
 
     def pay_if_due(self) -> None:
-        """Pay when it is time."""
+        """Write the rows if they are due."""
         if self._due is None or monotonic() < self._due:
             return
         from agentctl.adapters.taskyaml.roster import was_just_written
@@ -56,8 +56,8 @@ class RosterDebt:
             self.pay_all()
 
     def pay_all(self) -> None:
-        """Write the rows; what cannot be written is told by the log all the same."""
-        from agentctl.adapters.taskyaml.roster import RosterRow, update  # Only now: nobody waits for it.
+        """Write all rows; what cannot be written is in the log all the same."""
+        from agentctl.adapters.taskyaml.roster import RosterRow, update  # Imported only now: nobody waits for it.
 
         rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
         for task, changed in rows.values():

@@ -1,8 +1,8 @@
-"""A shim that is ready forks another one: 1 ms instead of the 40 ms in which an interpreter starts.
+"""Twins: a shim that is ready forks another one in 1 ms, while a new interpreter needs 40 ms to start.
 
 Measured in memory, on two busy processors, in alternation with a batch that starts an interpreter for each shim:
-`spawn --batch` of 8 workers returns after 256 ms instead of 362 ms (slower without in 13 of 15 rounds), of 16 after
-319 ms instead of 555 ms (11 of 11).
+`spawn --batch` of 8 workers returns after 256 ms instead of 362 ms (faster in 13 of 15 rounds), of 16 workers after
+319 ms instead of 555 ms (in 11 of 11).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, Channel
 
 
 def await_place(source: Channel) -> tuple[Channel, int] | None:
-    """Fork the twins that are asked for, and return the place that comes then, with the channel that it came by.
+    """Fork the requested twins, then return this shim's channel and the place that came by it; None without work.
 
-    Returns in each twin, too, with what that was given. None where there is no work.
+    It also returns in each twin, with the twin's own channel and place.
     """
     while len(fds := receive_fds(source)) == 2:
         _load()
@@ -27,7 +27,7 @@ def await_place(source: Channel) -> tuple[Channel, int] | None:
 
 
 def _load() -> None:
-    """Load what a shim else loads while its worker runs: once, and not in each of its twins."""
+    """Import what a shim otherwise imports while its worker runs: once here, and not in each of its twins."""
     from agentctl.shim import watching  # noqa: F401
     from agentctl.supervision.dispatch import dispatch  # noqa: F401
 
@@ -35,9 +35,9 @@ def _load() -> None:
 
 
 def _fork(source: Channel, orders: int, answers: int) -> Channel:
-    """Return the channel to go on with: here the same, in the twin its own.
+    """Fork a twin; return the channel to go on with: in this shim `source`, in the twin its own.
 
-    Forked twice, so that it is not a child of this shim, which takes all below it for its worker's.
+    Forked twice, so that the twin is not a child of this shim, which takes all below it for its worker's.
     """
     child = os.fork()
     if child:
@@ -46,7 +46,7 @@ def _fork(source: Channel, orders: int, answers: int) -> Channel:
     if os.fork():
         os._exit(0)
     os.setsid()
-    source.detach()  # Its number is that of the twin's own channel from now on.
+    source.detach()  # Its number becomes that of the twin's own channel.
     os.dup2(orders, ORDER_FD, inheritable=False)
     os.dup2(answers, ANSWER_FD, inheritable=False)
     channel = channel_at(ORDER_FD)

@@ -1,4 +1,4 @@
-"""What ends a shim's sleep without being a file: its children's ends, and the wish that it takes no new work."""
+"""Signals that wake a shim: the end of a child (SIGCHLD), and the request to take no new work (SIGTERM, SIGHUP)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agentctl.adapters import locks
 from agentctl.adapters.processes import wait_readable
 
-#: What must not end or stop a shim. Handled and not ignored: a worker would inherit that over its exec.
+#: These must not end or stop a shim. Handled, not ignored: a worker would inherit an ignored signal across exec.
 _DISREGARDED = (signal.SIGINT, signal.SIGTSTP, signal.SIGPIPE, signal.SIGXFSZ)
 _MOST_BYTES = 4096
 
@@ -34,11 +34,11 @@ class Wakeups:
         self.is_told_to_end = True
 
     def rest(self, seconds: float, control: int | None = None, watched: Sequence[int] = ()) -> list[int]:
-        """Sleep for so long, or until woken; return the descriptors that woke.
+        """Sleep for `seconds`, or until woken; return the descriptors that woke.
 
         Args:
-            control: A FIFO whose bytes only wake: they are taken out.
-            watched: Others that wake.
+            control: A FIFO whose bytes only wake: they are read and dropped.
+            watched: Other descriptors that wake.
         """
         emptied = [self.fd] if control is None else [self.fd, control]
         readable = wait_readable([*emptied, *watched], seconds)

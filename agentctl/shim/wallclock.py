@@ -1,4 +1,4 @@
-"""Whether a tree of tasks has been at work for as long as it may: looked at before a start, and when it may be so."""
+"""Whether a tree of tasks has used up its `maxWallSeconds`: checked before a start, and whenever it may be so."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class WallClock:
-    """The time in which at least one worker of the tree was at work, as one shim looks at it."""
+    """The time in which at least one worker of the tree was at work, as one shim sees it."""
 
     def __init__(self, root_task: TaskDir) -> None:
         self.root_task = root_task
         self._ledger: Ledger | None = None
-        #: The limit at the last look, and until when it cannot be reached: time goes no faster than the clock.
+        #: The limit at the last look, and the earliest time it can be reached: work grows no faster than the clock.
         self._most, self._until = 0.0, 0.0
 
     def broken(self, own: WorkClock) -> str | None:
-        """Return the figures of the limit, once it is reached.
+        """Return a message with the figures of the limit, once it is reached.
 
         Args:
             own: The clock of the worker that the shim guards, which knows more than the worker's files.
@@ -30,7 +30,7 @@ class WallClock:
         most = known_limits(self.root_task).max_wall_seconds
         if not most or (most == self._most and monotonic() < self._until):
             return None
-        from agentctl.domain.budget import TreeUsage  # Few trees have such a limit.
+        from agentctl.domain.budget import TreeUsage  # Few trees have this limit.
         from agentctl.supervision.account.ledger import Ledger
 
         self._ledger = self._ledger or Ledger(self.root_task)

@@ -1,4 +1,4 @@
-"""One attempt of a worker from its first instruction to the last process of its tree."""
+"""Watches one attempt of a worker, from its first instruction to the end of the last process of its tree."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_age
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
 
-#: How often output is measured and the files are looked at without being told.
+#: How often output is measured, and the files are looked at without a wake-up.
 _TICK_S = 1.0
-#: How often a tree that is being swept is looked at; most of its ends wake by SIGCHLD.
+#: How often a tree is looked at during its sweep; most ends in it also wake by SIGCHLD.
 _SWEEP_TICK_S = 0.02
 _SURVIVOR_TICK_S = 1.0
 
 
 #: Appends an event about the worker.
 Tell = Callable[[str, Mapping[str, Any]], None]
-#: Puts down what was met and gone on in spite of.
+#: Writes down a problem that the shim survived.
 Note = Callable[[object], None]
 
 
 class Charge(NamedTuple):
-    """A worker that runs."""
+    """A running worker, and what is needed to watch it."""
 
     worker: WorkerDir
     spec: WorkerSpec
@@ -67,7 +67,7 @@ class Attempt:
     ) -> None:
         self.worker, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall = charge
         self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
-        # Without child subreapers (macOS) the tree is found as far as it can be.
+        # Without child subreapers (macOS) as much of the tree is found as possible.
         leader = None if processes.LINUX else processes.identify(self.pid)
         self.tree = (
             SupervisedTree(self.worker, cookie.encode(), self.pid)
@@ -78,29 +78,29 @@ class Attempt:
         self.clock.begin(self.began)
         self.next_tick = self.began + _TICK_S
         self.state = AttemptState()
-        #: Of its leader's exit: si_code and si_status.
+        #: The exit of its leader: si_code and si_status.
         self.exit: tuple[int, int] = (0, 0)
-        #: What its tree does while an open question of it has a live asker: then it is blocked.
+        #: What its tree does while it is blocked, which it is while an open question has a live asker; else None.
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
         self.swept: list[dict[str, Any]] = []
         self.output = Output(self.worker, self.spec.stall_s, self.began)
 
     def watch(self) -> Outcome:
-        """Watch to the end: what fails at one step keeps the guardian from none of the others."""
+        """Watch the attempt to its end; a step that fails does not keep the others from running."""
         self._look_at_files()
-        while not self._bear(self._is_over):
+        while not self._run_safely(self._is_over):
             for step in (self._escalate, self._sleep, self._reap, self.debt.pay_if_due):
-                self._bear(step, pause_s=_SWEEP_TICK_S)  # What fails at once is not tried without a rest.
+                self._run_safely(step, pause_s=_SWEEP_TICK_S)  # A pause, in case the step fails at once.
         failpoints.reached("shim.after-sweep")
         return self._outcome()
 
     # -- what has happened ---------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
-        """Collect every child that ended but the leader, which stays a zombie until the sweep is done.
+        """Reap every ended child except the leader, which stays a zombie until the sweep is done.
 
-        As long as it is one, neither its pid nor its group's id can become somebody else's.
+        While it is a zombie, neither its pid nor its group's id can be reused.
         """
         while not self.has_exited:
             ended = processes.ended_child()
@@ -110,29 +110,29 @@ class Attempt:
                 self._leader_exited(ended.code, ended.status)
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
-        # Who lives on from process to process leaves a zombie each time: each look at the tree would take longer.
+        # A program that keeps forking and exiting leaves a zombie each time: each look at the tree would take longer.
         descent.reap_all_but(self.pid)
 
     @property
     def has_exited(self) -> bool:
-        """Tell whether its leader has."""
+        """Whether the leader has exited."""
         return self.state.phase is AttemptPhase.SWEEPING
 
     def _leader_exited(self, code: int, status: int) -> None:
         self.exit = (code, status)
-        # The decision between an end and a cancel: only a request that is on disk by now counts.
+        # This decides between an end and a cancel: only a request that is on disk by now counts.
         self._happen(Happening.EXITED, self._cancel() if self.worker.cancel.exists() else None)
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
-        """Each look by itself: what a worker puts into one of its files keeps its guardian from none of the others."""
+        """Look at each file separately: whatever a worker puts into one, the shim still looks at the others."""
         for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions):
-            self._bear(look)
+            self._run_safely(look)
 
-    def _bear(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
+    def _run_safely(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
         try:
             return look()
-        except Exception as error:  # noqa: BLE001 - the worker can have written anything; limits and cancel go on
+        except Exception as error:  # noqa: BLE001 - the worker can have written anything; limits and cancel must work
             self.note(f"{type(error).__name__}: {error}")
             time.sleep(pause_s)
             return None
@@ -140,7 +140,7 @@ class Attempt:
     def _look_at_cancel(self) -> None:
         if self.has_exited or not self.worker.cancel.exists():
             return
-        if self.state.escalation is None and self._bear(self.offspring.holds_cancel):
+        if self.state.escalation is None and self._run_safely(self.offspring.holds_cancel):
             self._happen(Happening.CANCEL_HELD)
         else:
             self._happen(Happening.CANCELLED, self._cancel())
@@ -155,7 +155,7 @@ class Attempt:
             self._happen(Happening.PAUSED if is_wanted else Happening.UNPAUSED)
 
     def _look_at_questions(self) -> None:
-        """Blocked while an open question has a live asker; the end of the asker wakes."""
+        """Update whether it is blocked, as it is while an open question has a live asker, whose end wakes."""
         was_blocked = self.waiting is not None
         if self.questions.look():
             self._tell(ev.RESUMED, {"reason": "asker_gone"})
@@ -166,20 +166,20 @@ class Attempt:
             self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:
-        """About once a second: too much output, none for long, or a task that somebody removed."""
+        """Check, about once a second, for too much output, none for long, too much time, or a removed task."""
         self._note_time()
         size = self.output.size()
         self._look_at_stall(size)
         if size > self.spec.max_output_bytes:
             self._limit(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
-        excess = self._bear(lambda: self.wall.broken(self.clock))
+        excess = self._run_safely(lambda: self.wall.broken(self.clock))
         if isinstance(excess, str):
             self._limit(Reason.BUDGET, excess)
         if not self.worker.task.events.exists() and not self.worker.task.path.exists():
             self._happen(Happening.CANCELLED, self._cancel("its task was removed"))
 
     def _look_at_stall(self, size: int) -> None:
-        """Tell, once, that nothing was put out for long, and that it goes on."""
+        """Append one event when it has written nothing for long, and one when it goes on."""
         stands = self.state.is_paused or self.waiting is not None or self.state.escalation is not None
         if self.output.has_turned(monotonic(), size, stands=stands):
             is_stalled = self.output.is_stalled
@@ -203,14 +203,14 @@ class Attempt:
             stay_in_stage(self.tree, stage)
 
     def _enter(self, state: AttemptState) -> None:
-        """Take a state, and carry out what differs from the one before."""
+        """Enter a state, and carry out its differences from the one before."""
         before = self.state
         if state.is_paused != before.is_paused:
-            self._bear(self._note_time)  # What was so until now counts as it was.
+            self._run_safely(self._note_time)  # The time until now counts by the old state.
         self.state = state
         if state.stage is not before.stage:
             if state.stage is (Stage.TERMINATE if self.has_exited else Stage.KILL):
-                self._bear(self._note_swept)
+                self._run_safely(self._note_swept)
             enter_stage(self.worker, self.tree, state.stage)
         if state.is_paused and not before.is_paused:
             self.tree.stop()
@@ -224,7 +224,7 @@ class Attempt:
         self.swept = self.tree.describe()
 
     def _tell(self, kind: str, payload: Mapping[str, Any]) -> None:
-        """Append an event whose loss is no harm: a full disk must not end the guard."""
+        """Append an event that may be lost: a full disk must not end the guard."""
         with contextlib.suppress(AgentctlError, OSError):
             self.tell(kind, payload)
 
@@ -237,7 +237,7 @@ class Attempt:
         due += [at for at in (self.debt.due(), time_over) if at is not None]
         readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.questions.fds))
         is_due = monotonic() >= self.next_tick
-        if is_due:  # However often somebody wakes it: a worker could write into `control` all the time.
+        if is_due:  # Woken or not: a worker could write to `control` all the time.
             self._look_at_limits()
             self.next_tick = monotonic() + _TICK_S
         if is_due or any(fd != self.wakeups.fd for fd in readable):
@@ -246,15 +246,15 @@ class Attempt:
     # -- its clock -----------------------------------------------------------------------------------------------
 
     def _note_time(self, *, ends: bool = False) -> None:
-        """Let the time since the last look count, unless the worker was paused in it or did nothing but wait.
+        """Count the time since the last look, unless the worker was paused or only waited in it.
 
         Args:
-            ends: It has just ceased to be blocked.
+            ends: The worker has just ceased to be blocked.
         """
         now, waited = monotonic(), False
         stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
         if self.waiting is not None:
-            waited = bool(self._bear(lambda: self._did_wait(now, ends)))
+            waited = bool(self._run_safely(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))
 
     def _did_wait(self, now: float, ends: bool) -> bool:
@@ -267,7 +267,7 @@ class Attempt:
         return self.clock.worked_s >= self.spec.timeout_s if due is None else now >= due
 
     def _time_due(self) -> float | None:
-        """Return when its time limit passes; None where only the next look can tell whether its clock has run."""
+        """Return when its time limit passes; None if only the next look can show whether its clock has run."""
         return None if self.state.is_paused or self.waiting is not None else self.clock.due(self.spec.timeout_s)
 
     def _next_look(self, now: float) -> float:
@@ -288,7 +288,7 @@ class Attempt:
         return self._is_childless() or self.tree.is_gone()
 
     def _is_childless(self) -> bool:
-        """Tell whether its leader, a zombie, is the last of its tree: all that it left became children of this shim."""
+        """Return whether only its leader, a zombie, is left: whatever it leaves becomes a child of this shim."""
         return processes.LINUX and descent.own_children() == [self.pid]
 
     def _outcome(self) -> Outcome:

@@ -1,8 +1,8 @@
 """The clock of one worker: it runs while the worker is at work, and stands still while it waits or is paused.
 
-It goes by what was measured: the time since the last look counts once it has passed, by what was so in it. Others read
-it in the worker's folder: `worker.json` tells when an attempt began, `worked.json` when it stopped and went on, and
-`exit.json` all of it. So a worker that never waits costs no file, and none is written while it works.
+It counts only measured time: at each look, the time since the last look, by what the worker did in it. Other processes
+read the clock in the worker's folder: `worker.json` says when an attempt began, `worked.json` when the clock stopped
+and went on, and `exit.json` all of it. So a worker that never waits costs no file, and none is written while it works.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 
-#: More than a worker that waits for people ever makes; beyond, the shortest pauses count as work.
+#: More than a worker that waits for people ever has; beyond that, the shortest pauses count as work.
 _MOST_SPANS = 1000
 
 
@@ -26,15 +26,15 @@ class WorkClock:
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
         self.spans: list[tuple[float, float]] = []
-        #: Since when it is at work; None while the clock stands still.
+        #: Since when it has been at work; None while the clock stands still.
         self.since: float | None = None
         self._noted = 0.0
-        #: How long this attempt was at work.
+        #: How long this attempt has been at work.
         self.worked_s = 0.0
 
     def take_up(self) -> None:
-        """Go on behind the attempts that another shim has measured; of another boot their instants mean nothing."""
-        from agentctl.domain.worktime import worked_from  # Few workers are given back.
+        """Continue after the attempts that another shim measured. Instants of another boot mean nothing."""
+        from agentctl.domain.worktime import worked_from  # Few workers are parked.
 
         known = worked_from(read_quietly(self.worker.worked), processes.boot_id(), monotonic())
         if known.boot == processes.boot_id():
@@ -48,7 +48,7 @@ class WorkClock:
             self.tell()
 
     def note(self, now: float, *, at_work: bool) -> None:
-        """Tell what was so since the last time that this was called."""
+        """Record whether the worker was at work since the last call."""
         has_run = self.since is not None
         if at_work:
             self.worked_s += now - self._noted
@@ -60,7 +60,7 @@ class WorkClock:
             self.tell()
 
     def end(self) -> None:
-        """End an attempt, of which all is noted."""
+        """End an attempt whose time has all been noted."""
         if self.since is not None:
             self._close(self.since, self._noted)
 
@@ -74,20 +74,20 @@ class WorkClock:
             spans[at - 1 : at + 1] = [(spans[at - 1][0], spans[at][1])]
 
     def due(self, limit_s: float) -> float:
-        """Return when an attempt that goes on working has worked for so long."""
+        """Return when an attempt that goes on working will have worked for `limit_s`."""
         return self._noted + limit_s - self.worked_s
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it stands in `worked.json` and, once the worker has ended, in `exit.json`."""
+        """Return the clock in the form of `worked.json` and, once the worker has ended, of `exit.json`."""
         value = {"boot": processes.boot_id(), "spans": self.spans}
         return value if self.since is None else {**value, "since": _cut(self.since)}
 
     def tell(self) -> None:
-        """Write `worked.json`; where the disk refuses, the next change does."""
+        """Write `worked.json`; if the disk refuses, the next change writes it."""
         with contextlib.suppress(AgentctlError, OSError):
             write_whole(self.worker.worked, to_json(self.to_json()), durable=False)
 
 
 def _cut(instant: float) -> float:
-    """Return an instant in milliseconds, never in the future: a reader would believe nothing of it."""
+    """Return an instant, rounded down to milliseconds: a reader would believe nothing that is in the future."""
     return int(instant * 1000) / 1000

@@ -1,1 +1,1 @@
-"""Who may start, who lives and how it ends, for shims and commands alike: standard library only."""
+"""Which workers may start, which live and how they end, for shims and commands alike: standard library only."""

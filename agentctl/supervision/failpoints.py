@@ -1,12 +1,12 @@
-"""Named places at which a test may kill the process that gets there: `AGENTCTL_FAILPOINT=shim.after-fork`.
+"""Failpoints: named lines at which a test kills the process that reaches them, `AGENTCTL_FAILPOINT=shim.after-fork`.
 
-With `:stop` behind the name it is stopped there instead, until somebody continues it.
+With `:stop` after the name, the process is stopped there instead, until somebody continues it.
 
 The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktree spawn.after-spec spawn.after-ticket
 spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
 shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
 shim.after-exit-file shim.after-end-event shim.before-release cancel.after-request respond.after-answer
-wait.after-claim wait.after-print judge.seems-lost trust.after-order
+wait.after-claim wait.after-print judge.seems-lost trust.after-order park.after-ticket park.after-event
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _armed = os.environ.get("AGENTCTL_FAILPOINT")
 
 
 def armed() -> str | None:
-    """Return the place at which this process is to die."""
+    """Return the name of the failpoint at which this process is to die."""
     return _armed
 
 
 def arm(name: str | None) -> None:
-    """Die at this place: for a shim, which has no environment of its own and is told by its launcher."""
-    global _armed  # noqa: PLW0603 - a worker passes eleven of these places: one look at the environment is enough
+    """Set the failpoint: for a shim, which has no environment of its own and gets the name from its launcher."""
+    global _armed  # noqa: PLW0603 - a worker passes eleven failpoints: one look at the environment is enough
     _armed = name
 
 
 def reached(name: str) -> None:
-    """Die by SIGKILL, or stop, here if it was asked for."""
+    """Kill this process with SIGKILL, or stop it, if this failpoint is set."""
     if _armed is not None and _armed.removesuffix(":stop") == name:
         os.kill(os.getpid(), signal.SIGKILL if _armed == name else signal.SIGSTOP)

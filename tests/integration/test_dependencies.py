@@ -55,8 +55,8 @@ def test_a_failure_fails_all_that_wait_for_it_and_those_behind_them(root: Path, 
     assert statuses() == {"a": "failed", "b": "failed", "c": "failed", "d": "completed"}
     assert [row(name)["reason"] for name in "bc"] == ["dependency", "dependency"]
     assert [(task.exit(name) or {})["message"] for name in "bc"] == [
-        "it was to start after a failed",
-        "it was to start after b failed",
+        "a dependency was not met: a failed",
+        "a dependency was not met: b failed",
     ]
     assert task.order("agent.started") == ["a", "d"]
     assert task.tickets() == []
@@ -115,7 +115,7 @@ def test_after_one_that_has_ended_already(root: Path) -> None:
     assert spawn(["true"], "--after", "good", name="b").json["status"] == "running"
     refused = spawn(["true"], "--after", "bad", name="c", check=False)
     assert refused.code == 1
-    assert (refused.json["status"], refused.json["message"]) == ("failed", "it was to start after bad failed")
+    assert (refused.json["status"], refused.json["message"]) == ("failed", "a dependency was not met: bad failed")
     assert spawn(["true"], "--after", "bad", "--after-any", name="d").json["status"] == "running"
     task.ended("b", "c", "d")
     wait_until(task.roster, accept=lambda rows: rows["c"] == "failed", what="the roster to tell of c")

@@ -76,7 +76,7 @@ def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -
     log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b"agent.failed" not in line))
     assert statuses() == ENDED
     assert run("wait-all", check=False).code == 7
-    assert any("tells no end" in one["what"] for one in findings("--fix"))
+    assert any("does not describe an end" in one["what"] for one in findings("--fix"))
     assert statuses() == ENDED
     assert {run("wait-any", "--json").json["agentInstance"] for _ in ENDED} == set(ENDED)
 

@@ -198,7 +198,7 @@ def test_a_second_shim_that_was_on_its_way_starts_nothing_again(root: Path, tmp_
     ticket = next(iter(read_queue(tree)), make_ticket(tree.id, "a", 0, 1, NO_ENVIRONMENT, waits=False))
     late = launch(tree, ticket, Place(fd))
     hand_over(late, tree, b"", str(tmp_path))
-    assert "was started" in await_answer(late)["error"]
+    assert "was already started" in await_answer(late)["error"]
     assert ran.read_text(encoding="ascii") == before
     assert len(task.events("agent.started", of="a")) == 1
     assert drain() == {"a": "failed"}

@@ -123,7 +123,7 @@ def test_what_cannot_be_in_a_patch_is_named(repository: Path) -> None:
     work(repository, "; ".join(lines))
     changes = record(task, "a")["changes"]
     assert {one["path"]: one["why"] for one in changes["leftOut"]} == {
-        "a.txt": "no regular file", "big": "83886080 bytes: too large", "own/": "a repository of its own",
+        "a.txt": "not a regular file", "big": "83886080 bytes: too large", "own/": "a repository of its own",
     }  # fmt: skip
     assert changes["files"] == {"x": "added"}
 

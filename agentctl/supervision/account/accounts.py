@@ -1,6 +1,6 @@
-"""The accounts of agent programs: whose a worker uses, and where what is known of it is kept.
+"""The accounts of agent programs: which one a worker uses, and where what is known of it is kept.
 
-One file for each account among a person's own files, so all tasks of the person share it and a reboot does not lose it.
+There is one file per account among a person's own files, so all their tasks share it and it survives a reboot.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SUFFIX, MOST_ACCOUNTS = ".json", 1000
 
 
 class Account(NamedTuple):
-    """Whose usage windows a worker has: the name is the driver's with a short hash of what decides the login."""
+    """An account, whose usage windows apply to a worker. Its name: the driver, and a hash of what decides the login."""
 
     name: str
-    #: Where what is known of it stands.
+    #: The folder of its file.
     folder: FilePath
-    #: The model that is used, as far as that is known.
+    #: The model that the worker uses, if that is known.
     model: str | None = None
 
     @property
@@ -42,7 +42,7 @@ def folder_of_accounts(environ: Mapping[str, str] = os.environ) -> FilePath:
 
 
 def account_of(worker: WorkerDir) -> Account | None:
-    """Return the account that a worker's program uses; None of a command."""
+    """Return the account that a worker's program uses; None for a command."""
     return account_in(order_of(worker), worker)
 
 
@@ -58,7 +58,7 @@ def account_in(order: object, worker: WorkerDir) -> Account | None:
 
 
 def forget(account: Account) -> bool:
-    """Know nothing of an account any more, so that nobody waits for it; tell whether anything was known."""
+    """Delete what is known of an account, so that no worker waits for it; return whether anything was known."""
     with locked(account.folder / ""), contextlib.suppress(FileNotFoundError):
         os.unlink(account.path)
         return True
@@ -76,7 +76,7 @@ def all_accounts(folder: FilePath) -> list[Account]:
 
 
 def note_held(root_task: TaskDir, account: Account) -> None:
-    """Note in a tree of tasks that somebody of it waits for an account: else nobody looks for that."""
+    """Note in a tree of tasks that a worker of it waits for an account; otherwise dispatch does not check that."""
     make_folder(root_task.cooling)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(root_task.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

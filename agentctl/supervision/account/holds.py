@@ -1,9 +1,9 @@
-"""Whether an account is left alone for a while: by its usage windows, as its programs tell them, or by a back-off.
+"""Whether an account is held, that is, left alone for a while: by usage windows that programs report, or a back-off.
 
-An account is held while a window of it refuses requests until a reset that was told, or, where none was told, for a
-pause that was chosen (a back-off). A reset is a moment of the world, so the wall clock counts; where the machine has
-not been restarted since, a clock that nobody can set tells as well how long it is, and what comes first ends the hold:
-whatever is done to the wall clock, nobody waits for ever, and who starts too early is refused once more.
+An account is held while one of its windows refuses requests, until the reset that was reported. If none was reported,
+it is held for a chosen pause (a back-off). A reset is a moment of the world, so the wall clock counts. Unless the
+machine was restarted since, a clock that nobody can set measures it too, and the clock that gets there first ends the
+hold. So whatever is done to the wall clock, no worker waits for ever, and one that starts too early is refused again.
 """
 
 from __future__ import annotations
@@ -31,54 +31,54 @@ from agentctl.domain.windows import to_json as windows_to_json
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.account.accounts import Account, write_account
 
-#: A back-off lasts no longer.
+#: The longest back-off.
 LONGEST_BACK_OFF_S = 3600.0
-#: Those that wait for one account start over so much time, or a tenth of what they waited for.
+#: The starts of workers that waited for one account are spread over this time, or over a tenth of the wait if less.
 _MOST_SPREAD_S, _SPREAD = 15.0, 0.1
-#: Two clocks are read one after the other, and one of them is slewed.
+#: A tolerance: two clocks are read one after the other, and one of them is slewed.
 _CLOCKS_DIFFER_S = 5.0
 
 
 class Hold(NamedTuple):
-    """That an account is left alone; times in seconds from now."""
+    """That an account is held (left alone); times in seconds from now."""
 
     account: str
-    #: Not above 0: it is over, and those that waited start one after the other.
+    #: 0 or below: the hold is over, and the workers that waited start one after another.
     left_s: float
-    #: Over so much time.
+    #: The time over which they start.
     spread_s: float
     #: The window that was used up; None for a back-off.
     window: str | None = None
-    #: When it was told, or chosen, to end: seconds since 1970.
+    #: When it ends as reported, or as chosen: seconds since 1970.
     ends_at: float | None = None
 
     def left_for(self, worker: WorkerDir) -> float:
-        """Return how long a worker has to wait: each another time, and the same at each look."""
-        import zlib  # Each shim has this module, and few have somebody to wait for.
+        """Return how long a worker has to wait: each a different time, which is the same at each look."""
+        import zlib  # Many processes load this module, but few of them find a worker that waits.
 
         return max(0.0, self.left_s + self.spread_s * (zlib.crc32(os.fsencode(worker.path)) % 1000) / 1000)
 
     @property
     def until(self) -> str:
-        """When it ends, as a time stamp of whole seconds: the same at each look, unless the clock was set."""
+        """The time stamp of its end in whole seconds: the same at each look, unless the clock was set."""
         measured = time.time() + self.left_s
         is_as_told = self.ends_at is not None and abs(self.ends_at - measured) < _CLOCKS_DIFFER_S
         return iso_of(round(self.ends_at if is_as_told and self.ends_at is not None else measured))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what views and events tell of it."""
+        """Return what views and events show of it."""
         return {"account": self.account, "until": self.until, "window": self.window}
 
     @property
     def reason(self) -> str:
-        """What is said of a worker that waits."""
+        """The reason that a waiting worker shows."""
         if self.window is None:
             return f"the account of {self.account} is left alone for another {self.left_s:.0f} s after a rate limit"
         return f"the account of {self.account} is used up until {self.until} ({label_of(self.window)} window)"
 
 
 def tell(account: Account, windows: Iterable[Window]) -> None:
-    """Keep what a program told of its account's windows."""
+    """Write down what a program reported about its account's windows."""
     now = time.time()
     reported = plausible(windows, now)
     make_folder(account.folder)
@@ -97,7 +97,7 @@ def _is_stale(known: Mapping[str, Any], now: float) -> bool:
 
 
 def windows_of(account: Account) -> list[Window]:
-    """Return the windows of an account as they were told last, without those that were reset since."""
+    """Return the windows of an account as last reported, without those that were reset since."""
     known, now = read_quietly(account.path), time.time()
     return [
         window for window in _windows_in(known, now)
@@ -114,13 +114,13 @@ def _window_holds(account: Account, known: Mapping[str, Any], any_model: bool) -
 
 
 def _windows_in(known: Mapping[str, Any], now: float) -> list[Window]:
-    """Return the windows in a file; what can be was told by the clock of that time."""
+    """Return the windows in a file; which of them are plausible is judged by the time at which they were reported."""
     told_at = finite(known.get("at"))
     return windows_from(known.get("windows"), now if told_at is None else told_at)
 
 
 def _left(known: Mapping[str, Any], window: Window, now: float) -> float:
-    """Return how long it is until a window is reset, by the clock that says so first; 0 where none can be believed."""
+    """Return how long it is until a window is reset, by the clock that gets there first; 0 if that is not plausible."""
     resets_at = window.resets_at or now
     told_at, told_since = finite(known.get("at")), finite(known.get("sinceBoot"))
     left = resets_at - now
@@ -130,7 +130,7 @@ def _left(known: Mapping[str, Any], window: Window, now: float) -> float:
 
 
 def back_off(account: Account, seconds: float) -> None:
-    """Leave an account alone for so long from now; one that is left alone for longer stays so."""
+    """Hold an account for `seconds` from now; a back-off that lasts longer stays."""
     seconds = min(seconds, LONGEST_BACK_OFF_S)
     make_folder(account.folder)
     with locked(account.folder / ""):
@@ -143,10 +143,10 @@ def back_off(account: Account, seconds: float) -> None:
 
 
 def hold_of(account: Account, *, any_model: bool = False) -> Hold | None:
-    """Return that an account is left alone; None where nobody has to wait for it.
+    """Return the hold of an account; None if no worker has to wait for it.
 
     Args:
-        any_model: Also by a window of another model than the account's worker uses.
+        any_model: Include windows of other models than the account's worker uses.
     """
     known = read_quietly(account.path)
     if not known:
@@ -158,7 +158,7 @@ def hold_of(account: Account, *, any_model: bool = False) -> Hold | None:
 
 
 def held_now(account: Account, *, any_model: bool = False) -> Hold | None:
-    """Return that no request of an account would be answered now."""
+    """Return the hold of an account if no request would be answered now."""
     hold = hold_of(account, any_model=any_model)
     return hold if hold is not None and hold.left_s > 0 else None
 

@@ -1,6 +1,6 @@
-"""What a tree of tasks has used up, from its files alone: nothing is counted beside them that could leak.
+"""What a tree of tasks has used up, from its files alone: there is no separate count that could leak.
 
-Who was accepted stands in the logs, what an agent used up in its `spent.json`; when somebody worked, `worktimes` tells.
+The logs say which workers were accepted, `spent.json` what an agent used up, and `worktimes` when a worker worked.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from agentctl.supervision.worker.worktimes import WorkTimes
 
 
 class Ledger:
-    """The account of a tree; each look reads only what came since the last one."""
+    """What a tree has used up; each look reads only what was added since the last one."""
 
     def __init__(self, root_task: TaskDir) -> None:
-        #: On whose limits and logs it goes.
+        #: The task whose limits count, and whose logs are read with those of its sub-tasks.
         self.root_task = root_task
         self.facts = TreeFacts()
         self._readers: dict[str, LogReader] = {}
-        #: What ended agents used up: it does not change any more.
+        #: What ended agents used up, which no longer changes.
         self._final: dict[str, Spent] = {}
         self.times = WorkTimes()
 
     def update(self) -> Ledger:
-        """Read on in the logs of the tree."""
+        """Read what was added to the logs of the tree."""
         names = list(self._readers) or [self.root_task.id]
         for name in names:
             reader = self._readers.setdefault(name, LogReader(self.root_task.sibling(name).events))
@@ -41,7 +41,7 @@ class Ledger:
         return self
 
     def _is_ours(self, name: str) -> bool:
-        """Tell whether a sub-task that a log tells of belongs to this tree: it must say so itself."""
+        """Return whether a sub-task that a log names belongs to this tree: the sub-task must say so itself."""
         config = cached(self.root_task.sibling(name))
         return config is not None and config.root_task_id == self.root_task.id
 
@@ -59,7 +59,7 @@ class Ledger:
         """Return what an agent has used up."""
         if worker.path in self._final:
             return self._final[worker.path]
-        has_ended = worker.has_ended  # Before the look: what is written after it is not missed for ever.
+        has_ended = worker.has_ended  # Before the look, or what is written after it would never be seen.
         found = read_spent(worker)
         if has_ended:
             self._final[worker.path] = found
@@ -69,7 +69,7 @@ class Ledger:
         """Return how long at least one worker of the tree was at work.
 
         Args:
-            agent: The folder of a worker of which more is `known` than its files tell.
+            agent: The folder of a worker about which more is `known` than its files say.
         """
         self.times.known = {agent: known} if agent and known else {}
         return time_at_work(self.times.of(worker) for task_id in self.facts.views for worker in self.started(task_id))
@@ -84,7 +84,7 @@ class Ledger:
         return [task.worker(worker.instance) for worker in workers if worker.started_at is not None]
 
     def account(self) -> TreeUsage:
-        """Return what the tree has used up by now, without its time: few ask for that, and it takes more files."""
+        """Return what the tree has used up by now, without its time: few callers need that, and it takes more files."""
         agents = self.agents()
         reserved = sum(self._reserved(worker) for worker in agents if not worker.has_ended)
         spent = total(map(self.spent_by, agents))
@@ -97,8 +97,8 @@ class Ledger:
     def reserved_by_others(self, worker: WorkerDir) -> float:
         """Return what the other live agents may still use up of budgets of their own.
 
-        Two may have asked for more than there is. Who was accepted later then gets the rest: so of another that has a
-        budget of its own only those before it count, or each would have to leave it all to the other.
+        Two agents may have asked for more than there is. Then the one that was accepted later gets the rest: for an
+        agent with its own budget, only those before it count, or each would have to leave everything to the other.
         """
         agents = self.agents()
         paths = [other.path for other in agents]

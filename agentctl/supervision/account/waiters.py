@@ -1,4 +1,4 @@
-"""Who waits for an account: in a tree of tasks, and as views tell it."""
+"""Which workers wait for an account: for a dispatch in a tree of tasks, and for views."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class HeldInTree:
         self._root_task = root_task
         self._noted = {name for name in names_in(root_task.cooling, MOST_ACCOUNTS) if is_name(name)}
         self._holds: dict[Account, Hold | None] = {}
-        #: How long it is until the first of those that wait may start; None where nobody waits.
+        #: How long it is until the first worker that waits may start; None if none waits.
         self.soonest_s: float | None = None
 
     def __bool__(self) -> bool:
         return bool(self._noted)
 
     def holds(self, worker: WorkerDir) -> bool:
-        """Tell whether a worker has to wait."""
+        """Return whether a worker has to wait."""
         account = account_of(worker) if self._noted else None
         if account is None or account.name not in self._noted:
             return False
         if account not in self._holds:
-            from agentctl.supervision.account.holds import hold_of  # A shim needs it where somebody waits.
+            from agentctl.supervision.account.holds import hold_of  # A shim needs it only if a worker waits.
 
             self._holds[account] = hold_of(account)
         hold = self._holds[account]
@@ -44,7 +44,7 @@ class HeldInTree:
         return left > 0
 
     def forget_freed(self) -> None:
-        """Forget the accounts that were found to hold nobody any more."""
+        """Remove the notes of accounts that were found to be held no longer."""
         held = {account.name for account, hold in self._holds.items() if hold is not None}
         for name in {account.name for account in self._holds} - held:
             with contextlib.suppress(OSError):
@@ -52,21 +52,21 @@ class HeldInTree:
 
 
 class Awaited:
-    """For which accounts workers in a queue wait, as views tell it."""
+    """The accounts for which workers in a queue wait, for views."""
 
     def __init__(self, folder: FilePath) -> None:
         accounts = all_accounts(folder)
-        #: Mostly nobody waits for one, and no order has to be read.
+        #: Usually no account is held, and then no order has to be read.
         self._are_any = any(_held_now(account, any_model=True) for account in accounts)
 
     def by(self, worker: WorkerDir) -> dict[str, Any] | None:
-        """Return {account, until, window} of the account that a worker waits for; None where it waits for none."""
+        """Return {account, until, window} of the account that a worker waits for; None if it waits for none."""
         account = account_of(worker) if self._are_any else None
         hold = _held_now(account) if account is not None else None
         return hold.to_json() if hold is not None else None
 
 
 def _held_now(account: Account, *, any_model: bool = False) -> Hold | None:
-    from agentctl.supervision.account.holds import held_now  # Few people have an account that anything is known of.
+    from agentctl.supervision.account.holds import held_now  # Few people have an account about which anything is known.
 
     return held_now(account, any_model=any_model)

@@ -45,7 +45,7 @@ Blobs = Mapping[WorkerId, bytes]
 
 
 class Dispatched:
-    """What a dispatch began: shims that have their places, and not their orders yet."""
+    """The result of a dispatch: shims that have their places, but not their orders yet."""
 
     def __init__(self) -> None:
         self.launches: list[Launch] = []
@@ -55,12 +55,12 @@ class Dispatched:
         self.removed: list[Ticket] = []
         #: Why no more could be started: a full disk, no process left.
         self.problem: str | None = None
-        #: How long it is until the first of those who wait for an account may start; None where nobody waits for one.
+        #: How long it is until the first worker that waits for an account may start; None if none waits for one.
         self.held_s: float | None = None
 
 
 def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
-    """Start what can start, and give each shim its order; returns before they have answered."""
+    """Start the workers that can start, and give each shim its order; returns before the shims have answered."""
     if not read_queue(root_task) and not guests_of(root_task):
         return Dispatched()
     with locked(root_task.queue_lock):
@@ -70,7 +70,7 @@ def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId
 
 
 def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
-    """Do what a dispatch leaves for when the queue's lock is free again; waits for no shim's answer."""
+    """Do what a dispatch leaves to be done without the queue's lock; does not wait for the shims' answers."""
     give_orders(root_task, done, given, folder)
     for launched in done.launches:
         os.close(launched.answer_fd)
@@ -89,13 +89,13 @@ def give_orders(
         for launched in done.launches:
             hand_over(launched, root_task, (given or {}).get(launched.ticket.worker_id), str(folder))
     if done.held_s is not None:
-        from agentctl.supervision.dispatch.waking import see_to_wake  # Few have to wait for an account.
+        from agentctl.supervision.dispatch.waking import see_to_wake  # Few workers wait for an account.
 
         see_to_wake(root_task, folder or environment.store_folder())
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
-    """Wait until each launched worker runs, or could not be started; return the shims' answers by instance."""
+    """Wait until each launched worker runs or has failed to start; return the shims' answers by instance."""
     return {launched.ticket.instance: await_answer(launched) for launched in done.launches}
 
 
@@ -107,13 +107,13 @@ def dispatch_locked(
     shim: processes.Identity | None = None,
     folder: FilePath | None = None,
 ) -> Dispatched:
-    """Start what can start, under the queue's lock, which the caller holds; `carry_out` does the rest.
+    """Start the workers that can start. The caller holds the queue's lock; `carry_out` does the rest.
 
     Args:
-        given: Environments that the caller has, and that do not wait in memory.
+        given: Environments that the caller itself has, so that they do not wait in memory.
         lender: The worker whose place may be given to a descendant when no slot is free.
         shim: The calling shim, which takes the first place and ticket itself.
-        folder: Where environments wait. A shim has it from its order: its own environment is empty.
+        folder: Where environments wait. A shim has this from its order, since its own environment is empty.
     """
     done = Dispatched()
     queue = read_queue(root_task)
@@ -187,7 +187,7 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
 
 
 def _lent(root_task: TaskDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
-    """Return the lender's guest place, if the worker of `ticket` descends from the lender and nobody is in it."""
+    """Return the lender's guest place, if the worker of `ticket` descends from the lender and the place is free."""
     if lender is None or not _descends(root_task, ticket, lender):
         return None
     place = place_of(root_task, lender)  # Looked up each time: a lender that is a guest itself may have been moved.

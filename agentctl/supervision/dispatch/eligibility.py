@@ -21,15 +21,15 @@ def ready_tickets(
     given: Collection[WorkerId],
     removed: list[Ticket],
 ) -> Iterator[Ticket]:
-    """Yield the tickets that may start, in order; looks no further than the caller asks (under the queue's lock).
+    """Yield the tickets that may start, in order, looking no further than the caller asks (under the queue's lock).
 
     Args:
-        starting: The workers that a place names already.
-        given: Those whose environment the caller has.
-        removed: Gets the tickets that are taken out here, of workers that have begun or never can.
+        starting: The workers that a place already names.
+        given: The workers whose environment the caller has.
+        removed: Receives the tickets that are removed here, of workers that have started or never can.
     """
     waiting = []
-    if some_wait(queue):  # A worker that runs may have put a ticket of its own there: such are left out.
+    if some_wait(queue):  # A running worker may have put a ticket of its own there; it is left out.
         named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
         waiting = [
             ticket for ticket in named if not _is_begun(root_task.sibling(ticket.task_id).worker(ticket.instance))
@@ -57,7 +57,7 @@ def _is_begun(worker: WorkerDir) -> bool:
 
 
 def _never(worker: WorkerDir, ticket: Ticket, is_given: bool) -> str | None:
-    """Return why a worker whose dependencies are met can never start; None where it can."""
+    """Return why a worker whose dependencies are met can never start; None if it can."""
     if not worker.path.exists():
         return "its folder was removed"
     if ticket.environment == NO_ENVIRONMENT and not is_given:
@@ -76,7 +76,7 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
             failed, is_met = _look_at_dependencies(root_task, ticket)
             if failed:
                 worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
-                _refuse(root_task, ticket, worker, Reason.DEPENDENCY, f"it was to start after {failed}")
+                _refuse(root_task, ticket, worker, Reason.DEPENDENCY, f"a dependency was not met: {failed}")
                 removed.append(ticket)
                 hopeless.add(ticket)
                 again = True
@@ -88,7 +88,7 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
 
 
 def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
-    """Return the worker that did not complete, if there is one, and whether all have ended as the ticket wants."""
+    """Return why the dependencies can no longer be met (None if they can), and whether all of them are met."""
     try:
         names, any_end = dependencies_of(root_task, ticket)
     except Damaged as error:
@@ -99,7 +99,7 @@ def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | Non
         if not worker.has_ended and not worker.path.exists():
             if not any_end:
                 return f"{name} is gone: its folder was removed", False
-        # While its shim is there, its end may not be in the log yet: no start that waits for it may stand before it.
+        # While its shim lives, its end may not be in the log yet; a start that waits for it must come after that.
         elif not worker.has_ended or is_alive_held(worker.shim):
             is_met = False
         elif not any_end and (status := status_at_end(worker)) is not Status.COMPLETED:

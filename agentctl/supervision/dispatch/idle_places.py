@@ -1,7 +1,7 @@
-"""The places of idle workers, lent to anybody: who may come in, and how the lender gets to work again.
+"""Places of idle workers, lent to other workers: who may use one, and how its lender gets to work again.
 
-Lenders stand in a chain: 1 lends 1.guest, and if its guest is idle too, that one lends 1.guest.guest. All of a chain
-together have one right to run, and its last one uses it. A lender that goes on is put behind those that are idle.
+Lenders form a chain: 1 lends 1.guest, and if its guest is idle too, that one lends 1.guest.guest. A whole chain has one
+right to run, which its last worker uses. A lender that goes on is moved behind those that are idle.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from agentctl.supervision.queue.places import Place
 
 
 def idle_place(root_task: TaskDir) -> Place | None:
-    """Take a place that is lent to anybody; None where there is none. Under the queue's lock, as everything here."""
+    """Take a place that an idle worker lends; None if there is none. Under the queue's lock, like everything here."""
     return next(_idle_places(root_task), None)
 
 
 def count_idle(root_task: TaskDir) -> int:
-    """Return how many lent places nobody is in."""
+    """Return the number of lent places that are free."""
     count = 0
     for place in _idle_places(root_task):
         place.let_go()
@@ -31,7 +31,7 @@ def count_idle(root_task: TaskDir) -> int:
 
 
 def come_back(root_task: TaskDir, place: str) -> bool:
-    """Let a worker that lends its place no more go on in it; False while somebody works in what it has lent."""
+    """Let a worker that no longer lends its place go on in it; False while a guest works in what it has lent."""
     chain = [place]
     while (free := guest_place(root_task, chain[-1])) is None:
         chain.append(chain[-1] + GUEST)
@@ -52,7 +52,7 @@ def _idle_places(root_task: TaskDir) -> Iterator[Place]:
 
 
 def _is_lent(root_task: TaskDir, place: str) -> bool:
-    """Tell whether a place is lent; a guest's place is so only while its host lends too, and so on upwards."""
+    """Return whether a place is lent; a guest's place is lent only while its host lends too, and so on upwards."""
     if not _is_held(root_task, place + IDLE):
         return False
     while place.endswith(GUEST):
@@ -74,8 +74,8 @@ def _is_held(root_task: TaskDir, name: str) -> bool:
 def _put_behind(root_task: TaskDir, chain: list[str]) -> None:
     """Move the first of a chain behind its last, and all others up by one.
 
-    The locks are on the files: who is moved need not know. A kill in between leaves a free place with a guest, who
-    is moved there like any other.
+    The locks are on the files, so a worker that is moved need not know. A kill in between leaves a free place with a
+    guest, which is moved there like any other.
     """
     os.rename(root_task.slots / chain[0], root_task.slots / (chain[-1] + GUEST))
     for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):

@@ -1,11 +1,11 @@
-"""Starting a shim: detached, with an empty environment and a clean interpreter; then it gets a place, and its order.
+"""Starts a shim: detached, with an empty environment and a clean interpreter; then gives it a place, and its order.
 
 The order (see `handshake`) is written after the queue's lock is given back. A program that starts many workers keeps
-spare shims, since an interpreter takes 40 ms to get ready; a spare one is given its place when there is one.
+spare shims, since an interpreter takes 40 ms to get ready; a spare shim gets its place when there is one.
 
-Measured in memory, on two busy processors, in alternation: with a spare shim that is kept, a start by a program that
-runs takes 16 ms instead of 70 ms (slower without in 30 of 30 rounds). `operations/start/spare_shims.py` has
-the figures of those that get ready for one start.
+Measured in memory, on two busy processors, in alternation: with a spare shim kept ready, a start by a running program
+takes 16 ms instead of 70 ms (faster in 30 of 30 rounds). `operations/start/spare_shims.py` has the figures of shims
+that get ready for a single start.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket
 
-#: A shim answers within a tenth of a second, and on a busy machine within some seconds.
+#: A shim answers within a tenth of a second; on a busy machine, within some seconds.
 _ANSWER_LIMIT_S = 60.0
 
 
 class Shim(NamedTuple):
     """A shim that was started and has no place yet."""
 
-    #: None for a twin: another shim forks it, and it tells its pid itself.
+    #: None for a twin: another shim forks it, and it reports its pid itself.
     identity: processes.Identity | None
     orders: Channel
     answer_fd: int
 
 
 class Launch(NamedTuple):
-    """A shim on its way."""
+    """A shim that has its place, and waits for its order."""
 
     ticket: Ticket
     orders: Channel
     answer_fd: int
 
 
-#: Shims without a place, by the root of their tree of tasks, and how many there shall be.
+#: Shims without a place, by the path of their root task, and how many of them to keep.
 _spares: dict[str, list[Shim]] = {}
 _wanted: dict[str, int] = {}
-#: Those started by this process that it has not reaped yet.
+#: Shims that this process has started and not reaped yet.
 _started: set[processes.Identity] = set()
 
 
@@ -62,28 +62,28 @@ def count_spares(root_task: TaskDir) -> int:
 
 
 def start_ahead(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready for `launch`; whoever asks for them calls `trim_spares` in the end."""
+    """Get `count` shims ready for `launch`; the caller must call `trim_spares` in the end."""
     ready = _spares.setdefault(root_task.path, [])
-    with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` will tell, if it needs one.
+    with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` reports that if it needs one.
         while len(ready) < count:
             first = next(iter(ready[:1]), None)  # Another thread may take it meanwhile.
             ready.append(_twin_of(first) if first is not None and first.identity else _start(root_task))
 
 
 def keep_spares(root_task: TaskDir, count: int) -> None:
-    """Have so many shims ready from now on, and replace those that are used; 0 ends those that were kept."""
+    """Keep `count` shims ready from now on, and replace those that are used; 0 ends those that were kept."""
     _wanted[root_task.path] = count
     trim_spares(root_task)
     start_ahead(root_task, count)
 
 
 def replace_spares(root_task: TaskDir) -> None:
-    """Start as many shims as are missing of those that `keep_spares` was to keep."""
+    """Start the shims that are missing from the number that `keep_spares` was given."""
     start_ahead(root_task, _wanted.get(root_task.path, 0))
 
 
 def trim_spares(root_task: TaskDir) -> None:
-    """End the shims that are ready and not to be kept."""
+    """End the spare shims beyond the number to keep."""
     while count_spares(root_task) > _wanted.get(root_task.path, 0) and (shim := _take_spare(root_task)) is not None:
         _dismiss(shim)
 
@@ -102,14 +102,14 @@ def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
     """
     _reap()
     place.occupy(Occupant(ticket.task_id, ticket.instance))
-    shim = _settled(root_task, ticket, place)
+    shim = _give_to_shim(root_task, ticket, place)
     place.let_go()
     failpoints.reached("dispatch.after-launch")
     return Launch(ticket, shim.orders, shim.answer_fd)
 
 
-def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
-    """Give the place to a shim, and return that: a spare one that lives, else a new one."""
+def _give_to_shim(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
+    """Give the place to a shim and return that shim: a spare one that lives, or else a new one."""
     while True:
         spare = _take_spare(root_task)
         shim = spare or _start(root_task)
@@ -127,7 +127,7 @@ def _settled(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
 
 
 def _twin_of(shim: Shim) -> Shim:
-    """Return a twin of a shim that waits for a place; it is forked as soon as that one is ready."""
+    """Return a twin of a shim that waits for a place; the shim forks it as soon as it is ready itself."""
     with _new_ends() as (ours, theirs):
         send_fds(shim.orders, *theirs)
     return Shim(None, *ours)
@@ -143,9 +143,9 @@ def _start(root_task: TaskDir) -> Shim:
 
 @contextlib.contextmanager
 def _new_ends() -> Iterator[tuple[tuple[Channel, int], tuple[int, int]]]:
-    """Give the launcher's ends of a new order and answer, and the shim's, which are closed here once it has them.
+    """Yield the launcher's and the shim's ends of new channels for order and answer.
 
-    The launcher's are closed too where the shim could not be started.
+    The shim's ends are closed here once it has them; the launcher's are closed too if the shim could not be started.
     """
     ours, theirs = channel()
     answer_read, answer_write = os.pipe()
@@ -163,12 +163,12 @@ def _new_ends() -> Iterator[tuple[tuple[Channel, int], tuple[int, int]]]:
 def _identity_of(pid: int) -> processes.Identity:
     identity = processes.identify(pid)
     if identity is None:
-        raise ChildProcessError(errno.ECHILD, "its shim was gone at once")
+        raise ChildProcessError(errno.ECHILD, "its shim exited at once")
     return identity
 
 
 def _dismiss(shim: Shim) -> None:
-    """End a shim that has nothing to guard: at the end of its channel, and at once if it is a child of this process."""
+    """End a shim that has nothing to guard: by closing its channel, and by SIGKILL if it is a child of this process."""
     shim.orders.close()
     os.close(shim.answer_fd)
     if shim.identity is not None:
@@ -177,13 +177,13 @@ def _dismiss(shim: Shim) -> None:
 
 
 def _reap() -> None:
-    """Collect the shims of this process that have ended: a server may start thousands."""
+    """Reap the shims of this process that have ended: a server may start thousands."""
     for shim in list(_started):
         _collect(shim, os.WNOHANG)
 
 
 def _collect(shim: processes.Identity, options: int) -> None:
-    """Collect a shim that has ended, unless somebody else has: its number may be another child's by now."""
+    """Reap a shim that has ended, unless that was done elsewhere: its pid may be another child's by now."""
     is_gone = True
     if processes.identify(shim.pid) == shim:
         with contextlib.suppress(ChildProcessError):
@@ -193,7 +193,7 @@ def _collect(shim: processes.Identity, options: int) -> None:
 
 
 def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: str) -> None:
-    """Give a shim its order: which worker, and its environment or the folder where that waits.
+    """Give a shim its order: the worker, and its environment or the folder where that waits.
 
     Blocks until the shim has read it; no lock may be held.
     """
@@ -204,15 +204,15 @@ def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: 
         "hasEnvironment": blob is not None,
         "failpoint": failpoints.armed(),
     }
-    with contextlib.suppress(OSError):  # The shim died: its missing answer tells.
+    with contextlib.suppress(OSError):  # The shim died: its answer is missing.
         send_order(launched.orders, order, blob or b"")
     launched.orders.close()
 
 
 def await_answer(launched: Launch) -> dict[str, Any]:
-    """Return what the shim answers once its worker runs or could not be started; {} where it died first.
+    """Return the shim's answer, which comes once its worker runs or has failed to start; {} if the shim died first.
 
-    A worker may stop its shim before that has answered: then an error is returned that says so.
+    A worker may stop its shim before the answer: then an error that says so is returned.
     """
     data, poll = b"", select.poll()
     poll.register(launched.answer_fd, select.POLLIN)

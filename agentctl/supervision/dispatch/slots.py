@@ -1,9 +1,9 @@
-"""The right to run: a kernel lock that a live shim holds, so that none can leak.
+"""Slots, the right to run: a slot is a kernel lock that a live shim holds, so that none can leak.
 
-`slots/<n>` are the slots of a tree of tasks, `slots/<n>.guest` the place that the occupant of slot n lends while it
-waits for its own descendants, `slots/<n>.loan` what its wait holds open meanwhile; `slots/<n>.idle` is held by an
-agent that was kept and has nothing to do: its guest may be anybody. Each place names its occupant.
-All taking and giving back happens under the queue's lock, so that trying a lock disturbs nobody.
+`slots/<n>` are the slots of a tree of tasks. `slots/<n>.guest` is the place that the occupant of slot n lends while it
+waits for its own descendants; `slots/<n>.loan` is locked by that wait. `slots/<n>.idle` is locked by an agent that was
+kept and has nothing to do: its guest may be any worker. Each place names its occupant.
+Places are taken and given back only under the queue's lock, so that trying a lock disturbs nobody.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _names(root_task: TaskDir) -> list[str]:
 
 
 def _try_lock(path: FilePath) -> int | None:
-    """Take the lock of a place; None where somebody has it, or what lies there cannot be a place."""
+    """Take the lock of a place; None if it is held, or if the file cannot be a place."""
     try:
         return try_lock(path)
     except OddFile:
@@ -52,16 +52,16 @@ class Survey(NamedTuple):
     free: list[Place]
 
     def release(self) -> None:
-        """Let go of what was not given away."""
+        """Release the free slots that were not given away."""
         for place in self.free:
             os.close(place.fd)
         self.free.clear()
 
 
 def survey(root_task: TaskDir, cap: int, wanted: int) -> Survey:
-    """Take free slots, as many as are wanted and `cap` allows beside those that are taken (under the queue's lock).
+    """Take up to `wanted` free slots, as far as `cap` allows beside the taken ones (under the queue's lock).
 
-    A slot without a holder whose occupant may still be alive counts as taken: its worker is unsupervised.
+    A slot that nobody holds counts as taken if its occupant may still be alive: that worker is unsupervised.
     """
     known = {int(name) for name in _names(root_task) if is_slot(name)}
     found = Survey([], [])
@@ -92,32 +92,32 @@ def _look_at_slot(root_task: TaskDir, path: FilePath, found: Survey) -> None:
 
 
 def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
-    """Tell whether something of an occupant whose shim is gone may be alive; write down what is proven of it."""
+    """Return whether any process of an occupant without a shim may be alive; write down what is proven about it."""
     worker = root_task.sibling(occupant.task_id).worker(occupant.instance)
     if not worker.path.exists():
         return False
     condition = judge(worker)
     if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
         return True
-    if condition is Condition.SUPERVISED:  # By its undertaker, which has no place; or by a shim in another one.
+    if condition is Condition.SUPERVISED:  # By an undertaker, which has no place, or by a shim in another place.
         shim = processes.identity_from(read_quietly(worker.shim))
         return shim is None or not names_shim(root_task.slots, shim)
     try:
         settle(worker, condition)
-    except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes tell.
+    except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes count.
         return not UnsupervisedTree(claim_of(worker)).is_gone()
     return False
 
 
 def held_places(root_task: TaskDir) -> Iterator[tuple[str, Occupant]]:
-    """Yield each slot and guest place that names somebody, with its occupant."""
+    """Yield (name, occupant) of each slot and guest place that names an occupant."""
     for name, occupant in occupants_in(root_task.slots):
         if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
 def place_of(root_task: TaskDir, worker_id: WorkerId) -> str | None:
-    """Return the name of the place that a worker has; None where it has none."""
+    """Return the name of the place that a worker has; None if it has none."""
     for name, occupant in held_places(root_task):
         if occupant.worker_id == worker_id:
             return name
@@ -125,12 +125,12 @@ def place_of(root_task: TaskDir, worker_id: WorkerId) -> str | None:
 
 
 def guests_of(root_task: TaskDir) -> list[str]:
-    """Return the names of the guest places, whether somebody has them or not."""
+    """Return the names of the guest places, taken or not."""
     return [name for name in _names(root_task) if name.endswith(GUEST)]
 
 
 def move_guests(root_task: TaskDir, found: Survey) -> None:
-    """Give free slots to guests before anybody else, so that lenders get theirs back.
+    """Move guests to free slots before other workers get these, so that lenders get their own places back.
 
     The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
     """
@@ -140,7 +140,7 @@ def move_guests(root_task: TaskDir, found: Survey) -> None:
         guests = [name for name in guests_of(root_task) if _is_taken(root_task, name)]
         if not guests:
             return
-        # The slot's own guest first: another one's guest would take that one's name.
+        # The slot's own guest first: what another guest lends itself would take the name of this one.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
         _move(root_task, name, slot.name)
@@ -149,7 +149,7 @@ def move_guests(root_task: TaskDir, found: Survey) -> None:
 
 
 def _close_gaps(root_task: TaskDir) -> None:
-    """Move a guest up whose host, a guest itself, has ended: it uses the right to run that the first lends."""
+    """Move up a guest whose host, itself a guest, has ended: it uses the right to run that the first host lends."""
     for name in sorted(guests_of(root_task), key=len):
         host = name.removesuffix(GUEST)
         if host.endswith(GUEST) and _is_taken(root_task, name) and not _is_taken(root_task, host):
@@ -159,14 +159,14 @@ def _close_gaps(root_task: TaskDir) -> None:
 
 
 def _move(root_task: TaskDir, name: str, to: str) -> None:
-    """Move who is in a place, and what it lends."""
+    """Move the occupant of a place, with what it lends."""
     os.rename(root_task.slots / name, root_task.slots / to)
     for below in [other for other in _names(root_task) if other.startswith(name + ".")]:
         os.rename(root_task.slots / below, root_task.slots / (to + below[len(name) :]))
 
 
 def _is_taken(root_task: TaskDir, name: str) -> bool:
-    """Tell whether somebody is in a place: who holds its lock, or an occupant without a shim who may be alive."""
+    """Return whether a place is taken: its lock is held, or its occupant has no shim but may be alive."""
     fd = _try_lock(root_task.slots / name)
     if fd is None:
         return True
@@ -191,12 +191,12 @@ def _path_of(root_task: TaskDir, place: Place) -> FilePath:
 
 
 def loan_lock(root_task: TaskDir, place: str) -> int | None:
-    """Begin the loan of a place; it lasts as long as the descriptor. None where another wait of the worker lends it."""
+    """Begin a loan of a place, which lasts as long as the descriptor; None if another wait of the worker lends it."""
     return _try_lock(root_task.slots / (place + LOAN))
 
 
 def guest_place(root_task: TaskDir, place: str) -> Place | None:
-    """Take the guest's place beside `place`; None while it has a guest."""
+    """Take the guest place beside `place`; None while it has a guest."""
     path = root_task.slots / (place + GUEST)
     fd = _try_lock(path)
     if fd is None:
@@ -209,12 +209,12 @@ def guest_place(root_task: TaskDir, place: str) -> Place | None:
 
 
 def describe_taken(taken: list[Occupant]) -> str:
-    """Return the names of those who have the slots."""
+    """Return the names of the workers that have the slots."""
     return first_of(sorted(occupant.instance for occupant in taken))
 
 
 def is_being_started(root_task: TaskDir, worker_id: WorkerId) -> bool:
-    """Tell whether a place that somebody holds names this worker."""
+    """Return whether a place whose lock is held names this worker."""
     for name, occupant in held_places(root_task):
         if occupant.worker_id == worker_id:
             fd = _try_lock(root_task.slots / name)

@@ -1,7 +1,7 @@
-"""The place of a worker that has nothing to do: lent to anybody, and taken back before the worker goes on.
+"""Lends the place of an idle worker to any other worker, and takes it back before the idle one goes on.
 
-Whoever lends it has more to see to, a cancel above all. So nothing here waits long for the queue's lock, or fails: what
-cannot be done now is done at the next look.
+The lender has other duties, a cancel above all. So nothing here waits long for the queue's lock, and nothing fails:
+what cannot be done now is done at the next look.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
 from agentctl.supervision.dispatch.slots import IDLE, place_of
 
-#: Whoever has the queue's lock mostly has it for some milliseconds.
+#: The queue's lock is mostly held for some milliseconds.
 _PATIENCE_S = 0.1
 
 
@@ -25,7 +25,7 @@ class Standby:
     """The place of a worker that is kept, or only waits for others to end.
 
     Args:
-        folder: Where the environments of queued workers wait. A shim has it from its order: its own one is empty.
+        folder: Where the environments of queued workers wait. A shim has this from its order: its own is empty.
     """
 
     def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath | None = None) -> None:
@@ -33,9 +33,9 @@ class Standby:
         self._loan: int | None = None
 
     def lend(self) -> bool:
-        """Lend the place, if the worker has one, and start who may have it; False where that cannot be done now."""
+        """Lend the worker's place, if it has one, and start workers that may have it; False if this must wait."""
         with contextlib.suppress(AgentctlError, OSError):
-            with self._queue_locked():  # A guest's place is moved, and renamed, under it.
+            with self._queue_locked():  # A guest's place is moved, that is renamed, under this lock.
                 place = self._place()
                 if place is not None and self._loan is None:
                     self._loan = try_lock(self.root_task.slots / (place + IDLE))
@@ -45,15 +45,15 @@ class Standby:
         return False
 
     def end_loan(self) -> None:
-        """Let no new guest in; one that has come stays."""
+        """End the loan: no new guest gets in, but a present one stays."""
         if self._loan is not None:
             os.close(self._loan)
             self._loan = None
 
     def has_own(self) -> bool:
-        """Start whoever may start, and tell whether nobody works in the place; a guest moves to a free slot first.
+        """Start the workers that may start; return whether the place has no guest. A guest moves to a free slot first.
 
-        False also where that cannot be told now: somebody has the queue's lock, or the disk is full.
+        Also False if that cannot be said now: the queue's lock is held, or the disk is full.
         """
         with contextlib.suppress(LockTimeout, StorageError):
             with self._queue_locked():

@@ -1,12 +1,12 @@
-"""The short way from one worker to the next: the same slot, the first ticket.
+"""A shortcut from one worker to the next: the shim keeps its slot and takes the first ticket.
 
-A shim whose worker has ended gives its slot back and takes the next ticket in one step, `dispatch_locked`, which looks
-at each slot, each limit and each dependency. In a long queue of short workers that is most of what a worker costs, and
-it finds the same again and again. So for a moment after such a look only what can have changed is looked at.
+Normally, a shim whose worker has ended gives its slot back and takes the next ticket in one step, `dispatch_locked`,
+which looks at each slot, each limit and each dependency. In a long queue of short workers that is most of a worker's
+cost, and it finds the same every time. So for a moment after such a full look, only what can have changed is looked at.
 
 Measured in memory, on two busy processors, in alternation with a `follow` that always returns None: `true` 500 times at
-a cap of 8 takes 1.9 s instead of 2.1 s (slower without in 12 of 13 rounds), 1,500 times 5.9 s instead of 7.7 s (4 of
-4). 300 times at a cap of 1 no difference was found (3 of 6).
+a cap of 8 takes 1.9 s instead of 2.1 s (faster in 12 of 13 rounds), 1,500 times 5.9 s instead of 7.7 s (4 of 4).
+300 times at a cap of 1, no difference was found (3 of 6).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 from agentctl.supervision.worker import environment
 
-#: Only a whole look finds a slot whose shim was killed: it may lie idle for so long, while short workers run.
+#: Only a full look finds a slot whose shim was killed: it may stay unused for this long while short workers run.
 _WHOLE_LOOK_EVERY_S = 1.0
-#: So many slots' files are kept open; a name and an identity have a few hundred bytes.
+#: How many slots' files are kept open, and what is read of each: a name and an identity have a few hundred bytes.
 _MOST_FILES, _MOST_BYTES = 64, 4096
 
 
 class Succession:
-    """Who follows in a slot; all of it under the queue's lock."""
+    """Decides which worker follows in a slot; all of it under the queue's lock."""
 
     def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
         self._root_task, self._folder = root_task, folder
         self._until = 0.0
-        #: The version of the limits at the last look.
+        #: The version of the limits at the last full look.
         self._config: tuple[int, int] | None = None
-        #: The files of the slots, open, by their inodes: a file that is open keeps its number.
+        #: The open files of the slots, by inode: a file that is open keeps its inode number.
         self._files: dict[int, int] = {}
 
     def looked(self) -> None:
@@ -46,7 +46,7 @@ class Succession:
         self._config = version_of(self._root_task)
 
     def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
-        """Give `place` to the next worker and return its ticket; None, and nothing done, where a whole look is due."""
+        """Give `place` to the next worker and return its ticket; None, with nothing done, if a full look is due."""
         if monotonic() >= self._until or version_of(self._root_task) != self._config:
             return None
         names = read_names(self._root_task)
@@ -57,10 +57,10 @@ class Succession:
         return ticket
 
     def _first(self, names: list[str]) -> Ticket | None:
-        """Return the first ticket that may start; None where the names and the slots' files do not tell of any."""
+        """Return the first ticket that may start; None if the names and the slots' files do not show one."""
         taken = self._taken()
         if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
-            return None  # A dependency may be met now, or an account is left alone; a guest comes before the queue.
+            return None  # A dependency may be met now, an account may be held, or a guest comes before the queue.
         for ticket in filter(None, map(parse_ticket, names)):
             if head_for(ticket.task_id, ticket.instance) in taken:
                 continue  # Its shim is on the way.
@@ -70,13 +70,13 @@ class Succession:
         return None
 
     def _taken(self) -> set[bytes] | None:
-        """Return how the files of the slots begin; None where that cannot be told, or a place is not a slot."""
+        """Return the beginnings of the slots' files; None if they cannot be read, or a place is not a slot."""
         try:
             with os.scandir(self._root_task.slots) as entries:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
             if len(slots) < len(found) or not all(map(is_slot, slots.values())):
-                return None  # Some file systems of a user's own (FUSE) have one number for all files.
+                return None  # Some user-space file systems (FUSE) have one number for all files.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))
             return {head_of(self._content(inode, name)) for inode, name in slots.items()}

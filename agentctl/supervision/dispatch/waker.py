@@ -1,7 +1,7 @@
-"""Who starts the workers that wait for an account, once it may be used again: one sleeping process for a tree of tasks.
+"""The waker of a tree of tasks: a sleeping process that starts workers once their account may be used again.
 
-It holds nothing that anybody needs. If it is killed, whoever dispatches next (an end, a spawn, a wait) starts those
-whose time has come, and another waker for the others.
+Nothing depends on it. If it is killed, the next dispatch (at an end, a spawn, a wait) starts the workers whose time has
+come, and another waker for the others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
 
-#: A step of the wall clock wakes nobody; one of so much may change who is to wait.
+#: A step of the wall clock wakes nothing; one of this size may change who has to wait.
 _STEP_S = 0.5
-#: At least so long between two looks at the whole queue, however much changes in it.
+#: The least time between two looks at the whole queue, however much changes in it.
 _LEAST_S = 0.2
 
 
 def main(folder: str, root: str) -> None:
-    """Be the waker: let go of what was inherited, and of the parent, then wait."""
+    """Run as the waker: drop what was inherited, detach from the parent, then wait."""
     os.closerange(3, 1 << 16)
     os.chdir("/")
     os.umask(0o077)
@@ -45,7 +45,7 @@ class _Waker:
         self.root_task, self.folder = root_task, folder
 
     def run(self) -> None:
-        """Dispatch whenever somebody need not wait any more, until nobody waits for an account."""
+        """Dispatch whenever a worker need not wait any longer, until none waits for an account."""
         lock, me = hold_alive(self.root_task.waker), processes.identify(os.getpid())
         if lock is None or me is None:
             return
@@ -63,7 +63,7 @@ class _Waker:
                 self._sleep(watch, held_s, folders, stamps)
 
     def _folders(self) -> list[str]:
-        """Return the folders in which a change may let somebody go on: the queue, and those of the accounts."""
+        """Return the folders in which a change may let a worker start: the queue, and those of the accounts."""
         tickets = read_queue(self.root_task)
         found = (account_of(self.root_task.sibling(ticket.task_id).worker(ticket.instance)) for ticket in tickets)
         return [self.root_task.queue, *{account.folder for account in found if account is not None}]
@@ -75,7 +75,7 @@ class _Waker:
         return done
 
     def _sleep(self, watch: Watch, held_s: float, folders: list[str], stamps: list[int]) -> None:
-        """Sleep until the first of them may go on, or something has changed about that."""
+        """Sleep until the first of the workers may start, or until that may have changed."""
         began, offset = since_boot(), time.time() - since_boot()
         time.sleep(min(held_s, _LEAST_S))
         while (left := began + held_s - since_boot()) > 0 and self.root_task.exists:

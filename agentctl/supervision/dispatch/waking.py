@@ -1,4 +1,4 @@
-"""Sees to it that a tree of tasks has a waker, as long as somebody in its queue waits for an account."""
+"""Makes sure that a tree of tasks has a waker while a worker in its queue waits for an account."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def see_to_wake(root_task: TaskDir, folder: FilePath) -> None:
     Args:
         folder: Where the environments of queued workers wait.
     """
-    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: whoever dispatches next tries.
+    with contextlib.suppress(AgentctlError, OSError):  # No process left, a full disk: the next dispatch tries.
         if not is_alive_held(root_task.waker):
             _start(root_task, folder)
 
 
 def _start(root_task: TaskDir, folder: FilePath) -> None:
-    """Start the waker as a program of its own, without this one's environment: no worker's sweep may take it."""
+    """Start the waker as a program of its own, without this environment, so that no worker's sweep takes it."""
     os.waitpid(start_detached([SHIM_SCRIPT, WAKE, folder, root_task.path], {}), 0)

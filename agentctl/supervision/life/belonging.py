@@ -1,7 +1,7 @@
-"""Which processes are a worker's when its shim is gone: by proof, and not by the word of a file that it could write.
+"""Which processes are a worker's when its shim is gone: by proof, not by what a file says that the worker could write.
 
-Proof is what a process was executed with (the worker's cookie and its folder, which nobody gives to a stranger's
-process), and for the worker's first process also the log: it tells of that before the first instruction of the program.
+The proof is the environment with which a process was executed: the worker's cookie and folder, which nobody gives to a
+stranger's process. For the leader, the log is proof too: it names the leader before the program's first instruction.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from agentctl.domain import events as ev
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 
-#: No worker is tried so often.
+#: More attempts than any worker has.
 _MOST_ATTEMPTS = 1_000_000
 
 
 class Claim(NamedTuple):
-    """What of the processes that live here is a worker's."""
+    """What makes a process that lives here a worker's own."""
 
     worker: WorkerDir
-    #: Its first process, dead or alive, where that is proven: then the session that it leads is the worker's as well.
+    #: Its leader, dead or alive, if that is proven: then the session that it leads is the worker's as well.
     leader: Identity | None
-    #: What its processes carry; None where worker.json is not to be believed: then the folder alone tells.
+    #: The cookie that its processes carry; None if worker.json cannot be believed: then the folder alone counts.
     cookie: bytes | None
-    #: Nothing that was started before is its.
+    #: Processes that were started before this are not the worker's.
     since: int
 
     @property
     def is_led(self) -> bool:
-        """Tell whether its first process lives."""
+        """Whether its leader lives."""
         return self.leader is not None and processes.life_of(self.leader) is Life.ALIVE
 
     def has(self, pid: int) -> bool:
-        """Tell whether a process is the worker's by itself, whatever it descends from."""
+        """Return whether a process is the worker's by its own proof, whatever it descends from."""
         stat = processes.read_stat(pid)
         if stat is None or stat.start < self.since:
             return False
@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What worker.json says of an attempt, each field as it is typed: the worker can have written it."""
+    """What worker.json says of an attempt; the type of each field is checked, since the worker can have written it."""
 
     leader: Identity | None
     cookie: bytes
@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
 
 def record_of(worker: WorkerDir) -> Record:
-    """Return a worker's record; a field that is missing or odd is as in the record of a first attempt."""
+    """Return a worker's record; a missing or wrong field gets the value of a first attempt's record."""
     value = read_quietly(worker.process)
     cookie, attempt, started_at = value.get("cookie"), value.get("attempt"), value.get("startedAt")
     return Record(
@@ -69,7 +69,7 @@ def record_of(worker: WorkerDir) -> Record:
 
 
 def claim_of(worker: WorkerDir) -> Claim:
-    """Return what is a worker's by its worker.json, as far as that is proven, and by what its processes carry."""
+    """Return what makes a process a worker's: its worker.json if that is proven, and what its processes carry."""
     leader, cookie, attempt, _ = record_of(worker)
     if leader is not None and (_is_carrier(leader, worker, cookie) or _is_in_log(leader, worker, attempt)):
         return Claim(worker, leader, cookie, leader.start)
@@ -90,7 +90,7 @@ def _carries(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
 
 
 def _is_in_log(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
-    """Tell whether the log tells of this first process of an attempt: the first that does counts."""
+    """Return whether the log names this leader for an attempt; the first event of the attempt counts."""
     if leader.boot != processes.boot_id() or leader.pid_namespace != processes.pid_namespace():
         return False
     birth = next((one for one in _births(worker) if one[0] == attempt), None)
@@ -98,7 +98,7 @@ def _is_in_log(leader: Identity, worker: WorkerDir, attempt: int) -> bool:
 
 
 def _births(worker: WorkerDir) -> Iterator[tuple[int, int, int]]:
-    """Yield attempt, pid and start of the first processes that the log tells of."""
+    """Yield (attempt, pid, start) of each leader that the log names."""
     for event in eventlog.events_about(worker.task.events, worker.instance, (ev.STARTED, ev.RETRIED)):
         payload: dict[str, Any] = event["payload"]
         attempt = payload.get("attempt") if event["type"] == ev.RETRIED else 1
@@ -108,9 +108,9 @@ def _births(worker: WorkerDir) -> Iterator[tuple[int, int, int]]:
 
 
 def _owns_session(leader: Identity) -> bool:
-    """Tell whether the session that is named after a leader is its own.
+    """Return whether the session with the pid of a leader is its own.
 
-    The kernel gives a pid to nobody else while a session has it; where somebody else has it, the session is theirs.
+    The kernel does not reuse a pid while a session has it. If another process has it, the session is that process's.
     """
     stat = processes.read_stat(leader.pid)
     return stat is None or stat.start == leader.start

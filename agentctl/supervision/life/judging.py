@@ -1,4 +1,4 @@
-"""What is so with a worker that the log does not tell the end of; and what to write down about it."""
+"""Judges the condition of a worker whose end is not in the log, and writes down what is proven."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Condition(Enum):
     UNSUPERVISED = "unsupervised"
     #: It and its shim are proven gone; nobody saw the exit.
     LOST = "lost"
-    #: On another machine or in another pid namespace: not to be judged from here.
+    #: On another machine or in another pid namespace: it cannot be judged from here.
     ELSEWHERE = "elsewhere"
 
 
@@ -59,19 +59,19 @@ def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition
     Args:
         queued: The instances with a ticket, read before this call.
 
-    The order of the looks is what makes it true. A ticket goes only after the shim's lock is held, and the lock only
-    after exit.json is there: no ticket, then no lock, then no exit.json together prove that nobody will write one.
+    The order of the checks makes the result true. A ticket is removed only after the shim's lock is held, and the lock
+    is released only after exit.json exists: no ticket, then no lock, then no exit.json prove that none will be written.
     """
     has_ticket = worker.instance in (queued_instances(worker.task) if queued is None else queued)
-    # That of a started one is a leftover, or somebody made it.
+    # The ticket of a started worker is a leftover or a forgery.
     if has_ticket and not (worker.process.exists() and was_started(worker)):
         return Condition.ENDED if worker.has_ended else Condition.QUEUED
     if is_alive_held(worker.shim):
-        # What a worker put there itself is not an end: its shim will decide one.
+        # What the worker itself wrote there is not an end: its shim will decide one.
         return Condition.ENDED if worker.has_ended and decision_of(worker) else Condition.SUPERVISED
     if worker.has_ended or _is_parked(worker):
         return Condition.ENDED if worker.has_ended else Condition.QUEUED
-    # A power cut may have emptied the files of identities: they are not fsynced, since it ends the process too.
+    # A power cut may have emptied the identity files: they are not fsynced, since it ends their processes too.
     identity = record_of(worker).leader
     if identity is None and (shim := _shim_by_its_place(worker)) is not None:
         return shim
@@ -86,14 +86,14 @@ def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition
 
 
 def _is_parked(worker: WorkerDir) -> bool:
-    """Tell whether a worker whose shim is gone had been given back to the queue; finish what its shim had begun."""
+    """Return whether a worker without a shim is parked in the queue; finish what its shim had begun."""
     if not worker.attempt_exit(1).exists() or parked_as(worker) is None:
         return False
     return show_left_behind(root_task_of(worker.task), worker.id)
 
 
 def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
-    """Judge a worker that has no worker.json by its shim: not born yet, or somebody removed its folder while it ran."""
+    """Judge a worker without a worker.json by its shim: it has not started, or its folder was removed while it ran."""
     root_task = root_task_of(worker.task)
     shim = processes.identity_from(read_quietly(worker.shim))
     if shim is None:
@@ -104,10 +104,10 @@ def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
 
 
 def judge_surely(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition:
-    """Judge a worker as `judge` does; one that seems lost is looked at once more, by the tickets of that moment.
+    """Judge a worker as `judge` does; if it seems lost, judge once more, by the tickets of that moment.
 
-    The first look may have begun before its ticket was shown. Without a shim its spawn may still be about to do that,
-    and holds the queue's lock until it has. So this must not be called under that lock.
+    The first look may have begun before its ticket was shown. Without a shim, its spawn may still be about to show the
+    ticket, and holds the queue's lock until it has. So this must not be called under that lock.
     """
     condition = judge(worker, queued)
     if condition is not Condition.LOST:
@@ -123,7 +123,7 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     """Write down what `condition` proves: the missing event of an end, or that a worker is lost.
 
     Args:
-        seen: The exit of a worker without a shim, if somebody who held its pidfd saw it (`processes.exit_of`).
+        seen: The exit of a worker without a shim, if a process that held its pidfd saw it (`processes.exit_of`).
 
     Returns:
         Whether the worker has ended.
@@ -133,12 +133,12 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     elif condition is not Condition.ENDED:
         return False
     publish(worker)
-    roster.mark_stale(worker.task)  # Whoever owed the roster this row may be gone.
+    roster.mark_stale(worker.task)  # The shim that owed the roster this row may be gone.
     return True
 
 
 def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
-    """Return the ending of a worker whose shim was gone, but not its exit: a wait saw it."""
+    """Return the ending of a worker whose shim was gone, but whose exit a wait saw."""
     status, reason, code, name = from_wait_status(*seen)
     worker = record_of(worker_dir)
     ending = _driver_ending(worker_dir) or Decision(
@@ -152,9 +152,9 @@ def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
 
 
 def lost_ending(worker_dir: WorkerDir) -> Decision:
-    """Return the ending of a worker that is proven gone: it never began, or nobody saw how it ended.
+    """Return the ending of a worker that is proven gone: it never started, or nobody saw how it ended.
 
-    An agent's driver may have told its end before.
+    An agent's driver may have reported the end before.
     """
     worker = record_of(worker_dir)
     if worker.leader is None and not was_started(worker_dir):  # A power cut may have emptied the file.
@@ -168,11 +168,11 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
 
 
 def _driver_ending(worker_dir: WorkerDir) -> Decision | None:
-    """Return the ending that an agent's driver has told; None where it told none, or was to try again."""
+    """Return the ending that an agent's driver reported; None if it reported none, or if the attempt was retried."""
     end, worker = end_by_driver(worker_dir), record_of(worker_dir)
     if end is None or worker_dir.attempt_exit(worker.attempt).exists():
         return None
-    message = end.message or "its shim was gone; its driver had told the end"
+    message = end.message or "its shim was gone; its driver had reported the end"
     return Decision(
         status=end.status, reason=end.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
     )

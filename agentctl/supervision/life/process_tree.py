@@ -1,7 +1,7 @@
 """The process tree of a worker: what belongs to it, and what only happens to be below it.
 
-With a shim the tree is exact: the shim is child subreaper, so every orphan becomes its child, in spite of setsid and
-double fork. Without one it is found by session, cookie and folder, as far as it can be.
+With a shim the tree is exact: the shim is a child subreaper, so every orphan becomes its child, despite setsid and
+double fork. Without a shim, as much as possible of the tree is found by session, cookie and folder.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.strangers import is_foreign
 
-#: A tree that forks faster than it is stopped is killed in the state that it has by then, and looked at again.
+#: After this, a tree that forks faster than it is stopped is killed in its present state, and looked at again.
 _STOP_PASSES = 100
-#: So often a look that found nothing is taken again, where somebody died in it.
+#: How often a look that found nothing is repeated because a process died during it.
 _SURE_LOOKS = 20
 
 
@@ -30,7 +30,7 @@ class Member(NamedTuple):
     start: int
     state: str
     parent: int
-    #: As `processes.Stat` has it.
+    #: As in `processes.Stat`.
     cpu: int
 
 
@@ -46,11 +46,11 @@ class ProcessTree:
         raise NotImplementedError
 
     def is_gone(self) -> bool:
-        """Tell whether nothing of it is alive, for sure.
+        """Return whether it is certain that nothing of it is alive.
 
-        A look that finds nobody is not proof: who was alive when it began may have left a child behind that it did not
-        meet, and have died before its turn came. So nobody may have died during the look that counts. False where that
-        cannot be had: ask again later.
+        A look that finds no process is no proof. One that was alive when the look began may have left behind a child
+        that the look did not meet, and have died before its own turn. So a look counts only if no process died during
+        it. False if no look counts: ask again later.
         """
         raise NotImplementedError
 
@@ -59,9 +59,9 @@ class ProcessTree:
         return _living(self._look())
 
     def is_foreign(self, pid: int) -> bool:
-        """Tell whether a process belongs to somebody else; once it does, it always will.
+        """Return whether a process is not the worker's own; one that is foreign stays so.
 
-        The other way round it may change: a launcher becomes a shim, and a shim is named a moment after its start.
+        One that is not can become foreign: a launcher becomes a shim, and a shim is named a moment after its start.
         """
         stat = processes.read_stat(pid)
         if stat is None:
@@ -74,29 +74,29 @@ class ProcessTree:
     def _is_somebody_elses(self, pid: int) -> bool:
         try:
             return is_foreign(pid, self._worker, self._cookie)
-        except Exception:  # noqa: BLE001 - what a process says of itself spares it only where it can be verified
+        except Exception:  # noqa: BLE001 - what a process says of itself spares it only if it can be verified
             return False
 
     def signal(self, *numbers: int) -> None:
-        """Send each signal to everything that lives."""
+        """Send each signal to every live process."""
         for member in self.living():
             _send(member, *numbers)
 
     def interrupt(self) -> None:
-        """SIGINT, then SIGCONT."""
+        """Send SIGINT, then SIGCONT."""
         self.signal(signal.SIGINT, signal.SIGCONT)
 
     def terminate(self) -> None:
-        """SIGTERM, then SIGCONT: a stopped process acts on nothing."""
+        """Send SIGTERM, then SIGCONT: a stopped process acts on no signal."""
         self.signal(signal.SIGTERM, signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL all: stopped first, so that none forks on while the others die."""
+        """Send SIGKILL to all, after stopping them, so that none keeps forking while the others die."""
         self.stop()
         self.signal(signal.SIGKILL)
 
     def stop(self) -> bool:
-        """SIGSTOP all, until a look finds nothing that runs; tell whether anything did."""
+        """Send SIGSTOP until a look finds nothing that runs; return whether anything did."""
         for number in range(_STOP_PASSES):
             running = [member for member in self.living() if member.state not in "TtD"]
             if not running:
@@ -106,11 +106,11 @@ class ProcessTree:
         return True
 
     def proceed(self) -> None:
-        """SIGCONT all."""
+        """Send SIGCONT to all."""
         self.signal(signal.SIGCONT)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return what is alive, for a person to read."""
+        """Return the live processes, for a person to read."""
         return [
             {"pid": member.pid, "command": " ".join(processes.command_line(member.pid))[:200]}
             for member in self.living()
@@ -118,21 +118,21 @@ class ProcessTree:
 
 
 def _send(member: Member, *numbers: int) -> None:
-    """Signal exactly the process that was looked at: its pid may have become somebody else's since."""
+    """Signal exactly the process that was looked at: its pid may have been reused since."""
     me = processes.identify(member.pid)
     if me is None or me.start != member.start:
         return
     for number in numbers:
-        # Setuid to somebody else: the next look tells that it lives on, and survivors are named.
+        # It is another user's by setuid: the next look finds it alive, and survivors are named.
         with contextlib.suppress(PermissionError):
             processes.send(me, number)
 
 
 class SupervisedTree(ProcessTree):
-    """The tree of the worker below this process, a child subreaper: all its descendants but the foreign ones.
+    """The tree of the worker below this process, a child subreaper: all its descendants except foreign ones.
 
     Args:
-        leader: The pid of the worker's leader, a child of this process that is not waited for before the tree is gone.
+        leader: The pid of the worker's leader, a child of this process that is not reaped before the tree is gone.
     """
 
     def __init__(self, worker: WorkerDir, cookie: bytes, leader: int) -> None:
@@ -140,7 +140,7 @@ class SupervisedTree(ProcessTree):
         self._leader = leader
 
     def interrupt(self) -> None:
-        """SIGINT to the leader's group, as Ctrl-C in a terminal sends it; then SIGCONT."""
+        """Send SIGINT to the leader's group, as Ctrl-C in a terminal does; then SIGCONT."""
         if self._leader > 1:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, signal.SIGINT)
@@ -154,7 +154,7 @@ class SupervisedTree(ProcessTree):
         return descent.walk(roots, skip=[*foreign, *hidden]) if hidden else seen
 
     def is_gone(self) -> bool:
-        """Tell whether nothing of it is alive, for sure: each orphan is below this process at once."""
+        """Return whether it is certain that nothing of it is alive: an orphan is below this process at once."""
         dead: set[int] = set()
         for _ in range(_SURE_LOOKS):
             met = set(self._look())
@@ -167,7 +167,7 @@ class SupervisedTree(ProcessTree):
 
 
 class UnsupervisedTree(ProcessTree):
-    """The tree of a worker whose shim is gone: what is proven to be its, and all below that."""
+    """The tree of a worker whose shim is gone: the processes proven to be its own, and all below them."""
 
     def __init__(self, claim: Claim) -> None:
         super().__init__(claim.worker, claim.cookie)
@@ -179,7 +179,7 @@ class UnsupervisedTree(ProcessTree):
         return descent.walk(roots, skip=[*foreign, os.getpid()])  # A worker may have asked for its own end.
 
     def kill(self) -> None:
-        """SIGKILL all, then at once who has come since: a look never meets one who lives on from process to process."""
+        """Send SIGKILL to all, then at once to newcomers: no look meets a program that keeps forking and exiting."""
         super().kill()
         met = set(processes.all_pids())
         for _ in range(_SURE_LOOKS):
@@ -191,10 +191,10 @@ class UnsupervisedTree(ProcessTree):
             met |= new
 
     def is_gone(self) -> bool:
-        """Tell whether nothing of it is alive, for sure.
+        """Return whether it is certain that nothing of it is alive.
 
-        Any process of the machine may be its, and somebody always dies. But who was there before a look that found
-        nobody, and lives, is none of its: only who has come since is looked at, at once.
+        Any process of the machine may be part of it, and some process always dies. But one that was there before a look
+        that found nothing, and still lives, is not part of it: only newcomers are looked at, at once.
         """
         met = set(processes.all_pids())
         if self.living():

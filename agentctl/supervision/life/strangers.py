@@ -1,8 +1,8 @@
-"""What is below a worker in the process tree and yet none of its own: other live shims, and other workers' processes.
+"""Foreign processes: those below a worker that are not its own, but live shims, or processes of other workers.
 
-A worker can write the files that name shims and workers, in a tree of tasks of its own making without any trace in the
-one that it is in. So a shim of another tree is spared only where this one has a note of that very process, made by who
-started it, and a process of a worker of another tree only where that worker is a child of this one.
+A worker can write the files that name shims and workers; in a tree of tasks of its own making, that leaves no trace in
+the tree that it is in. So a shim of another tree is spared only if this tree has a note of that very process, made by
+the one that started it. A process of another tree's worker is spared only if that worker is a child of this one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.worker.kinship import is_enlisted
 from agentctl.supervision.worker.spec import read_spec
 
-#: Before the folder of the worker on the command line of an undertaker, which is the same program.
+#: The option before the worker's folder on the command line of an undertaker, which is the same program.
 BURY = "--bury"
-#: Before the folder of environments and the root task's directory on that of a waker, the same program too.
+#: The option before the environments' folder and the root task's directory on that of a waker, the same program.
 WAKE = "--wake"
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 #: The script that a shim's command line names, followed by the root task's directory.
@@ -34,7 +34,7 @@ SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/_
 
 
 def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
-    """Tell whether a process below a worker is none of its own: a live shim, or another worker's process."""
+    """Return whether a process below a worker is not its own: a live shim, or another worker's process."""
     here, tree = root_task_of(worker.task), guarded_tree(pid)
     if tree is not None:
         return here.is_at(tree.path) or is_noted(here, processes.identify(pid))
@@ -43,20 +43,20 @@ def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
 
 
 def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
-    """Put a shim or an undertaker of a tree of tasks down in the other trees of those below whom this process runs.
+    """Note a shim, undertaker or waker of a tree of tasks in the other trees whose workers are above this process.
 
-    To be called before it is named in its own tree: from then on it is found, and to be spared. It may lose whoever
-    started it, and is then a child of any shim that is above this process now.
+    Call this before it is named in its own tree: from then on it is found, and must be spared. Once the process that
+    started it ends, it may become a child of any shim that is above this process now.
     """
     for tree in _trees_above(root_task):
-        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than all else.
+        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than the rest.
             make_folder(tree.kin)
             _forget_gone(tree.kin)
             write_whole(tree.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
 
 
 def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
-    """Tell whether a tree of tasks has a note of a shim or an undertaker of another one."""
+    """Return whether a tree of tasks has a note of a shim or an undertaker of another tree."""
     return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
 
 
@@ -66,7 +66,7 @@ def _note_of(guardian: Identity) -> str:
 
 def _forget_gone(notes: FilePath) -> None:
     for name in os.listdir(notes):
-        is_note = name.replace("-", "", 1).isdigit()  # And not what somebody is about to put in the place of one.
+        is_note = name.replace("-", "", 1).isdigit()  # And not a temporary file that is about to become one.
         noted = processes.identity_from(read_quietly(notes / name))
         if is_note and (noted is None or processes.life_of(noted) is Life.GONE):
             with contextlib.suppress(FileNotFoundError):
@@ -74,7 +74,7 @@ def _forget_gone(notes: FilePath) -> None:
 
 
 def _trees_above(root_task: TaskDir) -> list[TaskDir]:
-    """Return the trees of tasks, but this one, of the workers that this process is below, or says to be of."""
+    """Return the other trees of tasks whose workers are above this process, or which it claims to belong to."""
     folder = os.environ.get(AGENT_DIR)
     found = [root_task_of(WorkerDir(folder).task)] if folder else []
     found += filter(None, map(guarded_tree, descent.ancestors_of(os.getpid())))
@@ -86,12 +86,12 @@ def _trees_above(root_task: TaskDir) -> list[TaskDir]:
 
 
 def guarded_tree(pid: int) -> TaskDir | None:
-    """Return the root task in whose tree a process is a live shim that a slot names, or an undertaker; None for others.
+    """Return the root task in whose tree a process is a live shim that a place names, an undertaker or a waker.
 
-    The word of the process is verified with the files.
+    None for any other process: what it says of itself is verified with the files.
     """
     arguments = processes.command_line(pid)
-    # By its ending: another agentctl on this machine has its script elsewhere.
+    # Only the end of the path is compared: another agentctl on this machine has its script elsewhere.
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
         return None
     me = processes.identify(pid)
@@ -110,7 +110,7 @@ def guarded_tree(pid: int) -> TaskDir | None:
 
 
 def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
-    """Tell whether an identity that a file tells is that of a live shim or undertaker of a tree of tasks."""
+    """Return whether an identity from a file is that of a live shim or undertaker of a tree of tasks."""
     if processes.life_of(shim) is not Life.ALIVE:
         return False
     tree = guarded_tree(shim.pid)
@@ -118,7 +118,7 @@ def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
 
 
 def guarded_by(pid: int) -> WorkerDir | None:
-    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for all else."""
+    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for other processes."""
     arguments = processes.command_line(pid)
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
         return None
@@ -138,9 +138,9 @@ def marked_by(environ: dict[bytes, bytes]) -> WorkerDir | None:
 
 
 def _other_worker(pid: int, worker: WorkerDir, cookie: bytes | None) -> WorkerDir | None:
-    """Return the worker that a process claims to be of, if that is another one and the claim can be true.
+    """Return the worker that a process claims to belong to, if that is another one and the claim can be true.
 
-    What a live shim guards is below that shim, and what had no leave to outlive its worker's end is gone by then.
+    While a live shim guards that worker, its processes are below that shim; after its end only kept ones are left.
     """
     environ = processes.environment_of(pid)
     if environ.get(COOKIE.encode()) in (None, cookie):
@@ -159,7 +159,7 @@ def _keeps_children(worker: WorkerDir) -> bool:
 
 
 def _is_below_a_shim(worker: WorkerDir) -> bool:
-    """Tell whether a live shim guards a worker, and not an undertaker, whose child nothing is."""
+    """Return whether a live shim guards a worker, and not an undertaker, which has no children."""
     guardian = _guardian_of(worker)
     if guardian is None or processes.life_of(guardian) is not Life.ALIVE:
         return False
@@ -167,7 +167,7 @@ def _is_below_a_shim(worker: WorkerDir) -> bool:
 
 
 def _guardian_of(worker: WorkerDir) -> Identity | None:
-    """Return who guards a worker, as the file says that somebody holds."""
+    """Return who guards a worker, as its shim.json says while its lock is held."""
     with contextlib.suppress(OSError):
         return processes.identity_from(read_quietly(worker.shim)) if is_alive_held(worker.shim) else None
     return None

@@ -1,4 +1,4 @@
-"""The queue and the places to run in, as they lie on disk.
+"""The queue and the places to run in, as they are on disk.
 
 Doors: `tickets`, `places`.
 """

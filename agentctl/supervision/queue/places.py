@@ -1,4 +1,4 @@
-"""A place to run in: its file names who has it, and the lock on that file is held by their shim."""
+"""The places to run in: the file of a place names its occupant, whose shim holds the lock on that file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-#: So many looks are made at places that go on changing; each takes less than a millisecond.
+#: How many looks are made at places that keep changing; each takes less than a millisecond.
 _MOST_LOOKS = 100
 
 
 class Occupant(NamedTuple):
-    """Who a place was given to."""
+    """The worker to which a place was given, with its shim."""
 
     task_id: str
     instance: str
@@ -33,37 +33,37 @@ class Occupant(NamedTuple):
 
     @property
     def worker_id(self) -> WorkerId:
-        """What names the worker."""
+        """The task and the name of the worker."""
         return WorkerId(self.task_id, self.instance)
 
 
 class Place(NamedTuple):
-    """A held slot or guest place: the lock is on the file, whatever its name is by now."""
+    """A slot or guest place that is held: the lock is on the file, whatever its name is by now."""
 
     fd: int
 
     def occupy(self, occupant: Occupant) -> None:
-        """Write down who has it. Overwritten in place: a rename would leave the lock on the old file."""
+        """Write down the occupant. Overwritten in place: a rename would leave the lock on the old file."""
         who = head_for(occupant.task_id, occupant.instance)
         write_in_place(self.fd, b'%b, "shim": %b}\n' % (who, processes.text_of(occupant.shim)))
 
     def vacate(self, shim: Identity | None) -> None:
         """Give the place back.
 
-        Its file goes on naming the shim, which may be about to take another worker: a sweep further up that met a shim
-        which no place names would take it for a process of its own worker.
+        Its file keeps naming the shim, which may be about to take another worker. Otherwise the sweep of a worker
+        further up would take the shim, which no place names, for a process of its own worker.
         """
         with contextlib.suppress(OSError):
             write_in_place(self.fd, b'{"shim": %b}\n' % processes.text_of(shim) if shim else b"")
         os.close(self.fd)
 
     def let_go(self) -> None:
-        """Let go of a place: it is free, unless a shim has got it as well."""
+        """Close this process's descriptor: the place is free then, unless a shim holds it as well."""
         os.close(self.fd)
 
 
 def head_for(task_id: str, instance: str) -> bytes:
-    """Return how the file of a place begins that names this worker, as `Place.occupy` writes it."""
+    """Return the beginning of a place's file that names this worker, as `Place.occupy` writes it."""
     return f'{{"taskId": "{task_id}", "instance": "{instance}"'.encode()
 
 
@@ -73,12 +73,12 @@ def head_of(data: bytes) -> bytes:
 
 
 def is_slot(name: str) -> bool:
-    """Tell whether a name is that of a slot: nothing but the digits 0 to 9."""
+    """Return whether a name is that of a slot: nothing but the digits 0 to 9."""
     return name.isascii() and name.isdecimal()
 
 
 def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
-    """Yield the name of each place of a tree, of whatever kind, that names an occupant, with that occupant."""
+    """Yield (name, occupant) of each place of a tree, of any kind, that names an occupant."""
     for name, value in _files_in(slots):
         occupant = _occupant_from(value)
         if occupant is not None:
@@ -86,12 +86,12 @@ def occupants_in(slots: FilePath) -> Iterator[tuple[str, Occupant]]:
 
 
 def names_shim(slots: FilePath, shim: Identity) -> bool:
-    """Tell whether any place of a tree names a shim, even one that was given back."""
+    """Return whether any place of a tree, even one that was given back, names a shim."""
     return _found_in(slots, lambda value: processes.identity_from(value.get("shim")) == shim or None) is not None
 
 
 def occupant_by_shim(slots: FilePath, shim: Identity | None) -> Occupant | None:
-    """Return the occupant beside whom a place of a tree names this shim."""
+    """Return the occupant of the place of a tree that names this shim."""
 
     def found(value: dict[str, Any]) -> Occupant | None:
         occupant = _occupant_from(value)
@@ -111,11 +111,11 @@ def shim_beside(slots: FilePath, worker_id: WorkerId) -> Identity | None:
 
 
 def _found_in(slots: FilePath, find: Callable[[dict[str, Any]], _T | None]) -> _T | None:
-    """Return the first thing that is found in a place of a tree; None only where none of them had it in one moment.
+    """Return the first result of `find` in the places of a tree; None only if at one moment no place had any.
 
-    Whoever changes the places has the queue's lock; whoever looks mostly has not. A place that is renamed during a look
-    may be met under neither name, and what is read of one that is being written is not JSON. So nothing counts as
-    absent before two looks in a row have read the same.
+    A process that changes the places holds the queue's lock, but a reader mostly does not. A place that is renamed
+    during a look may be met under neither name, and one that is read while it is written is not JSON. So nothing counts
+    as absent before two looks in a row have read the same.
     """
     before: dict[str, bytes] | None = None
     for _ in range(_MOST_LOOKS):
@@ -147,12 +147,12 @@ def _files_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_occupant(path: FilePath) -> Occupant | None:
-    """Return who a place names; None where it names nobody."""
+    """Return the occupant that a place names; None if it names none."""
     return _occupant_from(read_quietly(path))
 
 
 def _occupant_from(value: dict[str, Any]) -> Occupant | None:
     task_id, instance = str(value.get("taskId")), str(value.get("instance") or "")
-    if not is_name(task_id) or not is_name(instance):  # A path would lead anywhere.
+    if not is_name(task_id) or not is_name(instance):  # A path could lead anywhere.
         return None
     return Occupant(task_id, instance, processes.identity_from(value.get("shim")))

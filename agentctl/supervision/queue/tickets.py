@@ -1,8 +1,8 @@
 """The queue: one file for each waiting worker, in the order of their names.
 
 `<priority>.<age>.<environment>.<r|w>.<task>.<instance>`: smaller priority first, then smaller age; `w` waits for other
-workers, which the file names; `environment` names where its variables wait, or is `0`.
-A ticket is there until the shim of its worker is locked, so a worker is always in the queue or guarded.
+workers, which the file names; `environment` is the token of its variables, or `0`.
+A ticket stays until the shim of its worker holds its liveness lock, so a worker is always in the queue or guarded.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from agentctl.domain.names import WorkerId, is_name
 from agentctl.errors import Damaged
 from agentctl.supervision.worker import environment
 
-#: No honest queue comes so far. A larger, forged age is not counted on from: there would soon be none behind it.
+#: No honest queue gets this far. A larger, forged age is not counted from, since soon none would be left behind it.
 _MOST_AGE = 10**11
 LOWEST, HIGHEST = -4000, 4000
-#: Behind the name of a ticket whose worker is not in the log yet; one more dot, so that it is not a ticket.
+#: Ends the name of a ticket whose worker is not in the log yet. With this extra dot it is not a ticket.
 UNSEEN = ".new"
-#: The exact form of a ticket's name: a worker, or whoever wrote a clone, may put any file into a queue.
+#: The exact form of a ticket's name: a worker, or the author of a cloned repository, may put any file into a queue.
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
 _FORM = rf"\d{{4}}\.\d{{12}}\.(?:0|[0-9a-f]{{16}})\.[rw]\.{_NAME}\.{_NAME}"
 _TICKET, _TICKETS = re.compile(_FORM, re.ASCII), re.compile(rf"(?:{_FORM}/)*+", re.ASCII)
 
 
 class Ticket(str):
-    """A place in the queue: its file's name. Names sort as the queue does, so only what is looked at is taken apart."""
+    """A worker's place in the queue: the name of a file. Names sort like the queue, so few of them are taken apart."""
 
     __slots__ = ()
 
     @property
     def age(self) -> int:
-        """How many came before it, more or less."""
+        """Roughly how many tickets came before it."""
         return int(self.split(".")[1])
 
     @property
@@ -62,7 +62,7 @@ class Ticket(str):
 
     @property
     def worker_id(self) -> WorkerId:
-        """What names its worker."""
+        """The task and the name of its worker."""
         parts = self.split(".")
         return WorkerId(parts[4], parts[5])
 
@@ -72,18 +72,18 @@ class Ticket(str):
         return Ticket(".".join([*parts[:2], token, *parts[3:]]))
 
     def of_one_that_ran(self, token: str) -> Ticket:
-        """Return the ticket of the same place in the queue for a worker that waits for no others any more."""
+        """Return the ticket for the same place in the queue of a worker that no longer waits for others."""
         parts = self.split(".")
         return Ticket(".".join([*parts[:2], token, "r", *parts[4:]]))
 
 
 def parse_ticket(name: str) -> Ticket | None:
-    """Return the ticket of that file name; None where it is not the name of one."""
+    """Return the ticket with this file name; None if it is not the name of a ticket."""
     return Ticket(name) if _TICKET.fullmatch(name) else None
 
 
 def read_names(root_task: TaskDir) -> list[str]:
-    """Return the names of all files of the queue, in its order; not every one is a ticket."""
+    """Return the names of all files of the queue, in its order; not every file is a ticket."""
     try:
         names = os.listdir(root_task.queue)
     except (FileNotFoundError, NotADirectoryError):
@@ -101,22 +101,22 @@ def read_queue(root_task: TaskDir) -> list[Ticket]:
 
 
 def some_wait(names: Sequence[str]) -> bool:
-    """Tell whether any ticket waits for other workers: one search through all names."""
+    """Return whether any ticket waits for other workers: one search through all names."""
     return ".w." in "/".join(names)
 
 
 def next_age(queue: Sequence[Ticket]) -> int:
-    """Return an age behind all of the queue. Ages are counted, and not times: the clock may be set back."""
+    """Return an age behind the whole queue. Ages are counted; they are not times, since the clock may be set back."""
     return max((ticket.age for ticket in queue if ticket.age < _MOST_AGE), default=0) + 1
 
 
 def make_ticket(task_id: str, instance: str, priority: int, age: int, environment: str, waits: bool) -> Ticket:
-    """Return the ticket of a worker; a larger `priority` stands further in front."""
+    """Return the ticket of a worker; a larger `priority` comes earlier."""
     return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
 
 
 def write_ticket(root_task: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
-    """Put a ticket on disk under a name that does not count yet (the caller holds the queue's lock)."""
+    """Write a ticket under a name that does not count yet (the caller holds the queue's lock)."""
     path = root_task.queue / (ticket + UNSEEN)
     if ticket.waits:
         write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
@@ -132,25 +132,25 @@ def show_ticket(root_task: TaskDir, ticket: Ticket) -> None:
 
 
 def show_left_behind(root_task: TaskDir, worker_id: WorkerId) -> bool:
-    """Show a ticket whose writer was killed before it could do that; tell whether the worker has a ticket."""
+    """Show a ticket whose writer was killed before it could do that; return whether the worker has a ticket."""
     for name in read_names(root_task):
         ticket = parse_ticket(name.removesuffix(UNSEEN))
         if ticket is not None and ticket.worker_id == worker_id:
             if name.endswith(UNSEEN):
-                with contextlib.suppress(FileNotFoundError):  # Somebody else has met it, too.
+                with contextlib.suppress(FileNotFoundError):  # Another process was faster.
                     show_ticket(root_task, ticket)
             return True
     return False
 
 
 def remove_ticket(root_task: TaskDir, ticket: Ticket) -> bool:
-    """Take a ticket out; tell whether it was there."""
+    """Take a ticket out of the queue; return whether it was there."""
     for name in (ticket, ticket + UNSEEN):
         try:
             os.unlink(root_task.queue / name)
         except FileNotFoundError:
             continue
-        except (IsADirectoryError, PermissionError):  # EPERM: what unlink(2) says of a folder elsewhere.
+        except (IsADirectoryError, PermissionError):  # EPERM: what unlink(2) gives for a folder on other systems.
             set_aside(root_task.queue / name)
         return True
     return False
@@ -163,9 +163,9 @@ def tickets_of(root_task: TaskDir, worker: WorkerDir) -> list[Ticket]:
 
 
 def take_out(root_task: TaskDir, tickets: Iterable[Ticket], folder: FilePath) -> None:
-    """Take tickets out for good, with their environments; the caller holds the queue's lock.
+    """Remove tickets permanently, with their environments; the caller holds the queue's lock.
 
-    The worker's end is decided before: without a ticket and without an end it would read as never started.
+    The worker's end must be decided before: without a ticket and an end, it would count as never started.
     """
     for ticket in tickets:
         remove_ticket(root_task, ticket)
@@ -179,11 +179,11 @@ def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> No
 
 
 def dependencies_of(root_task: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
-    """Return the workers that a ticket waits for, and whether any end of theirs will do."""
+    """Return the workers that a ticket waits for, and whether any end of these will do."""
     if not ticket.waits:
         return [], False
     value = read_json(root_task.queue / ticket) or {}
     names = value.get("after", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and is_name(name) for name in names):
-        raise Damaged(f"{root_task.queue / ticket} names no workers", hint="agentctl doctor --fix")
+        raise Damaged(f"{root_task.queue / ticket} does not list the workers to wait for", hint="agentctl doctor --fix")
     return names, bool(value.get("any"))

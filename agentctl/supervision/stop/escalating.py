@@ -1,4 +1,4 @@
-"""What each stage of an escalation does to a process tree, whoever carries it out."""
+"""What each stage of an escalation sends to a process tree, for shims and undertakers alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctl.supervision.life.process_tree import ProcessTree
 
 
 def enter_stage(worker: WorkerDir, tree: ProcessTree, stage: Stage) -> None:
-    """Send what a stage begins with; name in the log who survives SIGKILL."""
+    """Send the signals with which a stage begins; name the survivors of SIGKILL in the log."""
     match stage:
         case Stage.INTERRUPT:
             tree.interrupt()
@@ -25,11 +25,11 @@ def enter_stage(worker: WorkerDir, tree: ProcessTree, stage: Stage) -> None:
         case Stage.SURVIVORS:
             payload = {"survivors": tree.describe()}
             event = ev.make_event(now_iso(), ev.CANCEL_FAILED, worker.task.id, "agentctl", payload, worker.instance)
-            with contextlib.suppress(AgentctlError, OSError):  # A full disk must not end whoever guards the worker.
+            with contextlib.suppress(AgentctlError, OSError):  # A full disk must not end the worker's guardian.
                 eventlog.append(worker.task.events, [event])
 
 
 def stay_in_stage(tree: ProcessTree, stage: Stage) -> None:
-    """Send once more what must be sent at each look: what forked since the last one gets SIGKILL too."""
+    """Send again what must be sent at each look: SIGKILL, so that processes forked since the last look get it too."""
     if stage >= Stage.KILL:
         tree.kill()

@@ -1,7 +1,7 @@
-"""The workers that the guarded one has started: what becomes of them when it is cancelled, and when it ends.
+"""The children of a worker, which it has started: what becomes of them when it is cancelled, and when it ends.
 
-A shim tells no end of its worker while there is something below it to be waited for (`childrenAtEnd` in task.yaml), and
-begins no escalation before those below have been cancelled: deepest first, since each shim does the same.
+A shim publishes its worker's end only when there are no more children to wait for (`childrenAtEnd` in task.yaml). It
+begins an escalation only when the children have been cancelled: so the deepest go first, since each shim does the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctl.lean import Any
 from agentctl.supervision.worker import kinship
 from agentctl.supervision.worker.spec import asked_grace
 
-#: How often they are looked at; the end of each wakes.
+#: How often the children are looked at; the end of each also wakes.
 _TICK_S = 1.0
 #: A worker whose processes survive SIGKILL must not hold up those above it for ever.
 _LONGEST_HOLD_S = 120.0
@@ -29,7 +29,7 @@ Tell = Callable[[str, Mapping[str, Any]], None]
 
 
 class Offspring:
-    """The workers below one.
+    """The children of one worker.
 
     Args:
         folder: Where the environments of queued workers wait.
@@ -42,17 +42,17 @@ class Offspring:
 
     @property
     def policy(self) -> ChildrenAtEnd:
-        """What is to become of them."""
+        """What is to become of the children."""
         return kinship.children_at_end(self.worker.task)
 
     def living(self) -> list[WorkerDir]:
-        """Return the children that have not ended; one that is proven lost is told so, since nobody else may do it."""
+        """Return the children that have not ended; record those proven lost, since nobody else may do it."""
         if not self.worker.children.exists():
             return []
         return [child for child in kinship.children_of(self.worker) if not child.has_ended and _lives(child)]
 
     def holds_cancel(self) -> bool:
-        """Pass a cancel of their parent on; tell whether it has to wait for their ends."""
+        """Pass a cancel of the parent on to its children; return whether it has to wait for their ends."""
         if self.policy is ChildrenAtEnd.LEAVE:
             return False
         if not (living := self.living()):
@@ -75,11 +75,11 @@ class Offspring:
                 request_end(child, request)
 
     def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
-        """Do what the task says about those that outlive their parent; return them, as `task/instance`,
+        """Do what the task says about children that outlive their parent; return them, as `task/instance`,
         with the path of a task in another root.
 
         Args:
-            rest: Sleeps for so long, or until woken.
+            rest: Sleeps for that many seconds, or until woken.
             tell: Appends an event about the parent.
         """
         living = self.living()
@@ -87,7 +87,7 @@ class Offspring:
         names = [f"{kinship.task_name(child.task, here) or here.id}/{child.instance}" for child in living]
         if not living or self.policy is ChildrenAtEnd.LEAVE:
             return names
-        from agentctl.supervision.dispatch.standby import Standby  # Only now: it brings the dispatch along.
+        from agentctl.supervision.dispatch.standby import Standby  # Imported only now: it loads the dispatch.
 
         with contextlib.suppress(AgentctlError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
@@ -108,7 +108,7 @@ class Offspring:
         return names
 
     def _let_go(self, living: list[WorkerDir]) -> None:
-        """Let those end that were kept and have answered: who would have said more to them has ended."""
+        """Let children end that were kept and have answered: the parent, which could have said more, has ended."""
         from agentctl.supervision.worker.inboxes import let_go
 
         for child in living:
@@ -116,7 +116,7 @@ class Offspring:
                 let_go(child, self.worker.instance)
 
     def _tell_pause(self, tell: Tell) -> None:
-        """Nothing of the parent is left to be stopped; those below are stopped by their own shims."""
+        """Append the event of a pause. Nothing of the parent is left to stop; the children's shims stop these."""
         if self._is_paused != self.worker.pause.exists():
             self._is_paused = not self._is_paused
             with contextlib.suppress(AgentctlError):
@@ -135,7 +135,7 @@ def _lives(child: WorkerDir) -> bool:
 
 
 def wake_parent(worker: WorkerDir) -> None:
-    """Tell the shim of whoever started a worker that it has ended."""
+    """Wake the shim of a worker's parent: the worker has ended."""
     from agentctl.supervision.worker.control import poke
 
     parent = kinship.parent_of(worker)

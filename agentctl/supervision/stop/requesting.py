@@ -1,6 +1,6 @@
-"""Asking for the end of a worker, whatever its condition: a durable request, and whoever carries it out is woken.
+"""Requests the end of a worker, whatever its condition: by a durable file, and by waking what carries it out.
 
-Commands do it, and shims, which pass a cancel on to the workers that theirs have started.
+Commands do this, and so do shims, which pass a cancel on to the children of their workers.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Request(NamedTuple):
     by: str
     #: Another grace period than the worker's own.
     grace_s: float | None = None
-    #: Where environments wait; a shim, whose own environment is empty, was told.
+    #: Where environments wait; set by a shim, whose own environment is empty.
     folder: FilePath | None = None
 
 
 class Answer(Enum):
-    """What came of asking."""
+    """The outcome of a request."""
 
-    #: It has ended before.
+    #: It had ended before.
     ENDED = "ended"
     #: It is on another machine or in another pid namespace, and was not asked.
     ELSEWHERE = "elsewhere"
@@ -59,8 +59,8 @@ class Answer(Enum):
 
 
 def request_end(worker: WorkerDir, request: Request) -> Answer:
-    """Do what the worker's condition asks for."""
-    clear_no_decision(worker)  # A worker that wrote itself an end which is none would not be cancelled.
+    """Do what the worker's condition requires to make it end."""
+    clear_no_decision(worker)  # A worker that wrote a false end itself would not be cancelled.
     for _ in range(100):  # It may move from the queue to a shim between the look and the act.
         condition = judge_surely(worker)
         match condition:
@@ -84,11 +84,11 @@ def request_end(worker: WorkerDir, request: Request) -> Answer:
                 _put(worker, request)
                 begin_burial(worker)
                 return Answer.UNDER_WAY
-    raise AgentctlError(f"{worker.instance} does not hold still: its state changed 100 times", hint="try again")
+    raise AgentctlError(f"{worker.instance} could not be cancelled: its state changed 100 times", hint="try again")
 
 
 def _wake(worker: WorkerDir) -> bool:
-    """Make the shim look at the request; False where it has gone meanwhile."""
+    """Make the shim look at the request; return False if it has gone meanwhile."""
     _wake_stopped(worker)
     return poke(worker) or judge(worker) is Condition.SUPERVISED
 
@@ -96,7 +96,7 @@ def _wake(worker: WorkerDir) -> bool:
 def _wake_stopped(worker: WorkerDir) -> None:
     """Continue a shim that somebody stopped: it could not act on a cancel.
 
-    Only what was executed as a guardian in this tree of tasks: the files may name anybody.
+    Only a process that was executed as a guardian in this tree of tasks: the files may name any process.
     """
     root_task = root_task_of(worker.task)
     for shim in (
@@ -113,7 +113,7 @@ def _put(worker: WorkerDir, request: Request) -> None:
     body: dict[str, Any] = {"by": request.by, "at": now_iso()}
     if grace_s is not None:
         body["graceSeconds"] = grace_s
-    make_folder(worker.path)  # Somebody may have removed it under a running worker.
+    make_folder(worker.path)  # It may have been removed while the worker ran.
     if not worker.cancel.exists() and create_whole(worker.cancel, to_json(body)):
         event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, worker.task.id, request.by, {}, worker.instance)
         with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
@@ -124,7 +124,7 @@ def _put(worker: WorkerDir, request: Request) -> None:
 
 
 class _Withdrawal(Enum):
-    """What came of taking a worker out of the queue."""
+    """The outcome of taking a worker out of the queue."""
 
     #: It is out and has ended.
     DONE = "done"

@@ -1,7 +1,7 @@
-"""Stopping a worker whose shim is gone: the same escalation, on the tree as far as it can be found.
+"""The undertaker: stops a worker whose shim is gone, by the same escalation, on as much of its tree as can be found.
 
-It runs in a detached process of its own, so that Ctrl-C of the command that began it changes nothing, and holds the
-worker's liveness lock: there is one guardian, and others see the worker as supervised.
+It runs in a detached process of its own, so that Ctrl-C in the command that began it changes nothing. It holds the
+worker's liveness lock, so there is only one guardian, and others see the worker as supervised.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agentctl.supervision.worker.control import name_holder
 from agentctl.supervision.worker.endings import Decision, decide, publish
 from agentctl.supervision.worker.spec import asked_grace, grace_of
 
-#: There is no SIGCHLD of a stranger's child to wait for.
+#: Polled: no SIGCHLD comes for another process's child.
 _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
 _CHILDREN_LOOK_S = 0.1
@@ -39,8 +39,8 @@ _READY_FD = 3
 def begin_burial(worker: WorkerDir) -> None:
     """Start the escalation in a process that outlives this one; returns once it guards the worker.
 
-    A program of its own, with nothing of this one's environment but where others' wait: the sweep of a worker that
-    asked for this cancel must not take it for one of its processes.
+    It is a program of its own, and gets only those variables that say where environments wait: the sweep of a worker
+    that asked for this cancel must not take it for one of its processes.
     """
     ready_read, ready_write = os.pipe()
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
@@ -52,7 +52,7 @@ def begin_burial(worker: WorkerDir) -> None:
 
 
 def main(folder: str) -> None:
-    """Be that process: let go of what was inherited, and of the parent, then bury."""
+    """Run as that process: drop what was inherited, detach from the parent, then stop the worker."""
     os.closerange(_READY_FD + 1, 1 << 16)
     os.set_inheritable(_READY_FD, False)
     os.chdir("/")

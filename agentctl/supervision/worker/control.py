@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import WorkerDir
 
 
 def poke(worker: WorkerDir) -> bool:
-    """Wake the shim of a worker; False where there is none (a FIFO without a reader refuses with ENXIO)."""
+    """Wake the shim of a worker; return False if there is none (a FIFO without a reader refuses with ENXIO)."""
     try:
         fd = _open_fifo(worker, os.O_WRONLY)
     except OSError as error:
@@ -23,24 +23,24 @@ def poke(worker: WorkerDir) -> bool:
         return False
     try:
         os.write(fd, b"!")
-    except BrokenPipeError:  # It went between the open and the write.
+    except BrokenPipeError:  # It ended between the open and the write.
         return False
     except BlockingIOError:
-        pass  # It is full of wakes that were not yet read.
+        pass  # The FIFO is full of wake-ups that were not yet read.
     finally:
         os.close(fd)
     return True
 
 
 def open_to_wake(worker: WorkerDir) -> int | None:
-    """Open what wakes a shim without waking it; None where it is not a FIFO."""
+    """Open the FIFO that wakes a shim, without waking it; None if the file is not a FIFO."""
     return _open_fifo(worker, os.O_WRONLY)
 
 
 def open_control(worker: WorkerDir) -> int:
-    """Open the FIFO of a worker for its shim, made where it is missing; what else lies there is set aside.
+    """Open the FIFO of a worker for its shim; it is made if missing, and anything else in its place is set aside.
 
-    For reading and writing: a FIFO whose last writer leaves would be at its end, and wake for ever.
+    For reading and writing: a FIFO whose last writer leaves would be at end of file, and wake for ever.
     """
     with storage_errors(worker.control, "make"):
         fd = _open_fifo(worker, os.O_RDWR) if worker.control.exists() else None
@@ -52,16 +52,16 @@ def open_control(worker: WorkerDir) -> int:
         return os.open(worker.control, os.O_RDWR | _FIFO)
 
 
-#: What is not a FIFO any more, a worker has put there: a byte is not to be written into what a link leads to.
+#: A worker may have replaced the FIFO: a byte must not be written to what a link leads to.
 _FIFO = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _open_fifo(worker: WorkerDir, flags: int) -> int | None:
-    """Open what wakes a shim; None where it is not a FIFO."""
+    """Open the FIFO that wakes a shim; None if the file is not a FIFO."""
     try:
         fd = os.open(worker.control, flags | _FIFO)
     except OSError as error:
-        # Opened for both ends, a FIFO never says ENXIO: it is a socket.
+        # Opened for both ends, a FIFO never gives ENXIO, so this is a socket.
         if error.errno in (errno.ELOOP, errno.EISDIR) or (error.errno == errno.ENXIO and flags == os.O_RDWR):
             return None
         raise
@@ -72,5 +72,5 @@ def _open_fifo(worker: WorkerDir, flags: int) -> int | None:
 
 
 def name_holder(lock: int, me: processes.Identity | None) -> None:
-    """Write who guards into the shim.json that it holds: in place, since the lock is on the file."""
+    """Write a guardian's identity into the file that it has locked: in place, since the lock is on the file."""
     write_in_place(lock, processes.text_of(me) + b"\n" if me else b"{}\n")

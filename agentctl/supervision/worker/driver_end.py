@@ -1,4 +1,4 @@
-"""How an agent ended, as its driver says: on disk before the driver ends, so it counts whoever is killed then."""
+"""How an agent ended, as its driver reports it. Written before the driver exits, so that no later kill loses it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
 
-#: Everybody who asks for an end is told its message.
+#: The longest message: it is shown wherever an end is shown.
 _LONGEST = 4000
 
 
 class DriverEnd(NamedTuple):
-    """What a driver told."""
+    """The end that a driver reported."""
 
     status: Status
     reason: Reason | None = None
@@ -20,7 +20,7 @@ class DriverEnd(NamedTuple):
 
 
 def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
-    """Return what the driver of the last attempt told of its end; None where it told nothing, or is not an agent's."""
+    """Return the end that the driver of the last attempt reported; None if it reported none, or for a command."""
     outcome = read_quietly(worker.outcome)
     if not outcome or outcome.get("pid") != read_quietly(worker.process).get("pid"):
         return None
@@ -31,7 +31,7 @@ def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
 
 
 def bounded(message: str) -> str:
-    """Return a message as an end tells it."""
+    """Return a message, cut to the longest that an end may have."""
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
 
 

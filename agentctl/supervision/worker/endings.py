@@ -1,7 +1,7 @@
-"""How a worker's end is decided once, and told.
+"""Decides a worker's end, once, and publishes it.
 
-`exit.json` is the decision: created whole or not at all, so that of two deciders one wins. The event that tells of it
-comes after; whoever finds the one without the other appends it, copying the decision and never making one.
+`exit.json` is the decision: it is created whole or not at all, so that only one of two deciders wins. The event comes
+after it. A process that finds the decision without its event appends the event: it copies the decision, and makes none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELDS = {
     "attempt": "attempt", "swept": "swept", "kept": "kept", "uncollected": "uncollected", "usage": "usage",
     "worked": "worked",
 }  # fmt: skip
-#: What each of them is, where it is there.
+#: The type of each field that is there.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("reason", "by", "signal", "message", "startedAt", "endedAt"), str),
     **dict.fromkeys(("exitCode", "attempt"), int),
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
     """How a worker ended, as exit.json says it: what was decided, and what was seen of the exit."""
 
     status: Status
-    #: A `Reason`; of a file that a newer version wrote any text.
+    #: A `Reason`, or any text in a file that a newer version wrote.
     reason: str | None = None
     by: str = "agentctl"
     exit_code: int | None = None
@@ -55,29 +55,29 @@ class Decision(NamedTuple):
     ended_at: str | None = None
     duration_s: float | None = None
     attempt: int = 1
-    #: What the sweep ended after the leader: [{pid, command}].
+    #: What the sweep after the leader ended, or a cancel had to kill: [{pid, command}].
     swept: Sequence[dict[str, Any]] = ()
-    #: What `--keep-children` let live.
+    #: What `--keep-children` left alive.
     kept: Sequence[dict[str, Any]] = ()
-    #: The workers that it had started and that lived on when it ended: `task/instance`.
+    #: The children that outlived it: `task/instance`.
     uncollected: Sequence[str] = ()
     usage: dict[str, float] | None = None
     #: When it was at work, over all of its attempts: {boot, spans}.
     worked: Mapping[str, Any] | None = None
 
     def now(self) -> Decision:
-        """Return it as it is when it is made now."""
+        """Return it with the current time as its end."""
         return self._replace(ended_at=now_iso())
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it stands in exit.json."""
+        """Return it in the form of exit.json."""
         value = {key: getattr(self, name) for key, name in _FIELDS.items()}
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
 def decide(worker: WorkerDir, decision: Decision) -> Decision | None:
-    """Make the one decision about a worker's end, and return it; None where one has been made before."""
-    if not worker.path.exists():  # Somebody may have removed the folder under a running worker.
+    """Make the one decision about a worker's end, and return it; None if one was made before."""
+    if not worker.path.exists():  # It may have been removed while the worker ran.
         worker.path.mkdir(exist_ok=True)
     value = decision.now().to_json()
     value = {key: item for key, item in value.items() if _fits(key, item)}
@@ -87,14 +87,14 @@ def decide(worker: WorkerDir, decision: Decision) -> Decision | None:
             return decision
         try:
             read_decision(worker)
-        except (Damaged, PermissionError):  # A worker put something there that decides nothing, or took its mode.
+        except (Damaged, PermissionError):  # The worker wrote something else there, or took its mode.
             set_aside(worker.exit)
             return decision if create_whole(worker.exit, content) else None
         return None
 
 
 def clear_no_decision(worker: WorkerDir) -> None:
-    """Set aside what lies in the place of a decision and is none, while a shim lives that has its decision to make."""
+    """Set aside an exit.json that is not a decision, while a live shim has yet to make its own."""
     if not is_alive_held(worker.shim) or not os.path.lexists(worker.exit):
         return
     with locked(worker.lock):
@@ -105,7 +105,7 @@ def clear_no_decision(worker: WorkerDir) -> None:
 
 
 def restore_access(worker: WorkerDir) -> None:
-    """Take back what a worker did to the mode of its own folder, so that its end can be told."""
+    """Undo what a worker did to the mode of its own folder, so that its end can be written."""
     with contextlib.suppress(OSError):
         if not os.path.islink(worker.path):
             os.chmod(worker.path, 0o700)
@@ -115,11 +115,11 @@ def read_decision(worker: WorkerDir) -> Decision:
     """Return the decision about a worker's end.
 
     Raises:
-        Damaged: There is none, or it tells no end.
+        Damaged: There is none, or it does not describe an end.
     """
     value = read_json(worker.exit)
     if value is None or not _tells_end(value):
-        raise Damaged(f"{worker.exit} tells no end", hint="agentctl doctor --fix")
+        raise Damaged(f"{worker.exit} does not describe an end", hint="agentctl doctor --fix")
     return _decision_from(value)
 
 
@@ -129,7 +129,7 @@ def _decision_from(value: Mapping[str, Any]) -> Decision:
 
 
 def decision_of(worker: WorkerDir) -> Decision | None:
-    """Return the decision about a worker's end; None where there is none, or what lies in its place tells no end."""
+    """Return the decision about a worker's end; None if there is none, or it does not describe an end."""
     try:
         return read_decision(worker)
     except (Damaged, OSError):
@@ -143,7 +143,7 @@ def status_at_end(worker: WorkerDir) -> Status:
 
 
 def _tells_end(decision: Mapping[str, Any]) -> bool:
-    """Tell whether this is an end, in each of its fields: a worker can write anything in the place of its own."""
+    """Return whether each field is that of an end: a worker can write anything in the place of its decision."""
     status = decision.get("status")
     return (
         isinstance(status, str)
@@ -153,20 +153,20 @@ def _tells_end(decision: Mapping[str, Any]) -> bool:
 
 
 def _fits(key: str, item: object) -> bool:
-    """Tell whether a field of a decision is what it has to be."""
+    """Return whether a field of a decision has the right type."""
     is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
     return isinstance(item, _KINDS.get(key, object)) and (not is_number or finite(item) is not None)
 
 
 def publish(worker: WorkerDir, decision: Decision | None = None, *, since: int = 0) -> None:
-    """Append the event that tells of a decided end, unless the log has it.
+    """Append the event of a decided end, unless the log has it.
 
-    It is not flushed: a power cut that takes it leaves the decision, and whoever looks next tells it again. A wait
-    flushes the log before it notes that it gave an end out.
+    It is not flushed: a power cut that takes it leaves the decision, and the next look appends it again. A wait
+    flushes the log before it records that it has given an end out.
 
     Args:
         decision: The one that was just made; None reads it.
-        since: An offset of the log before which no such event can stand.
+        since: An offset in the log before which there is no such event.
     """
     decision = decision or read_decision(worker)
     if decision.status is Status.FAILED:
@@ -193,12 +193,12 @@ def _note_failure(worker: WorkerDir, reason: str | None) -> None:
 
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:
-    """Tell whether a log tells of the end of `instance` from offset `since` on."""
+    """Return whether a log has the end of `instance` from offset `since` on."""
     return any(True for _ in eventlog.events_in(fd, instance, ev.END_STATUS, since))
 
 
 def is_over(worker: WorkerDir) -> bool:
-    """Tell whether a worker in the queue has been started or has ended: its ticket came back from the dead.
+    """Return whether a worker in the queue was already started or has ended: its ticket is then a leftover.
 
     A power cut may bring back the name of a removed ticket; starting it again would run the worker twice.
     """
@@ -206,12 +206,12 @@ def is_over(worker: WorkerDir) -> bool:
 
 
 def was_started(worker: WorkerDir) -> bool:
-    """Tell whether the log says that a worker was started, and not that it was given back to the queue since."""
+    """Return whether the log says that a worker was started, and was not parked since."""
     return _last_start(worker).get("type") in _STARTS
 
 
 def parked_as(worker: WorkerDir) -> Mapping[str, Any] | None:
-    """Return what the log says of how a worker was given back to the queue; None where it is not there for that."""
+    """Return what the log says of how a worker was parked; None if it is not parked."""
     last = _last_start(worker)
     return last["payload"] if last.get("type") == ev.PARKED else None
 
@@ -227,7 +227,7 @@ def _last_start(worker: WorkerDir) -> Mapping[str, Any]:
 
 
 def log_size(worker: WorkerDir) -> int:
-    """Return the size of the log now: no end that comes later stands before it."""
+    """Return the size of the log now: any later end comes after that offset."""
     try:
         return os.stat(worker.task.events).st_size
     except FileNotFoundError:
@@ -235,7 +235,7 @@ def log_size(worker: WorkerDir) -> int:
 
 
 def from_wait_status(code: int, status: int) -> tuple[Status, Reason | None, int | None, str | None]:
-    """Return (status, reason, exit code, signal name) of what waitid(2) tells: si_code and si_status."""
+    """Return (status, reason, exit code, signal name) for si_code and si_status of waitid(2)."""
     if code == os.CLD_EXITED:
         return (Status.COMPLETED, None, 0, None) if status == 0 else (Status.FAILED, Reason.EXIT_CODE, status, None)
     return Status.FAILED, Reason.SIGNAL, None, signal_name(status)

@@ -1,9 +1,9 @@
-"""Where the environment of a queued worker waits: in memory, private, never in the task.
+"""Keeps the environment of a queued worker: in memory, private, never in the task.
 
-A folder of our own in /dev/shm; `$XDG_RUNTIME_DIR/agentctl` where a person has chosen that, or has no /dev/shm; else
-the temporary folder. Where somebody else has made the usual one, one of another name beside it. A blob is the
-`NAME=value` entries with a NUL behind each, as execve(2) has them; before them, as entries without a name, the digests
-of the orders that may be carried out with it: what lies in a task can be changed from within a sandbox, this cannot.
+The folder is our own in /dev/shm; or `$XDG_RUNTIME_DIR/agentctl` if the user has chosen that or has no /dev/shm; else
+in the temporary folder. If another user has made the usual folder, one of another name beside it is used. A blob has
+the `NAME=value` entries, each with a NUL at its end, as execve(2) has them. Before them, as entries without a name, are
+the digests of the specs that it vouches for: files in a task can be changed from within a sandbox, this cannot.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
 from agentctl.errors import Refused, StorageError
 
-#: Variables of agentctl itself: a worker gets its own and no others.
+#: Begins the variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
-#: Who a worker is, for the commands that it calls: its root, its task and its name.
+#: They identify a worker to the commands that it calls: its root, its task and its name.
 ROOT_VARIABLE, TASK_VARIABLE, INSTANCE_VARIABLE = "AGENTCTL_ROOT", "AGENTCTL_TASK", "AGENTCTL_INSTANCE"
-#: What decides where the environments wait.
+#: The variables that decide where the environments wait.
 FOLDER_VARIABLES = ("XDG_RUNTIME_DIR", "TMPDIR", "XDG_STATE_HOME", "HOME")
-#: A secret of each worker, by which its processes are known, and its folder.
+#: A secret of each worker, by which its processes are recognised, and the worker's folder.
 COOKIE, AGENT_DIR = "AGENTCTL_COOKIE", "AGENTCTL_AGENT_DIR"
-#: The token of a worker that has none waiting: it is being started at once.
+#: The token of a worker without a waiting environment: only its own spawn can start it.
 NO_ENVIRONMENT = "0"
 #: More than execve(2) takes.
 _MOST_BYTES = 16 << 20
 
 _MEMORY = "/dev/shm"
-#: The name of a folder that stands in for the usual one; and how often a race for it is tried.
+#: The file with the name of a folder that replaces the usual one; and how often a race for it is retried.
 _KEPT_NAME, _TRIES = "store", 5
 _HINT = 'mkdir -m 700 "$HOME/.agentctl-run" && export XDG_RUNTIME_DIR="$HOME/.agentctl-run"'
 
 
 def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
-    """Return the folder in memory, made and checked: it must be ours alone."""
+    """Return the folder in memory, made and checked: it must be private to this user."""
     runtime = environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_chosen(runtime) and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
         folder = FilePath(runtime) / "agentctl"
@@ -52,15 +52,15 @@ def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
 
 
 def _is_chosen(runtime: str) -> bool:
-    """Tell whether memory is to be had elsewhere only by the person's own choice.
+    """Return whether `$XDG_RUNTIME_DIR` is used: the user chose another than a login's, or has no /dev/shm.
 
-    A sandbox that shows the disk shows what a login gives (/run/user/UID), too; its /dev is its own.
+    A sandbox that shows the disk also shows the folder of a login (/run/user/UID), but it has a /dev of its own.
     """
     return os.path.normpath(runtime) != f"/run/user/{os.getuid()}" or not os.path.isdir(_MEMORY)
 
 
 def _is_made(folder: FilePath) -> bool:
-    """Make a folder, or find it; tell whether it is ours alone."""
+    """Make a folder, unless it exists; return whether it is private to this user."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir()
     found = os.lstat(folder)
@@ -68,9 +68,9 @@ def _is_made(folder: FilePath) -> bool:
 
 
 def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
-    """Return a folder under a name that nobody could foresee, since somebody else has made the usual one.
+    """Return a folder with a name that nobody could foresee, since another user has made the usual one.
 
-    The name is kept among a person's own files, so that later commands find the folder: the first that keeps one wins.
+    The name is kept among a person's own files, so that later commands find it: the first command that keeps one wins.
     """
     from agentctl.adapters.personal import state_folder
 
@@ -87,8 +87,8 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
             write_whole(kept, fresh) if is_kept else create_whole(kept, fresh)
     except (OSError, StorageError) as error:
         why = error.message if isinstance(error, StorageError) else str(error)
-        raise Refused(f"{taken} is not private to you, and no other can be kept: {why}", hint=_HINT) from error
-    raise Refused(f"{taken} is not private to you, nor is any other", hint=_HINT)
+        raise Refused(f"{taken} is not private to you, and no other folder can be kept: {why}", hint=_HINT) from error
+    raise Refused(f"{taken} is not private to you, and neither is any other", hint=_HINT)
 
 
 def pack(environ: Mapping[bytes, bytes]) -> bytes:
@@ -97,12 +97,12 @@ def pack(environ: Mapping[bytes, bytes]) -> bytes:
 
 
 def with_orders(blob: bytes, digests: Iterable[str]) -> bytes:
-    """Return a blob that vouches for orders, by their digests (`spec.digest_of`)."""
+    """Return a blob that vouches for specs, by their digests (`spec.digest_of`)."""
     return b"".join(b"=%s\0" % digest.encode() for digest in digests) + blob
 
 
 def vouches_for(blob: bytes, digest: str) -> bool:
-    """Tell whether a blob came with this order; a value of a variable that reads so does not count."""
+    """Return whether a blob vouches for the spec with this digest; the same text in a variable does not count."""
     return b"\0=%s\0" % digest.encode() in b"\0" + blob
 
 
@@ -122,7 +122,7 @@ def _unpacked(blob: bytes) -> Mapping[bytes, bytes]:
 
 
 def for_worker(environ: Mapping[bytes, bytes], extra: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Return the environment that a worker inherits: without anything of agentctl's, with what `--env` adds."""
+    """Return the environment that a worker inherits: without agentctl's own variables, with what `--env` adds."""
     own = OWN_PREFIX.encode()
     kept = {name: value for name, value in environ.items() if not name.startswith(own)}
     kept.update({os.fsencode(name): os.fsencode(value) for name, value in extra.items()})
@@ -132,7 +132,7 @@ def for_worker(environ: Mapping[bytes, bytes], extra: Mapping[str, str]) -> dict
 def put(blob: bytes, folder: FilePath | None = None) -> str:
     """Keep a blob in memory; return the token that names it.
 
-    A shim, whose own environment is empty, was told the folder.
+    A shim, whose own environment is empty, has the folder from its order.
     """
     token = os.urandom(8).hex()
     write_whole((folder or store_folder()) / token, blob, durable=False)
@@ -140,7 +140,7 @@ def put(blob: bytes, folder: FilePath | None = None) -> str:
 
 
 def waits(folder: FilePath, token: str) -> bool:
-    """Tell whether `get` would have an environment; what a ticket names may also be nothing that could be one."""
+    """Return whether `get` would find an environment; what a ticket names may be something else."""
     path = folder / token
     try:
         found = os.lstat(path)
@@ -151,13 +151,13 @@ def waits(folder: FilePath, token: str) -> bool:
 
 
 def get(folder: FilePath, token: str) -> bytes | None:
-    """Return a blob; None where it is gone (a reboot, a logout)."""
+    """Return a blob; None if it is gone (a reboot, a logout)."""
     with contextlib.suppress(OSError):
         return (folder / token).read_bytes(_MOST_BYTES)
     return None
 
 
 def drop(folder: FilePath, token: str) -> None:
-    """Forget a blob."""
+    """Delete a blob."""
     with contextlib.suppress(OSError):
         os.unlink(folder / token)

@@ -1,7 +1,7 @@
-"""When an agent failed last in a tree of tasks: a file for each, so that a start reads no log where none did.
+"""When each agent failed last in a tree of tasks: one file per agent, so that a start reads no log if none failed.
 
-The logs tell how often in a row; they are read where such a file is younger than the cool-down of a breaker. It tells
-the time of the boot, which nobody can set.
+The logs show how often in a row it failed; they are read if such a file is younger than the cool-down of a breaker. It
+has the time since the boot, a clock that nobody can set.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def note_failure(worker: WorkerDir) -> None:
     if not spec.get("order") or not is_name(name):
         return
     folder = root_task_of(worker.task).failures
-    with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being told.
+    with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being published.
         make_folder(folder)
         value = {"boot": processes.boot_id(), "at": since_boot()}
         write_whole(folder / name, to_json(value), durable=False)
 
 
 def failed_ago(root_task: TaskDir, agent: str) -> float | None:
-    """Return how long ago an agent failed last in the tree of `root_task`; None where it did not in this boot."""
+    """Return how long ago an agent failed last in the tree of `root_task`; None if it did not since the boot."""
     path = root_task.failures / agent
     at = number_in(path, "at") if path.exists() else None
     if at is None or read_quietly(path).get("boot") != processes.boot_id():

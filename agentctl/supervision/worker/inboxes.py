@@ -46,13 +46,13 @@ def put_message(worker: WorkerDir, sender: str, text: str, *, interrupt: bool = 
 
 
 def is_idle(worker: WorkerDir) -> bool:
-    """Tell whether an agent that was kept has answered, and waits for a message."""
+    """Return whether an agent that was kept has answered, and waits for a message."""
     bodies = (read_question(worker, name) for name in open_questions(worker))
     return any(body.get("idle") for body in bodies if body)
 
 
 def let_go(worker: WorkerDir, sender: str) -> None:
-    """Let an agent that was kept end, if it has answered and nobody has said so yet."""
+    """Tell an agent that was kept to end, if it has answered and was not told so yet."""
     if not is_idle(worker):
         return
     names = message_names(worker)

@@ -1,7 +1,7 @@
-"""Who started whom, over all tasks and roots: a worker's spec names its parent, the parent's folder its children.
+"""Who started whom, across all tasks and roots: a worker's spec names its parent, the parent's folder its children.
 
-The name of a child is put down under the queue's lock of its parent's tree before anybody is told of the child, so
-whoever has had that lock since a worker was barred from starting more sees all that it started.
+The name of a child is written under the queue's lock of its parent's tree, before the child is announced. So a process
+that takes that lock after a worker was barred from starting more sees all that the worker has started.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from agentctl.adapters.taskyaml import cache
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
 
-#: So many names in a worker's `children/` are looked at: it can write there itself.
+#: How many names in a worker's `children/` are looked at: the worker can write there itself.
 _MOST_CHILDREN = 20_000
 
 
 def parent_of(worker: WorkerDir) -> WorkerDir | None:
-    """Return the worker that started a worker, whichever task it is in; None where a person did."""
+    """Return the worker that started a worker, whichever task it is in; None if a person did."""
     spec = read_quietly(worker.spec)
     return _parent_in(worker.task, spec.get("parent"), spec.get("parentTask"))
 
@@ -36,14 +36,14 @@ def _parent_in(task: TaskDir, parent: object, parent_task: object) -> WorkerDir 
 
 
 def task_name(task: TaskDir, seen_from: TaskDir) -> str | None:
-    """Return how a task is named in another one: by its id, in another root by its path; None where it is the same."""
+    """Return how a task is named in another one: by its id, or its path in another root; None if it is the same."""
     if task.path == seen_from.path:
         return None
     return task.id if task.path.parent == seen_from.path.parent else str(task.path)
 
 
 def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
-    """Yield the workers above one, nearest first; a forged circle ends."""
+    """Yield the workers above one, nearest first; a forged cycle is cut."""
     seen = {str(worker.path)}
     above = parent_of(worker)
     while above is not None and str(above.path) not in seen:
@@ -53,11 +53,11 @@ def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
 
 
 def enlist(parent: WorkerDir, child: WorkerDir) -> None:
-    """Put the name of a child down in its parent's folder."""
+    """Write the name of a child into its parent's folder."""
     make_folder(parent.children)
     name, content = ".".join(child.id), b""
     if parent.task.path.parent != child.task.path.parent:
-        # Of two roots' children of the same name each has a file.
+        # Children of the same name in two roots have a file each.
         name, content = _name_elsewhere(child), to_json({"path": str(child.path)})
     write_whole(parent.children / name, content, durable=False)
 
@@ -68,7 +68,7 @@ def _name_elsewhere(child: WorkerDir) -> str:
 
 
 def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:
-    """Tell whether a worker's folder names another one, of another root, as its child."""
+    """Return whether a worker's folder names a worker of another root as its child."""
     try:
         return (parent.children / _name_elsewhere(child)).exists()
     except OSError:
@@ -76,7 +76,7 @@ def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:
 
 
 def children_of(parent: WorkerDir) -> list[WorkerDir]:
-    """Return the workers that one has started, in whichever root; a name whose spec says otherwise is none."""
+    """Return a worker's children, in any root; a name counts only if the child's spec says the same."""
     names = names_in(parent.children, _MOST_CHILDREN)
     named = (_child(parent, name) for name in sorted(names))
     return [child for child in named if child is not None and _is_above(parent, child)]
@@ -94,7 +94,7 @@ def _child(parent: WorkerDir, name: str) -> WorkerDir | None:
 
 
 def _path_in(value: object) -> str | None:
-    """Return what a file says as a path in another root; None where it can be none (a NUL, half a character)."""
+    """Return the path in another root that a file names; None if it cannot be a path (a NUL, half a character)."""
     if not isinstance(value, str) or not os.path.isabs(value) or "\0" in value:
         return None
     try:
@@ -105,7 +105,7 @@ def _path_in(value: object) -> str | None:
 
 
 def _is_above(parent: WorkerDir, child: WorkerDir) -> bool:
-    """Tell whether a worker's spec names this one as its parent; a path may lead there over another link."""
+    """Return whether a worker's spec names this one as its parent; its path may lead there through another link."""
     above = parent_of(child)
     return above is not None and above.is_at(parent.path)
 
@@ -131,21 +131,21 @@ def _below(worker: WorkerDir, is_followed: Callable[[WorkerDir], bool]) -> list[
 
 
 def leaves_children(worker: WorkerDir) -> bool:
-    """Tell whether what a worker started is to live on after it, by its task's configuration."""
+    """Return whether a worker's children are to live on after it, by its task's configuration."""
     return children_at_end(worker.task) is ChildrenAtEnd.LEAVE
 
 
 def children_at_end(task: TaskDir) -> ChildrenAtEnd:
-    """Return what becomes of workers that outlive the one that started them."""
+    """Return what becomes of workers that outlive their parent."""
     known = cache.cached(task)
     return known.children_at_end if known else ChildrenAtEnd.WAIT
 
 
 def barred_by(worker: WorkerDir) -> WorkerDir | None:
-    """Return the worker above one whose cancel bars the start of anything below it; None where there is none."""
+    """Return the worker above one whose cancel bars the start of anything below it; None if there is none."""
     for above in ancestors(worker):
         if leaves_children(above):
-            return None  # No cancel comes down from there.
+            return None  # No cancel is passed down from there.
         if above.cancel.exists():
             return above
     return None

@@ -1,4 +1,4 @@
-"""A worker's questions on disk: which are open, and which have somebody who waits for the answer."""
+"""A worker's questions on disk: which are open, and which have a live asker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def open_questions(worker: WorkerDir) -> list[str]:
 
 
 def read_question(worker: WorkerDir, question: str) -> dict[str, Any] | None:
-    """Return a question as it stands in its file; None where that is missing, or holds no question."""
+    """Return the question in a file; None if the file is missing, or does not hold a question."""
     from agentctl.domain.answers import question_in  # A shim reads no question.
 
     return question_in(read_quietly(worker.question(question)))
@@ -31,7 +31,7 @@ def waiting_askers(worker: WorkerDir, asked: Collection[str] | None = None) -> l
 
 
 def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
-    """Return what was asked and nobody waits for any more, each with its last asker."""
+    """Return the questions of `asked` that nobody waits for any more, each with its last asker."""
     return {
         (question, processes.identity_from(read_quietly(worker.question(question)).get("asker")))
         for question in asked
@@ -40,13 +40,13 @@ def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str
 
 
 def askers_of(worker: WorkerDir, asked: Collection[str]) -> list[Identity]:
-    """Return who waits for the answers to these questions, as they tell it."""
+    """Return the askers of these questions, as the files of the questions name them."""
     askers = (processes.identity_from(read_quietly(worker.question(question)).get("asker")) for question in asked)
     return [asker for asker in askers if asker is not None]
 
 
 def watch_asker(worker: WorkerDir, question: str) -> int | None:
-    """Return a descriptor that is readable once the asker of a question has ended; None where it cannot be had."""
+    """Return a descriptor that is readable once the asker of a question has ended; None if there can be none."""
     value = read_quietly(worker.question(question))
     asker = processes.identity_from(value.get("asker"))
     return processes.open_pidfd(asker) if asker else None

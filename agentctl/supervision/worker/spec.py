@@ -14,17 +14,17 @@ from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import environment
 
 try:
-    from _blake2 import blake2b  # `hashlib` brings OpenSSL along: 2 ms for each command.
+    from _blake2 import blake2b  # `hashlib` loads OpenSSL: 2 ms for each command.
 except ImportError:
     from hashlib import blake2b
 
-#: Tells the program that drives an agent which order its shim has checked; the agent itself does not get it.
+#: Names the spec that its shim has checked to the program that drives an agent; the agent itself does not get it.
 SPEC_DIGEST = "AGENTCTL_SPEC_DIGEST"
 _DIGEST_BYTES = 16
 
 
 class WorkerSpec(NamedTuple):
-    """A worker's order; times in seconds. Holds the names, never the values, of its environment."""
+    """What a worker is to do; times in seconds. Holds the names of its environment variables, never their values."""
 
     instance: str
     agent: str
@@ -37,13 +37,13 @@ class WorkerSpec(NamedTuple):
     umask: int = 0o077
     priority: int = 0
     after: Sequence[str] = ()
-    #: Start once those of `after` have ended, whatever their end.
+    #: Start once the workers of `after` have ended, whatever their end.
     after_any: bool = False
     retries: int = 0
     #: The pause before the second attempt; it doubles with each, with jitter.
     retry_delay_s: float = 1.0
     keep_children: bool = False
-    #: Who started it.
+    #: The worker that started it.
     parent: str | None = None
     #: The task of `parent`, where that is another one: its id, or the path of one in another root.
     parent_task: str | None = None
@@ -51,37 +51,37 @@ class WorkerSpec(NamedTuple):
     key: str | None = None
     #: What only the driver of an agent reads.
     order: dict[str, Any] | None = None
-    #: Names a chain of runs, of which each continues the one before.
+    #: Names a chain of runs, where each continues the one before.
     agent_id: str | None = None
     stall_s: float = Limits().stall_seconds
-    #: How long it may wait for its account after it was stopped; None is what the tree says.
+    #: How long it may be parked; None takes the limit of its tree.
     max_park_s: float | None = None
     #: The files that it was given to work with.
     artifacts: Sequence[str] | None = None
-    #: Of a delegated task: {session, objective}.
+    #: For a delegated task: {session, objective}.
     delegation: dict[str, str] | None = None
-    #: A tool of a session has started it.
+    #: Whether a tool of a session has started it.
     by_tool: bool | None = None
-    #: The random text of its task: an order that came with somebody else's files does not have it.
+    #: The random text of its task: a spec that came with somebody else's files does not have it.
     origin: str | None = None
-    #: The limits of its tree as they held when it was spawned: what it starts is held to them, whatever is said since.
+    #: The limits of its tree when it was spawned: what it starts is held to them, whatever was changed since.
     tree_limits: dict[str, float] | None = None
 
     @property
     def keeps_its_folder(self) -> bool:
-        """Tell whether it may run in `cwd` alone as it was ordered, and not where a link leads that came there since.
+        """Whether it may run only in `cwd` as it was at the spawn, and not where a link leads that came there since.
 
-        What may do less than a person is held to its folder by a look at where that is.
+        A worker that may do less than a person is confined to its folder by a check where that is.
         """
         return self.order is not None or self.parent is not None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it under the names of the file."""
+        """Return its fields under their names in the file."""
         values = {name: getattr(self, field) for field, name in _NAMES.items()}
         return {name: value for name, value in values.items() if value is not None or name not in _LEFT_OUT}
 
 
-#: What is not called by its own name in the file.
+#: Fields with another name in the file.
 _OTHERWISE = {
     "instance": "agentInstance", "timeout_s": "timeoutSeconds", "grace_s": "graceSeconds",
     "retry_delay_s": "retryDelaySeconds", "stall_s": "stallSeconds", "max_park_s": "maxParkSeconds",
@@ -104,24 +104,24 @@ def grace_of(path: AnyPath) -> float:
 
 
 def held_limits(worker: WorkerDir) -> Mapping[str, Any]:
-    """Return the limits of its tree that held when a worker was spawned; {} where an older agentctl spawned it."""
+    """Return the limits of a worker's tree when it was spawned; {} if an older agentctl spawned it."""
     held = read_quietly(worker.spec).get("treeLimits")
     return held if isinstance(held, dict) else {}
 
 
 def asked_grace(worker: WorkerDir) -> float | None:
-    """Return the grace period that a request to cancel a worker asks for; None where it asks for none."""
+    """Return the grace period in a request to cancel a worker; None if there is none."""
     return _grace_in(worker.cancel)
 
 
 def _grace_in(path: AnyPath) -> float | None:
-    """Return the grace period in a file, which a worker can have written: cut to what one can be."""
+    """Return the grace period in a file, cut to the valid range, since a worker can have written it."""
     grace = number_in(path, "graceSeconds")
     return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
 
 
 def is_of_task(worker: WorkerDir) -> bool:
-    """Tell whether a worker's order was written by a spawn in its task, and not by a repository that brings one."""
+    """Return whether a worker's spec was written by a spawn in its task, and did not come with a repository."""
     nonce = worker.task.nonce()
     return bool(nonce) and read_quietly(worker.spec).get("origin") == nonce
 
@@ -144,10 +144,10 @@ def digest_of(data: bytes) -> str:
 
 
 def read_vouched(path: AnyPath, blob: bytes) -> tuple[WorkerSpec, str]:
-    """Return the spec in a file and its digest, where the environment of its worker vouches for it.
+    """Return the spec in a file and its digest, if the environment of its worker vouches for it.
 
     Raises:
-        Damaged: It is not what was spawned, or there is none.
+        Damaged: The spec is not what was spawned, or there is none.
     """
     try:
         data = read_bytes(path)
@@ -171,21 +171,21 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
 
 
 def order_of(worker: WorkerDir) -> Mapping[str, Any]:
-    """Return the order of a worker as its file has it, unchecked; empty for a command, and where there is none."""
+    """Return the order of a worker as its file has it, unchecked; empty for a command, or if there is none."""
     order = read_quietly(worker.spec).get("order")
     return order if isinstance(order, dict) else {}
 
 
 def is_for_agent(order: Mapping[str, Any] | None) -> bool:
-    """Tell whether an order is for the program of an agent; a definition may also run a plain command."""
+    """Return whether an order is for the program of an agent; a definition may also run a plain command."""
     return bool(order) and order is not None and order.get("driver") != "command"
 
 
 def read_order(worker: WorkerDir) -> dict[str, Any] | None:
-    """Return what the driver of an agent was told; None of a command, and where there is no spec.
+    """Return the order of an agent's driver; None for a command, or if there is no spec.
 
     Raises:
-        Damaged: What restricts it is nothing that a spawn would write.
+        Damaged: A restriction in it is not what a spawn would write.
     """
     order = (read_json(worker.spec) or {}).get("order")
     if order is None:
@@ -199,9 +199,7 @@ def read_order(worker: WorkerDir) -> dict[str, Any] | None:
 
 
 def _damaged(path: AnyPath, key: str) -> Damaged:
-    return Damaged(
-        f"{path} is damaged: `{key}` is nothing that a spawn writes", hint="agentctl doctor; or spawn it anew"
-    )
+    return Damaged(f"{path} is damaged: `{key}` is not what a spawn writes", hint="agentctl doctor; or spawn it again")
 
 
 def _is_text(value: object) -> bool:

@@ -1,7 +1,7 @@
-"""When the workers of a tree were at work, from what their shims measured: no time counts that nobody measured.
+"""When the workers of a tree were at work, as their shims measured it: time that no shim measured does not count.
 
-Of an ended worker `exit.json` tells it; of another one `worked.json`, and before its first pause `worker.json`. A span
-that has only begun counts as long as the shim lives.
+For an ended worker it is in `exit.json`; for another one in `worked.json`, or before its first pause in `worker.json`.
+A span that has not ended yet counts as long as the shim lives.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agentctl.supervision.worker.endings import decision_of
 
 
 class WorkTimes:
-    """The times of all workers that were asked for; those of an ended one are read once."""
+    """The times of all workers that were asked for; those of an ended worker are read once."""
 
     def __init__(self) -> None:
         self._final: dict[str, Worked] = {}
-        #: What is known of a worker better than by its files: by the path of its folder.
+        #: What is known better than by a worker's files, by the path of its folder.
         self.known: Mapping[str, Any] = {}
 
     def of(self, worker: WorkerDir) -> Worked:

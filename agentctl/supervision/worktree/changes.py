@@ -1,8 +1,8 @@
 """What a worker changed in its worktree: `changes.patch`, and the files that it touched.
 
-The difference between the commit that the worktree was made from and what lies in it now: commits, changes and new
-files that are not ignored. It is made with an index and an object folder of its own, so that neither the worktree nor
-the repository is touched. Runs as a program of its own beside a shim, or within a command that comes later.
+The patch is the difference between the commit that the worktree was made from and what it contains now: commits,
+changes and new files that are not ignored. It is made with a separate index and object folder, so that neither the
+worktree nor the repository is touched. This runs as a program of its own beside a shim, or within a later command.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 
-#: The patch is cut there, and no larger file is taken into it.
+#: The patch is cut at this size, and larger files are left out of it.
 MOST_BYTES = 64 << 20
-#: All that is taken together: somebody may have installed half a world that nobody told git to ignore.
+#: The limit for all files together: a worker may have installed very much that git was not told to ignore.
 MOST_TAKEN_BYTES = 4 * MOST_BYTES
 MOST_FILES = 10_000
 SCRATCH = ".scratch"
@@ -33,7 +33,7 @@ _CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
 
 
 def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Make the patch of a worker, and put down what it is; where git cannot, put down why. Returns the record."""
+    """Make the patch of a worker and record what it is, or why git could not make it; return the record."""
     draft = f"{worker.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         tree = tree_from(read_json(worker.worktree) or {})
@@ -41,7 +41,7 @@ def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, s
     except (AgentctlError, OSError) as error:
         changes = {"error": str(error)}
     try:
-        with locked(worker.lock):  # Patch and record belong together, whoever else makes them at the same time.
+        with locked(worker.lock):  # Patch and record belong together, even if another process makes them too.
             record = read_json(worker.worktree) or {}
             changes |= {"at": now_iso()}
             if changes.get("patch"):
@@ -90,8 +90,8 @@ def _with_index_aside(git: Git, tree: RecordedWorktree, scratch: str) -> Git:
     )
     try:
         shutil.copyfile(os.path.join(tree.git_dir, "index"), index)
-        aside.run("ls-files", "--stage", "--", ":(exclude)*")  # Reads it, and prints nothing.
-    except (OSError, GitError):  # None, or a damaged one: all files are read again.
+        aside.run("ls-files", "--stage", "--", ":(exclude)*")  # Reads the index, and prints nothing.
+    except (OSError, GitError):  # A missing or damaged index: all files are read again.
         if os.path.exists(index):
             os.unlink(index)
         aside.run("read-tree", tree.base)
@@ -99,16 +99,16 @@ def _with_index_aside(git: Git, tree: RecordedWorktree, scratch: str) -> Git:
 
 
 def _take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:
-    """Take what lies in the worktree into the index; return what cannot be taken, and why.
+    """Add what lies in the worktree to the index; return what cannot be added, and why.
 
-    `git add` would do, but it runs `git status` within submodules, whose settings are an agent's to change.
+    `git add` would do, but it runs `git status` within submodules, whose settings an agent can change.
     """
     names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
     taken, left_out, room = [], [], MOST_TAKEN_BYTES
-    for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before what lies in that.
+    for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before the folder's content.
         why, size = _look_at(os.path.join(tree.path, name))
         if why is None and size > room:
-            why = f"{size} bytes: all together are more than {MOST_TAKEN_BYTES}"
+            why = f"{size} bytes: all files together exceed {MOST_TAKEN_BYTES}"
         if why is None:
             taken.append(name)
             room -= size
@@ -120,7 +120,7 @@ def _take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:
 
 
 def _look_at(path: str) -> tuple[str | None, int]:
-    """Return why a file cannot be in a patch (None where it can, or is gone, which can be), and its size."""
+    """Return why a file cannot be in a patch, and its size; None if it can, or is gone, which a patch can say."""
     if path.endswith("/"):
         return "a repository of its own", 0
     try:
@@ -130,7 +130,7 @@ def _look_at(path: str) -> tuple[str | None, int]:
     if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
         return None, 0
     if not stat.S_ISREG(found.st_mode):
-        return "no regular file", 0
+        return "not a regular file", 0
     if found.st_size > MOST_BYTES:
         return f"{found.st_size} bytes: too large", 0
     return None if os.access(path, os.R_OK) else "it cannot be read", found.st_size
@@ -140,14 +140,14 @@ _PLAIN = ("--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignor
 
 
 def _files(git: Git, base: str) -> list[tuple[str, str]]:
-    """Return (path, change) of what differs from the base."""
+    """Return (path, change) of each file that differs from the base."""
     fields = git.names("diff-index", *_PLAIN, "-z", "--name-status", base, "--")
     letters, names = fields[::2], fields[1::2]
     return sorted((name, _CHANGES.get(letter[:1], letter)) for letter, name in zip(letters, names, strict=True))
 
 
 def _patch(git: Git, base: str, draft: str, path: str) -> dict[str, Any]:
-    """Write the patch to `draft`, as `git apply` takes it, whatever a person has set for reading."""
+    """Write the patch to `draft` as `git apply` takes it, whatever the user has set for reading diffs."""
     args = ("diff-index", *_PLAIN, "-p", "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
     with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "rb+") as file:
         try:

@@ -1,8 +1,8 @@
-"""Whether git may be run with the folders that a `worktree.json` names: only where git itself would find them.
+"""Whether git may be run with the folders that a `worktree.json` names: only if git itself would find them.
 
-A clone can ship that file, and an ordinary folder that looks like one of git's, with settings that run something. What
-it cannot ship is anything called `.git`: so the repository must be the one that git finds by such an entry, and the
-worktree's own folder there must be one that this repository keeps, and lead back to the worktree.
+A cloned repository can ship that file, and an ordinary folder that looks like one of git's, with settings that run a
+program. It cannot ship anything called `.git`. So the repository must be the one that git finds by a `.git` entry, and
+the worktree's own folder there must be one that this repository keeps, and must lead back to the worktree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_PATH = 8192
 
 
 class RecordedWorktree(NamedTuple):
-    """A worktree as `worktree.json` tells of it."""
+    """A worktree as `worktree.json` describes it."""
 
     path: str
     git_dir: str
@@ -36,7 +36,7 @@ class RecordedWorktree(NamedTuple):
         """Return git for it.
 
         Raises:
-            GitError: It is not there any more, or is not what its record says.
+            GitError: The worktree is gone, or is not what its record says.
         """
         for folder in (self.path, self.git_dir):
             if not os.path.isdir(folder):
@@ -46,10 +46,10 @@ class RecordedWorktree(NamedTuple):
         return git_of_worktree(self.path, self.git_dir, self.common, limit_s=limit_s, environ=environ)
 
     def at_its_head(self, git: Git) -> Git:
-        """Return git of its repository where the worktree stands, whose files may be gone.
+        """Return git of its repository, at the HEAD of the worktree, whose files may be gone.
 
         Raises:
-            GitError: It is not what its record says.
+            GitError: The worktree is not what its record says.
         """
         self._check_git_dir()
         return git.with_environment({"GIT_DIR": self.git_dir, "GIT_COMMON_DIR": self.common})
@@ -62,10 +62,10 @@ class RecordedWorktree(NamedTuple):
 
 
 def tree_from(record: Mapping[str, Any]) -> RecordedWorktree | None:
-    """Return the worktree that a record tells of; None where its making was not finished.
+    """Return the worktree that a record describes; None if the worktree was not finished.
 
     Raises:
-        GitError: It holds what agentctl writes into no record.
+        GitError: The record holds what agentctl never writes.
     """
     if "gitDir" not in record:
         return None
@@ -77,7 +77,7 @@ def git_from(record: Mapping[str, Any], limit_s: float) -> Git:
     """Return git for the repository that a record names.
 
     Raises:
-        GitError: It is not the one that the worktree was made from, or is gone.
+        GitError: The repository is not the one that the worktree was made from, or is gone.
     """
     _check_words(record)
     common: str = record["commonDir"]
@@ -86,16 +86,16 @@ def git_from(record: Mapping[str, Any], limit_s: float) -> Git:
 
 
 def _check_words(record: Mapping[str, Any], *more: str) -> None:
-    """Refuse what git would not take for a path, a commit or a branch, but perhaps for an option."""
+    """Refuse values that git might take for an option, and not for a path, a commit or a branch."""
     for key in ("path", "commonDir", "repository", *more):
         if not _is_path(record.get(key)):
-            raise GitError(f"worktree.json names no folder as its {key}")
+            raise GitError(f"the {key} in worktree.json is not an absolute path")
     if not (_COMMIT.fullmatch(str(record.get("base"))) and _BRANCH.fullmatch(str(record.get("branch")))):
-        raise GitError("worktree.json names no commit and branch of a worker")
+        raise GitError("the base or branch in worktree.json is not that of a worker")
 
 
 def _is_path(value: object) -> bool:
-    """Tell whether this is a path that the system can be given, and no name that begins somewhere else."""
+    """Return whether this is an absolute path that the system accepts."""
     try:
         return isinstance(value, str) and os.path.isabs(value) and b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:
@@ -112,7 +112,7 @@ def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ:
                 return
         except GitError as error:
             problem = error
-    raise GitError(f"{common} cannot be told to be the worktree's repository: {problem.message}", hint=problem.hint)
+    raise GitError(f"{common} cannot be proven to be the worktree's repository: {problem.message}", hint=problem.hint)
 
 
 def _is_folder(path: str) -> bool:
@@ -123,7 +123,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _place_of(git_dir: str) -> str | None:
-    """Return the `.git` of the worktree that a folder of git's belongs to."""
+    """Return the path of the `.git` file in the worktree that one of git's folders belongs to."""
     try:
         pointer = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
     except OSError:

@@ -104,7 +104,7 @@ def test_a_folder_that_became_a_link_is_not_worked_in(
     end = task.exit("b") or {}
     assert (end["status"], end["reason"]) == ("failed", "not_started")
     folder = Path("sub/part").absolute()
-    assert end["message"] == f"{folder} leads to {tmp_path}/elsewhere/part by now: a link stands where a folder was"
+    assert end["message"] == f"{folder} now leads to {tmp_path}/elsewhere/part: a folder was replaced by a link"
     assert list((tmp_path / "elsewhere" / "part").iterdir()) == []
 
 
@@ -117,7 +117,7 @@ def test_who_is_continued_is_not_led_elsewhere_either(parent: dict[str, str], tm
     for env in ({}, parent):
         refused = run("resume", "b", "say y", env=env, check=False)
         assert refused.code == 1
-        assert "by now: a link stands where a folder was" in refused.err or "works there or below" in refused.err
+        assert "a folder was replaced by a link" in refused.err or "works there or below" in refused.err
     run("cancel", "a")
 
 
