@@ -50,7 +50,7 @@ def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
         if kind is None:
             raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join([*_KINDS, *_WORK])}")
         if name in fields:
-            raise UsageError(f"{where}: {key!r} stands twice")
+            raise UsageError(f"{where}: {key!r} is given twice")
         if not _fits(item, kind):
             raise UsageError(f"{where}: {key} must be {kind}, not {item!r}")
         fields[name] = item

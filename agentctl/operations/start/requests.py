@@ -144,7 +144,7 @@ def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
         if request.name is not None:
             with naming_the_line(request):
                 if check_name(request.name, "the instance") in known:
-                    raise UsageError(f"the instance {request.name!r} stands twice in the batch")
+                    raise UsageError(f"the instance {request.name!r} is given twice in the batch")
             known.add(request.name)
     for request in requests:
         with naming_the_line(request):
