@@ -44,7 +44,7 @@ NO_GOOD = [
     ('{"argv": ["true"], "after": ["nobody"]}', "no worker 'nobody'"),
     ('{"argv": ["/no/such/program"]}', "no program '/no/such/program'"),
     ('{"argv": ["true"], "cwd": "/no/such/folder"}', "/no/such/folder does not exist"),
-    ('{"argv": ["a\\u0000b"]}', "no program can be given"),
+    ('{"argv": ["a\\u0000b"]}', "cannot be passed to a program"),
 ]
 
 
