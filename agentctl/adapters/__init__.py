@@ -1,1 +1,1 @@
-"""What touches the operating system: files, locks, processes, YAML, time. Knows nothing of meaning."""
+"""All access to the operating system: files, locks, processes, YAML, time. It decides nothing."""

@@ -1,6 +1,6 @@
-"""The activity of a worker as a file: appended to by its driver and by `report`, read while it grows.
+"""The file of a worker's activity: its driver and `report` append to it, and it is read while it grows.
 
-A newline commits a line, as in the log of a task; but nothing is decided by an activity, so it is not flushed.
+A newline commits a line, as in the log of a task. Nothing is decided by an activity, so it is not flushed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentctl.adapters.opening import open_plain
 
 
 class ActivityWriter:
-    """Appends lines that stand in the file whole and together, or not at all."""
+    """Appends lines so that all of them are in the file, whole and together, or none."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class ActivityWriter:
 
         Raises:
             StorageError: The disk is full or read-only; the file is as it was.
-            LockTimeout: Another writer stands still.
+            LockTimeout: Another writer is stuck.
         """
         with storage_errors(self.path, "append to"), locked(self.path) as fd:
             size = eventlog.cut_torn_tail(fd)
@@ -47,7 +47,7 @@ class ActivityReader:
         self._inode: int | None = None
 
     def is_replaced(self) -> bool:
-        """Tell whether the file is another one than the one read so far, or was cut: what was read counts no more."""
+        """Tell whether the file was replaced or cut, so that what was read so far no longer counts."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -55,18 +55,18 @@ class ActivityReader:
         return (self._inode is not None and found.st_ino != self._inode) or found.st_size < self._offset
 
     def restart(self) -> None:
-        """Read it anew from its start."""
+        """Begin again at the start of the file."""
         self._offset, self._inode = 0, None
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the lines that were committed since the last call; never more memory than a block or a line takes."""
+        """Yield the lines committed since the last call, in the memory of one block or one line."""
         try:
             fd = open_plain(self.path)
         except FileNotFoundError:
             return
         try:
             self._inode = os.fstat(fd).st_ino
-            for self._offset, lines in eventlog.blocks(fd, self._offset):  # noqa: B020 - read before it is set anew
+            for self._offset, lines in eventlog.blocks(fd, self._offset):  # noqa: B020 - read before it is set again
                 if lines:
                     yield lines
         finally:
@@ -74,7 +74,7 @@ class ActivityReader:
 
 
 def last_lines(path: AnyPath, most_bytes: int) -> list[bytes]:
-    """Return the whole lines within the last bytes of an activity, the last one first; none where there is no file."""
+    """Return the whole lines in the last bytes of an activity, the last line first; none where there is no file."""
     try:
         fd = open_plain(path)
     except OSError:
@@ -89,9 +89,9 @@ def last_lines(path: AnyPath, most_bytes: int) -> list[bytes]:
 
 
 def replace(path: AnyPath, lines: Iterable[bytes]) -> int:
-    """Put an activity in the place of another, whole and durable; return how many lines it has.
+    """Replace an activity by another, whole and durable; return how many lines it has.
 
-    The lock of the old one is held, so that nobody appends to what is about to go.
+    The lock of the old file is held, so that nobody appends to a file that is about to go.
     """
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     number = 0

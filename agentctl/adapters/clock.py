@@ -1,6 +1,6 @@
-"""Time: wall time for showing, the monotonic clock (which stands still while the machine sleeps) for every limit.
+"""Time: wall time to show, and the monotonic clock (which stops while the machine sleeps) for every limit.
 
-Nobody can set the clocks of a boot, and all of its processes share them.
+Nobody can set the monotonic clocks, and all processes of a boot share them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ monotonic = time.monotonic
 
 
 def since_boot() -> float:
-    """Return the seconds of this boot, those with them in which the machine slept: for what the world waits for."""
+    """Return the seconds since boot, including time asleep: for waits that depend on the world outside."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -23,7 +23,7 @@ def now_iso() -> str:
 
 
 def iso_of(at: float) -> str:
-    """Return an instant of the wall clock, in seconds since 1970, as `now_iso` does."""
+    """Return an instant of the wall clock, given in seconds since 1970, in the form of `now_iso`."""
     seconds, milliseconds = divmod(round(at * 1000), 1000)
     return f"{_second(seconds)}.{milliseconds:03d}Z"
 

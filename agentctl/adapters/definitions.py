@@ -1,6 +1,6 @@
-"""Agent definitions as they lie on disk: where they are looked for, in which order, and how a file is read.
+"""Finds and reads agent definitions: where they are looked for, in which order, and how a file is read.
 
-The first of a name wins. A file that cannot be read as a definition is left out with a warning: a half-saved one must
+The first of a name wins. A file that cannot be read as a definition is left out with a warning: a half-saved file must
 not keep the others from working.
 """
 
@@ -26,7 +26,7 @@ from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
 _SIZE_LIMIT = 256 * 1024
-#: YAML is slow: what is long is the prompt below.
+#: YAML is slow to parse; long text belongs into the prompt below.
 _FRONT_LIMIT = 16 * 1024
 #: The parts of a TOML key; the time that a parser takes grows with their square.
 _MOST_PARTS = 200
@@ -35,17 +35,17 @@ _MOST_FILES, _FOLDER_LIMIT_S = 1000, 10.0
 
 
 class Origin(StrEnum):
-    """Whose word a definition is."""
+    """Whose a definition is."""
 
-    #: Of the folder that one works in: whoever wrote to the repository.
+    #: It is in the project's folder: anybody who wrote to the repository may have made it.
     PROJECT = "project"
-    #: A person's own.
+    #: It is the person's own.
     HOME = "home"
     SHIPPED = "shipped"
 
 
 class Definition(NamedTuple):
-    """A definition, and which bytes of which file say it."""
+    """A definition, where it comes from, and the digest of its file."""
 
     spec: AgentSpec
     origin: Origin
@@ -59,12 +59,12 @@ class Source(NamedTuple):
     origin: Origin
     #: own claude codex
     form: str
-    #: Files must lie in here, where links lead to as well; None: anywhere.
+    #: Files must lie in here, also after links are resolved; None: anywhere.
     within: Path | None = None
 
 
 class Found(NamedTuple):
-    """All definitions, those that win first, and what was left out."""
+    """All definitions, the ones that win first, and warnings about what was left out."""
 
     definitions: list[Definition]
     warnings: list[str]
@@ -105,7 +105,7 @@ def read_all(places: Sequence[Source], known: KnownFiles) -> Found:
         until = monotonic() + _FOLDER_LIMIT_S
         for path in _files(place, found.warnings):
             if monotonic() > until:
-                found.warnings.append(f"{path} and what follows is left out: the folder takes too long to read")
+                found.warnings.append(f"{path} and the files after it are left out: the folder takes too long to read")
                 break
             try:
                 found.definitions.append(_read(path, place, known))
@@ -131,7 +131,7 @@ def _files(place: Source, warnings: list[str]) -> Iterator[Path]:
 
 def _read(path: Path, place: Source, known: KnownFiles) -> Definition:
     data = _content(path, place.within)
-    with contextlib.suppress(KeyError, TypeError):  # What is kept is not a definition, whoever wrote that.
+    with contextlib.suppress(KeyError, TypeError):  # The cached value is not a definition.
         return _definition(place, known.said(place.form, path, data) or {})
     says = _understood(path, place.form, data)
     known.keep(place.form, path, data, says)
@@ -143,7 +143,7 @@ def _definition(place: Source, says: Mapping[str, Any]) -> Definition:
 
 
 def _understood(path: Path, form: str, data: bytes) -> dict[str, Any]:
-    """Return what a definition says, as it can be kept."""
+    """Return the content of a definition in the form that is cached."""
     import hashlib  # 5 ms, with OpenSSL.
 
     spec = {"own": _read_own, "claude": _read_claude, "codex": _read_codex}[form](path, data)
@@ -151,11 +151,11 @@ def _understood(path: Path, form: str, data: bytes) -> dict[str, Any]:
 
 
 def _content(path: Path, within: Path | None) -> bytes:
-    """Return the bytes of a plain file of bounded size that lies where it seems to lie."""
+    """Return the content of a plain file of bounded size; refuse a link that leads out of `within`."""
     if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
         raise UsageError(f"{path}:1: it is a link to outside of {within}")
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would hold us up for ever
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would block forever
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{path}:1: it is not a plain file")
@@ -181,17 +181,17 @@ def _text(path: Path, data: bytes) -> str:
 # -- front matter --------------------------------------------------------------------------------------------
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
-#: A value without quotes: people (and other programs) put colons and stars into them, which YAML does not allow.
+#: A value without quotes: people (and other programs) put colons and stars into it, which YAML does not allow.
 _UNQUOTED = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(?![\"'\[{|>])(\S.*)$", re.MULTILINE)
 
 
 def _split(path: Path, data: bytes) -> tuple[str, str]:
-    """Return front matter and prompt; the former keeps its lines' numbers."""
+    """Return front matter and prompt; lines of the former keep their numbers."""
     found = _FRONT_MATTER.match(_text(path, data).replace("\r\n", "\n"))
     if found is None:
         raise UsageError(f"{path}:1: it does not begin with front matter (YAML between two lines of ---)")
     if len(found.group(1).encode()) > _FRONT_LIMIT:
-        raise UsageError(f"{path}:1: its front matter is larger than {_FRONT_LIMIT} bytes; the prompt stands below it")
+        raise UsageError(f"{path}:1: its front matter is larger than {_FRONT_LIMIT} bytes; the prompt belongs below it")
     return "\n" + found.group(1), found.group(2)
 
 
@@ -227,7 +227,7 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def _read_codex(path: Path, data: bytes) -> AgentSpec:
-    import tomllib  # 5 ms, for who has such files.
+    import tomllib  # 5 ms, only for people who have such files.
 
     text = _text(path, data)
     _refuse_long_keys(path, text)
@@ -240,7 +240,7 @@ def _read_codex(path: Path, data: bytes) -> AgentSpec:
         raise UsageError(f"{path}:{line.group(1) if line else 1}: {str(error) or 'nested too deep'}") from error
 
 
-#: What stands in a TOML file beside its keys and numbers: comments and texts, also those that nothing ends.
+#: Everything in a TOML file except keys and numbers: comments and strings, also unterminated ones.
 _NO_KEYS = re.compile(
     r'''#[^\n]*+|"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?|\'{3}(?:[^']|'(?!''))*+(?:'{3,5})?'''
     r"""|"(?:[^"\\\n]|\\[^\n])*+"?|'[^'\n]*+'?""",
@@ -251,7 +251,7 @@ _NO_KEYS = re.compile(
 def _refuse_long_keys(path: Path, text: str) -> None:
     bare = _NO_KEYS.sub(lambda found: "\n" * found.group().count("\n"), text)
     for number, line in enumerate(bare.split("\n"), 1):
-        keys = line.split("=")[:-1] or [line]  # What is behind the last = is a value.
+        keys = line.split("=")[:-1] or [line]  # After the last = comes a value.
         if any(key.count(".") > _MOST_PARTS for key in keys):
             raise UsageError(f"{path}:{number}: a key has more than {_MOST_PARTS} parts")
 

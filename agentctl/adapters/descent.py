@@ -1,4 +1,4 @@
-"""Who descends from whom: the children of a process, and all below it."""
+"""Descent among processes: the children of a process, all below it, and those above it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def children_of(pid: int) -> list[int]:
 
 
 def own_children() -> list[int]:
-    """Return the children of this process, which has no other thread (proc_tid_children(5))."""
+    """Return the children of this process, which must have a single thread (proc_tid_children(5))."""
     if not _has_children_files():
         return child_table().get(os.getpid(), [])
     return [int(pid) for pid in read_bytes("/proc/thread-self/children").split()]
 
 
 def child_table() -> dict[int, list[int]]:
-    """Return parent -> children of all processes, by one pass over them."""
+    """Return parent -> children for all processes, read in one pass."""
     table: dict[int, list[int]] = {}
     for pid in processes.all_pids():
         stat = processes.read_stat(pid)
@@ -46,7 +46,7 @@ def child_table() -> dict[int, list[int]]:
 
 
 def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
-    """Yield `roots` and all below them, parents before children; what is in `skip` is left out with all below it."""
+    """Yield `roots` and all below them, parents before children, but not those in `skip` nor what is below them."""
     shunned = set(skip)
     waiting = list(roots)
     table = None if _has_children_files() else child_table()
@@ -68,7 +68,7 @@ def ancestors_of(pid: int) -> Iterator[int]:
 
 
 def reap_all_but(pid: int) -> None:
-    """Collect the children of this process that have ended, but for one."""
+    """Reap the children of this process that have ended, except for `pid`."""
     for child in own_children():
         if child != pid:
             with contextlib.suppress(ChildProcessError):

@@ -1,9 +1,9 @@
-"""A program of our own that outlives the one that starts it: its session, its signals and its files are new.
+"""Starts a program of our own that outlives its starter, with a new session, new signal settings and new files.
 
-A session of its own (setsid(2)) takes it out of the terminal and out of every process group that somebody may signal.
-A signal that is ignored, as a shell's `&` does with two, would stay so in the new program, and a blocked one stays
-blocked (execve(2)): both are put back. Python opens all descriptors close-on-exec (PEP 446), so it gets those that it
-is given and no others. With `-I -S` neither the environment nor a folder of the site says what it imports.
+Its own session (setsid(2)) takes it out of the terminal and out of every process group that may be signalled. Ignored
+signals (a shell's `&` ignores two) and blocked ones are inherited (execve(2)), so both are reset. Python opens all
+descriptors close-on-exec (PEP 446), so the program gets only those that it is given. With `-I -S` neither the
+environment nor a site folder decides what it imports.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def start_detached(
     """Start this interpreter detached and return its pid, which the caller collects.
 
     Args:
-        arguments: What stands behind `python -I -S`.
-        environ: All of its environment.
-        given: Its descriptors above 2, by number there, with the number here; 0 to 2 are `/dev/null`.
+        arguments: The arguments after `python -I -S`.
+        environ: Its whole environment.
+        given: Its descriptors above 2: number there -> number here; 0 to 2 are `/dev/null`.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     sources = {**dict.fromkeys(range(3), null), **(given or {})}

@@ -1,4 +1,4 @@
-"""A mapping that a person wrote, which still knows its lines."""
+"""A parsed file that a person wrote, and the line of each of its keys: for errors that name file and line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctl.errors import UsageError
 
 
 class Document:
-    """A parsed mapping that still knows on which line each of its keys stands."""
+    """A parsed mapping, with the line of each of its keys."""
 
     def __init__(self, path: Path, value: dict[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
         self.path = path
@@ -20,4 +20,4 @@ class Document:
     def error(self, keys: tuple[str, ...], problem: str) -> UsageError:
         """Return an error that names file, line and key."""
         line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), 1)
-        return UsageError(f"{self.path}:{line}: {problem}", hint="mend that line; nothing was changed")
+        return UsageError(f"{self.path}:{line}: {problem}", hint="fix that line; nothing was changed")

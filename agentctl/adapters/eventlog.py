@@ -16,9 +16,9 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain, pieces
 from agentctl.domain.events import BadLine, Event, about, decode, encode
 
-#: What is decoded of it stays in a processor's cache: with twice as much a list of 10,000 workers takes 2 % longer.
+#: The decoded events of a block stay in the processor's cache: twice as much makes a list of 10,000 workers 2 % slower.
 _BLOCK = 1 << 15
-#: No line of ours is as long. A longer one is passed over without being held in memory.
+#: No line of ours is as long. A longer one is skipped without being held in memory.
 LONGEST_LINE = 4 << 20
 _TOO_LONG = f"longer than {LONGEST_LINE} bytes"
 
@@ -26,7 +26,7 @@ _TOO_LONG = f"longer than {LONGEST_LINE} bytes"
 def append(
     path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None, durable: bool = True
 ) -> bool:
-    """Append `events`, durably; they stand in the log whole and together, or not at all.
+    """Append `events`, durably; all of them are in the log, whole and together, or none.
 
     Args:
         unless: Called under the lock with the log's descriptor; where it returns True, nothing is appended.
@@ -37,7 +37,7 @@ def append(
 
     Raises:
         StorageError: The disk is full or read-only; the log is as it was.
-        LockTimeout: Another writer stands still.
+        LockTimeout: Another writer is stuck.
     """
     data = encode(events)
     with storage_errors(path, "append to"):
@@ -52,14 +52,14 @@ def append(
                 os.ftruncate(fd, size)
                 raise
             keep = os.dup(fd) if durable else None
-        # Outside of the lock: others append meanwhile, and one flush may serve several of them.
+        # Outside the lock: others append meanwhile, and one flush may serve several of them.
         if keep is not None:
             _flush(keep)
     return True
 
 
 def flush(path: AnyPath) -> None:
-    """Make all that stands in a log survive a power cut; one that was removed has nothing to lose."""
+    """Make everything in a log survive a power cut; a log that was removed has nothing to lose."""
     with storage_errors(path, "flush"), contextlib.suppress(FileNotFoundError):
         _flush(open_plain(path))
 
@@ -72,7 +72,7 @@ def _flush(fd: int) -> None:
 
 
 def cut_torn_tail(fd: int) -> int:
-    """Cut what a killed writer left behind the last newline; return the size."""
+    """Cut off what a killed writer left after the last newline; return the new size."""
     size = os.fstat(fd).st_size
     if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
         return size
@@ -84,7 +84,7 @@ def cut_torn_tail(fd: int) -> int:
 
 
 def _last_newline(fd: int, end: int) -> int:
-    """Return the offset behind the last newline before `end`; 0 where there is none."""
+    """Return the offset after the last newline before `end`; 0 where there is none."""
     found = 0
     for start, data in pieces(fd, 0, end):
         newline = data.rfind(b"\n")
@@ -93,15 +93,15 @@ def _last_newline(fd: int, end: int) -> int:
 
 
 def _behind_newline(fd: int, start: int, end: int) -> int | None:
-    """Return the offset behind the next newline; None where there is none."""
+    """Return the offset after the next newline; None where there is none."""
     found = ((offset, data.find(b"\n")) for offset, data in pieces(fd, start, end))
     return next((offset + newline + 1 for offset, newline in found if newline >= 0), None)
 
 
 def blocks(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the committed lines from an offset on, some at a time: (offset behind them, the lines).
+    """Yield the committed lines from an offset on, some at a time: (offset after them, the lines).
 
-    The lines are empty for one that is longer than `LONGEST_LINE`. What stands behind the last newline is not there.
+    A line that is longer than `LONGEST_LINE` is yielded empty. What comes after the last newline does not count.
     """
     end = os.fstat(fd).st_size
     length = _BLOCK
@@ -124,7 +124,7 @@ def blocks(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterator[Event]:
-    """Yield the events of these kinds that a log has about a worker; none where there is no log."""
+    """Yield the events of these kinds about a worker from a log; none where there is no log."""
     try:
         fd = open_plain(path)
     except FileNotFoundError:
@@ -136,13 +136,13 @@ def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterat
 
 
 def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> Iterator[Event]:
-    """Yield the same of an open log, from an offset on."""
+    """Yield the same from an open log, from an offset on."""
     for _, lines in blocks(fd, since):
         yield from about(lines, instance, kinds)
 
 
 class LogReader:
-    """Reads a log from its start, then what has come since; one seq a line, bad lines counted too."""
+    """Reads a log from its start, then what was added since; each line has a seq, bad lines too."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
@@ -154,9 +154,9 @@ class LogReader:
         return list(self.rows())
 
     def rows(self) -> Iterator[tuple[int, Event] | BadLine]:
-        """Yield the rows that were committed since the last call; to be taken to their end.
+        """Yield the rows that were committed since the last call; the caller must read them to the end.
 
-        A piece at a time, so that a long log takes two thirds of the time and half of the memory.
+        They are read a piece at a time: a long log takes two thirds of the time and half of the memory.
         """
         return chain.from_iterable(self._pieces())
 

@@ -1,4 +1,4 @@
-"""Writing files so that nobody sees half of one and no crash leaves one behind.
+"""Writes files so that nobody sees a half-written one, and no crash leaves one behind.
 
 Everything is private to its owner (0700 and 0600).
 """
@@ -18,7 +18,7 @@ from agentctl.lean import Any
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
-#: Each may become a value of 80 bytes in memory.
+#: Each of these marks may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -36,22 +36,22 @@ class storage_errors:  # noqa: N801 - it is used as a function; a generator woul
         """Begin."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Raise the error that tells more than `error`, where there is one."""
+        """Raise the `StorageError` for `error`, where there is one."""
         if not isinstance(error, OSError):
             return
         what = f"{self._doing} {self._path}"
         if error.errno in FULL:
-            raise StorageError(f"the disk is full: cannot {what}", hint="make room, then say it again") from error
+            raise StorageError(f"the disk is full: cannot {what}", hint="free some space, then try again") from error
         if error.errno == errno.EROFS or isinstance(error, PermissionError):
             raise StorageError(f"cannot {what}: {error.strerror}", hint="is the folder read-only?") from error
 
 
 def make_folder(path: AnyPath) -> None:
-    """Make a private folder and those above it that are missing."""
+    """Make a private folder, and the missing ones above it."""
     with storage_errors(path, "make the folder"):
         above = os.path.dirname(path)
         if above and not os.path.isdir(above):
-            make_folder(above)  # os.makedirs would leave those above to the umask.
+            make_folder(above)  # os.makedirs would give the upper ones the umask's mode.
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -73,14 +73,14 @@ def sync_folder(path: AnyPath) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write every byte; a full disk writes fewer than asked without an error until it is asked again."""
+    """Write every byte; on a full disk, a write may be short without an error, and only the next one fails."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def write_in_place(fd: int, data: bytes) -> None:
-    """Make `data` the content of an open file; what is locked cannot be replaced by a rename."""
+    """Make `data` the content of an open file: a locked file cannot be replaced by a rename."""
     os.lseek(fd, 0, os.SEEK_SET)
     write_all(fd, data)
     if os.fstat(fd).st_size > len(data):
@@ -105,7 +105,7 @@ def _write_beside(path: AnyPath, data: bytes, durable: bool) -> str:
 
 
 def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
-    """Put `data` in the place of `path`: the old content or the new, never a part.
+    """Replace the content of `path` by `data`: a reader sees the old content or the new, never a part.
 
     Args:
         durable: On disk, and not only in memory, when this returns.
@@ -117,7 +117,7 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
 
 
 def _put(temporary: str, path: AnyPath) -> None:
-    """Give a file its name; a folder of that name, which nobody but a worker can have made, is set aside."""
+    """Rename a file to its path; a folder there, which only a worker can have made, is set aside."""
     try:
         os.rename(temporary, path)
     except (IsADirectoryError, FileExistsError):
@@ -126,7 +126,7 @@ def _put(temporary: str, path: AnyPath) -> None:
 
 
 def set_aside(path: AnyPath) -> str:
-    """Give what lies in the place of a file of ours another name beside it, whatever it is; return that name."""
+    """Rename whatever is in the place of a file of ours, in the same folder; return the new name."""
     aside = f"{os.fspath(path)}.{os.urandom(4).hex()}.damaged"
     with storage_errors(path, "set aside"):
         os.rename(path, aside)
@@ -136,7 +136,7 @@ def set_aside(path: AnyPath) -> str:
 def create_whole(path: AnyPath, data: bytes) -> bool:
     """Create `path` with `data`, durably, unless it exists; tell whether it was created.
 
-    Of many that race, one wins and the others see its whole file: a hard link is created or not.
+    If several race, one wins and the others see its whole file: creating a hard link is atomic.
     """
     with storage_errors(path, "write"):
         temporary = _write_beside(path, data, durable=True)
@@ -156,7 +156,7 @@ def _link(temporary: str, path: AnyPath) -> bool:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
-        # No hard links here (exFAT, some FUSE). The callers hold the instance's lock, so the check holds too.
+        # No hard links here (exFAT, some FUSE). The callers hold the instance's lock, so this check is safe.
         if os.path.exists(path):
             return False
         os.rename(temporary, path)
@@ -164,7 +164,7 @@ def _link(temporary: str, path: AnyPath) -> bool:
 
 
 def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
-    """Make files, their names and those of their folders in `folder` survive a power cut.
+    """Make files, their names, and the names of their folders in `folder` survive a power cut.
 
     For many at once the whole file system is flushed: 500 workers take one flush instead of 1,000.
     """
@@ -182,7 +182,7 @@ def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
 
 
 def _flush_file_system(folder: AnyPath) -> bool:
-    """Flush the file system that `folder` lies on (syncfs(2)); False where that cannot be asked for."""
+    """Flush the file system that `folder` lies on (syncfs(2)); tell whether that worked."""
     import ctypes
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -194,7 +194,7 @@ def _flush_file_system(folder: AnyPath) -> bool:
 
 
 def to_json(value: Any) -> bytes:
-    """Return `value` as one readable line of JSON; a byte that is not UTF-8 stands as an escape of JSON's own."""
+    """Return `value` as one readable line of JSON; a byte that is not UTF-8 becomes a JSON escape."""
     return _ENCODER.encode(value).encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -202,7 +202,7 @@ def read_json(path: AnyPath) -> dict[str, Any] | None:
     """Return the object in a file; None where there is no file.
 
     Raises:
-        Damaged: The file holds no JSON object, or is none that one of ours could be.
+        Damaged: The file is not a JSON object, or cannot be a file of ours.
     """
     try:
         data = read_bytes(path)
@@ -212,7 +212,7 @@ def read_json(path: AnyPath) -> dict[str, Any] | None:
 
 
 def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
-    """Return the object that the content of a file is.
+    """Return the JSON object that the content of a file is.
 
     Raises:
         Damaged: As `read_json` does.
@@ -224,12 +224,12 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
     if not isinstance(value, dict):
-        raise Damaged(f"{path} is damaged: no JSON object", hint="agentctl doctor --fix")
+        raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
     return value
 
 
 def read_quietly(path: AnyPath) -> dict[str, Any]:
-    """Return the object in a file; {} where there is none or it is damaged (for what is never decided on)."""
+    """Return the object in a file; {} where there is none or it is damaged (for data that decides nothing)."""
     try:
         return read_json(path) or {}
     except (Damaged, OSError):
@@ -237,5 +237,5 @@ def read_quietly(path: AnyPath) -> dict[str, Any]:
 
 
 def number_in(path: AnyPath, key: str) -> float | None:
-    """Return a number that a file holds under `key`; None where none is there, or one that nothing of ours can be."""
+    """Return the number under `key` in a file; None where there is none that `finite` accepts."""
     return finite(read_quietly(path).get(key))

@@ -1,9 +1,9 @@
-"""The `git` program, called so that nothing but what was asked for is run or moved.
+"""Calls the `git` program so that it runs and changes nothing but what was asked for.
 
 A caller's `GIT_DIR` and the like never reach it (a spawn may come from a hook). Hooks and file system monitors, which
-a repository's settings may name, are switched off. A folder that is itself one of git's, which a clone can bring, is no
-repository here, unless it is given by name. Where a worktree is known, its folders are given by name: the `.git`
-that lies in it is an agent's to change, and could name settings that run something.
+a repository's settings may name, are switched off. A folder of git's own, which a clone can bring among its files, does
+not count as a repository unless it is given by name. The folders of a known worktree are given by name: an agent can
+change the `.git` in it, and make it name settings that run something.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from agentctl.adapters.searchpath import absolute_entries
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 
-#: What a caller may say about git as a whole; every other GIT_* is about a repository, or changes what is printed.
+#: A caller's variables about git as a whole; every other GIT_* is about a repository, or changes what is printed.
 _KEPT = frozenset(
     ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_SSH", "GIT_SSH_COMMAND")
 )
-#: What git needs to find itself and a person's settings: for a process that has no environment of its own.
+#: What git needs to find its own programs and a person's settings: for a process without an environment of its own.
 NEEDED = frozenset({"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", *_KEPT})
 _ALWAYS = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
-    # A look must not take the lock of somebody's index.
+    # Reading must not take the lock of somebody's index.
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_EDITOR": ":",
 }
@@ -36,33 +36,33 @@ _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=", "core.splitIndex=false", "submodule.recurse=false", "gc.auto=0",
     "maintenance.auto=false", "core.pager=cat", "safe.bareRepository=explicit",
 )  # fmt: skip
-#: Another git has a lock. That a branch is in the way of another one's name is said alike, and does not pass.
+#: Another git holds a lock. A branch whose name blocks another's gives a similar error, but waiting does not help then.
 _LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)
 _TRIES, _FIRST_PAUSE_S = 8, 0.05
 _SHOWN = 300
 
 
 class GitError(AgentctlError):
-    """git refused, or is not there; the message has its own words."""
+    """git refused, or is not installed; the message quotes it."""
 
     @property
     def is_locked(self) -> bool:
-        """Tell whether another git was in the way: it passes."""
+        """Tell whether another git was in the way: a later try may work."""
         return _LOCKED.search(self.message) is not None
 
 
 class GitTimeout(GitError):
-    """It did not end within its time."""
+    """git did not end within its time."""
 
 
 def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what names a repository, or a program in the folder that one stands in."""
+    """Return an environment without what names a repository, or finds programs in the working folder."""
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
     return {**kept, "PATH": absolute_entries(kept["PATH"])} if "PATH" in kept else kept
 
 
 class Git(NamedTuple):
-    """git in a folder, with what it is told of its repository."""
+    """git in a folder, with the environment that describes its repository."""
 
     folder: str
     environ: Mapping[str, str]
@@ -73,11 +73,11 @@ class Git(NamedTuple):
     ) -> bytes:
         """Return what git prints.
 
-        Files stand where pipes would: a filter that outlives its git would hold a pipe open.
+        It gets files, not pipes: a filter that outlives its git would hold a pipe open.
 
         Args:
-            into: A file for what it prints, instead.
-            most_bytes: It is stopped (`GitError`) where it would print more.
+            into: A file that gets the output instead.
+            most_bytes: It is stopped (`GitError`) before it prints more.
         """
         import tempfile
 
@@ -115,19 +115,19 @@ class Git(NamedTuple):
             raise GitTimeout(f"git {args[0]} did not end in time in {self.folder}") from None
         finally:
             if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)  # With filters, aliases and whoever fetches for it.
+                os.killpg(process.pid, signal.SIGKILL)  # With its filters, aliases and transport programs.
                 process.wait()
 
     def text(self, *args: str) -> str:
-        """Return the one line that git prints; a path in it may hold any byte."""
+        """Return the single line that git prints; a path in it may hold any byte."""
         return os.fsdecode(self.run(*args)).removesuffix("\n")
 
     def names(self, *args: str) -> list[str]:
-        """Return what git prints with a NUL behind each."""
+        """Return the names that git prints, each followed by a NUL."""
         return [os.fsdecode(name) for name in self.run(*args).split(b"\0") if name]
 
     def patiently(self, *args: str) -> None:
-        """Run something that takes a lock of git's, which another git may have for a moment."""
+        """Run a command that takes a lock of git's, which another git may hold for a moment."""
         for number in range(_TRIES):
             try:
                 self.run(*args)
@@ -138,12 +138,12 @@ class Git(NamedTuple):
                 pause(number)
 
     def with_environment(self, more: Mapping[str, str]) -> Git:
-        """Return the same with more in its environment."""
+        """Return this git with more variables in its environment."""
         return self._replace(environ={**self.environ, **more})
 
 
 def pause(number: int) -> None:
-    """Sleep before try `number + 1`: longer each time, and not as long as others that were refused together."""
+    """Sleep before try `number + 1`: longer each time, and at random, so that competing gits do not stay in step."""
     time.sleep(_FIRST_PAUSE_S * 1.6**number * (0.5 + os.urandom(1)[0] / 255))
 
 
@@ -160,19 +160,19 @@ def git_of(common: str, *, limit_s: float, environ: Mapping[str, str] = os.envir
 def git_of_worktree(
     path: str, git_dir: str, common: str, *, limit_s: float, environ: Mapping[str, str] = os.environ
 ) -> Git:
-    """Return git for a worktree, whatever its `.git` says by now."""
+    """Return git for a worktree, whatever its `.git` says now."""
     places = {"GIT_DIR": git_dir, "GIT_COMMON_DIR": common, "GIT_WORK_TREE": path}
     return git_in(path, limit_s=limit_s, environ=environ).with_environment(places)
 
 
 def quoted_alternate(folder: str) -> str:
-    """Return a folder as GIT_ALTERNATE_OBJECT_DIRECTORIES takes it: a bare colon would end it."""
+    """Return a folder quoted for GIT_ALTERNATE_OBJECT_DIRECTORIES: a bare colon would end it."""
     escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def entry_above(folder: str) -> str | None:
-    """Return the `.git` that git looks at first from a folder, without having run it; None where there is none."""
+    """Return the `.git` that git would find first from a folder, without running it; None where there is none."""
     place = os.path.realpath(folder)
     while not os.path.lexists(entry := os.path.join(place, ".git")):
         if place == os.path.dirname(place):
@@ -182,18 +182,18 @@ def entry_above(folder: str) -> str | None:
 
 
 def _refuse_hidden(folder: str) -> None:
-    """Refuse a folder that git, before 2.38, would take for a repository though nothing in it is called `.git`."""
+    """Refuse a folder that git before 2.38 would take for a repository although nothing in it is called `.git`."""
     place = os.path.realpath(folder)
     while not os.path.lexists(os.path.join(place, ".git")):
         if _is_gits(place):
-            raise GitError(f"{place} is a folder of git's own, and no working tree", hint="--cwd names another")
+            raise GitError(f"{place} is a folder of git's own, not a working tree", hint="--cwd names another")
         if place == os.path.dirname(place):
             return
         place = os.path.dirname(place)
 
 
 def _is_gits(folder: str) -> bool:
-    """Tell whether git would find its own files in a folder, or beside them where the others are."""
+    """Tell whether git would find its own files in a folder, or some of them and a pointer to the others."""
     has = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "commondir")]
     return has[0] and any(has[1:])
 
@@ -206,7 +206,7 @@ def _bound(most_bytes: int) -> None:
 
 
 def _words(args: tuple[str, ...], code: int, said: str) -> str:
-    """Return what git said as one line, its last errors if it said much."""
+    """Return git's error output as one line: its errors, or its last lines where it names none."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     shown = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-3:]
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"

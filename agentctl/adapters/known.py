@@ -1,7 +1,7 @@
-"""A cache of what small files of a person say: to load YAML takes longer than all else that a command does.
+"""A cache of the parsed content of small files: loading YAML takes longer than everything else that a command does.
 
-It is kept beside that person's trust, since who can write it can say what an agent is. It counts for the very bytes
-that were read, and for this version of agentctl alone.
+It is kept beside the person's trust, since anybody who can write it can change what an agent is. An entry counts only
+for exactly the bytes that were read, and only for this version of agentctl.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from agentctl.errors import StorageError
 
 _MOST_FILES, _MOST_BYTES = 300, 64 * 1024
 _HERE = Path(__file__).parent
-#: What says how files are understood: a change of one of them is another version, too.
+#: The code that interprets the files: a change of one of these is another version, too.
 _CODE = (_HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE.parent / "domain" / "agentspec.py")
 
 
 class KnownFiles:
-    """What each file was found to say, by its path and what it was read as."""
+    """The parsed content of each file, by its form and path."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class KnownFiles:
         self._has_more = False
 
     def said(self, form: str, path: Path, data: bytes) -> dict[str, Any] | None:
-        """Return what `data`, the content of a file, was found to say; None where that is not known."""
+        """Return the parsed content of a file whose bytes are `data`; None where it is not in the cache."""
         row = self._rows.get(f"{form} {path}")
         with contextlib.suppress(KeyError, TypeError, UnicodeDecodeError):
             if row and row["text"] == data.decode() and isinstance(row["says"], dict):
@@ -44,19 +44,19 @@ class KnownFiles:
         return None
 
     def keep(self, form: str, path: Path, data: bytes, says: Mapping[str, Any]) -> None:
-        """Keep what a file says; `save` writes it down."""
+        """Put the parsed content of a file into the cache; `save` writes the cache to disk."""
         if len(data) <= _MOST_BYTES:
             with contextlib.suppress(UnicodeDecodeError):
-                self._rows.pop(f"{form} {path}", None)  # Those that were kept last stand last.
+                self._rows.pop(f"{form} {path}", None)  # The latest entries come last.
                 self._rows[f"{form} {path}"] = {"text": data.decode(), "says": dict(says)}
                 self._has_more = True
 
     def save(self) -> None:
-        """Write down what is new; where that cannot be done, the next command finds it out again."""
+        """Write new entries to disk; where that fails, the next command parses the files again."""
         if self._has_more:
             self._has_more = False
             rows = dict(list(self._rows.items())[-_MOST_FILES:])
-            with contextlib.suppress(OSError, StorageError, TypeError):  # A value that JSON has not.
+            with contextlib.suppress(OSError, StorageError, TypeError):  # TypeError: a value that JSON lacks.
                 make_folder(os.path.realpath(self._file.parent))
                 write_whole(self._file, to_json({"by": self._by, "files": rows}), durable=False)
 
@@ -67,7 +67,7 @@ def _known(file: Path) -> KnownFiles:
 
 
 def known_files(environ: Mapping[str, str]) -> KnownFiles:
-    """Return what is known of files; read once by each process."""
+    """Return the cache of this person; each process reads it once."""
     return _known(Path(config_folder(environ)) / "known.json")
 
 

@@ -1,8 +1,8 @@
-"""Locks of the kernel: nothing of them is left when their holder dies.
+"""Kernel locks: nothing of them is left when their holder dies.
 
-Mutual exclusion is `flock`; liveness ("does its shim live?") is an OFD lock, because that can be asked without being
-taken (a prober with flock made 775 of 5,000 acquisitions fail). The two do not see each other: never both on one file.
-Order of taking: root < keys < task < queue < slot < instance < log.
+Mutual exclusion uses `flock`. Liveness ("does its shim live?") uses an OFD lock, because that can be queried without
+taking it (a prober with flock made 775 of 5,000 acquisitions fail). The two do not see each other: never use both on
+one file. Locking order: root < keys < task < queue < slot < instance < log.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _can_be_stopped = True
 
 
 def no_stop_comes() -> None:
-    """Say that this process has a handler for SIGTSTP, for good: no lock has to keep it away."""
+    """Declare that this process permanently has a handler for SIGTSTP, so that no lock has to block the signal."""
     global _can_be_stopped  # noqa: PLW0603 - it is true of the whole process
     _can_be_stopped = False
 
 
 class locked:  # noqa: N801 - it is used as a function
-    """Hold the lock of a file (made where it is missing), or of a folder (`FOLDER/`); gives its descriptor.
+    """Hold the lock of a file (created if missing), or of a folder (`FOLDER/`); `with` gives its descriptor.
 
-    SIGTSTP waits outside: a Ctrl-Z in here would freeze every shim that needs the lock.
+    SIGTSTP is blocked meanwhile: a Ctrl-Z would freeze every shim that needs the lock.
 
     Raises:
-        LockTimeout: Not to be had within `limit_s`; the message names the holder.
+        LockTimeout: It was not free within `limit_s`; the message names the holder.
     """
 
     __slots__ = ("_fd", "_limit_s", "_mask", "_path")
@@ -60,7 +60,7 @@ class locked:  # noqa: N801 - it is used as a function
         return self._fd
 
     def __exit__(self, *_: object) -> None:
-        """Let go of it."""
+        """Release it."""
         try:
             os.close(self._fd)
         finally:
@@ -88,7 +88,7 @@ def _acquire(path: str | os.PathLike[str], limit_s: float) -> int:
 
 
 def try_lock(path: str | os.PathLike[str]) -> int | None:
-    """Return a descriptor that holds the lock of the file that `path` names now; None where somebody has it."""
+    """Return a descriptor that holds the lock of the file now at `path`; None where another process has it."""
     while True:
         with storage_errors(path, "open the lock"):
             fd = _open(path)
@@ -119,7 +119,7 @@ def _is_same_file(fd: int, path: str | os.PathLike[str]) -> bool:
 
 
 def _holder_of(path: str | os.PathLike[str]) -> str:
-    """Name the holder of a flock, as /proc/locks tells it (proc(5))."""
+    """Return the holder of a flock in words, from /proc/locks (proc(5))."""
     try:
         inode = f":{os.stat(path).st_ino} "
         with open("/proc/locks", encoding="ascii") as rows:
@@ -154,7 +154,7 @@ def hold_alive(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_alive_held(path: str | os.PathLike[str]) -> bool:
-    """Tell whether somebody holds the liveness lock, without touching it (5 us); nobody holds that of an odd file."""
+    """Tell whether a process holds the liveness lock, without touching it (5 us); an odd file has no holder."""
     try:
         fd = open_plain(path)
     except (FileNotFoundError, OddFile):
@@ -166,7 +166,7 @@ def is_alive_held(path: str | os.PathLike[str]) -> bool:
 
 
 def is_held_elsewhere(fd: int) -> bool:
-    """Tell whether somebody else holds the liveness lock of an open file."""
+    """Tell whether another process holds the liveness lock of an open file."""
     fields = _FLOCK.unpack(fcntl.fcntl(fd, _GET, _request(fcntl.F_WRLCK)))
     held: bool = fields[0 if _LINUX else 3] != fcntl.F_UNLCK
     return held

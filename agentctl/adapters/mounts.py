@@ -15,9 +15,9 @@ _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fu
 
 
 def network_file_system(path: AnyPath, mounts: str = "/proc/self/mountinfo") -> str | None:
-    """Return the kind of network file system that `path` lies on; None for a local one or where it cannot be told.
+    """Return the kind of network file system that `path` lies on; None for a local one, or where that is unknown.
 
-    The mount nearest above it counts, and of several at one place the last.
+    The nearest mount above it counts, and of several at the same place the last.
     """
     real = os.path.realpath(path)
     best, kind = "", ""

@@ -1,8 +1,8 @@
-"""Opening the files of a task so that nothing which lies there can hold anybody up, lead elsewhere, or have no end.
+"""Opens the files of a task safely: nothing found there can block the reader, lead elsewhere, or be endless.
 
-Who wrote a repository, and every worker, can put something else in the place of a file of ours: a link to a file of the
-person (which would be cut, or written to), a FIFO (at which open(2) sleeps until somebody comes), a device, a file of a
-terabyte without content. Whoever opens one is told so at once, and nothing was done.
+The author of a repository, and every worker, can put something else in the place of a file of ours: a link to a file of
+the person (which would be cut, or written to), a FIFO (at which open(2) sleeps until another process opens it), a
+device, a terabyte-sized file without content. Opening one of these fails at once, and changes nothing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 
 from agentctl.errors import Damaged
 
-#: More than any file holds that is read as a whole; the last words of an agent may have some megabytes.
+#: More than any file that is read as a whole; the last words of an agent may have some megabytes.
 MOST_BYTES = 16 << 20
-#: Most files are shorter; a large buffer would be fetched from the system, and given back, for each of them.
+#: Most files are shorter; a large buffer would be allocated and freed for each of them.
 _FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
 #: O_NONBLOCK: open(2) does not wait for the other end of a FIFO. It means nothing for a plain file.
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-#: What open(2) says of a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket, and a
-#: file of which a process has a lease (fcntl(2)): it would be given the time to let go of it.
+#: The errors of open(2) for a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket,
+#: and a file on which a process holds a lease (fcntl(2)), for whose release open(2) would otherwise wait.
 _OF_ODD = frozenset(
     {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV, errno.EWOULDBLOCK}
 )
-#: `doctor` looks into no task of somebody else's, no template, and no other program's files.
+#: `doctor` does not look into foreign tasks, templates, or the files of other programs.
 ODD_HINT = "look at it, and remove it; in a root and in tasks of your own `agentctl doctor --fix` sets it aside"
 _KINDS = (
     (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"),
@@ -34,9 +34,9 @@ _KINDS = (
 
 
 class OddFile(Damaged, OSError):
-    """What lies in the place of a file of ours is not a plain file, or one that cannot be ours by its size.
+    """Something other than a plain file is in the place of a file of ours, or a file too large to be ours.
 
-    An `OSError` too: whoever bears a file that is missing or cannot be read bears this.
+    Also an `OSError`: code that copes with a missing or unreadable file copes with this.
     """
 
 
@@ -51,30 +51,30 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
     except OSError as error:
         if error.errno in _OF_ODD:
             kind = "leased to a process" if error.errno == errno.EWOULDBLOCK else kind_of(path)
-            raise OddFile(_told(path, kind), hint=ODD_HINT) from error
+            raise OddFile(_message(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.
         raise OddFile(f"{os.fspath(path)!a} cannot be a file", hint="agentctl doctor") from error
     found = os.fstat(fd).st_mode
     if not stat.S_ISREG(found):
         os.close(fd)
-        raise OddFile(_told(path, _kind(found)), hint=ODD_HINT)
+        raise OddFile(_message(path, _kind(found)), hint=ODD_HINT)
     return fd
 
 
-def _told(path: str | os.PathLike[str], kind: str | None) -> str:
+def _message(path: str | os.PathLike[str], kind: str | None) -> str:
     return f"{os.fspath(path)} is not a plain file: it is {kind or 'something else'}"
 
 
 def refuse_odd(path: str | os.PathLike[str]) -> None:
-    """Raise `OddFile` where something else than a plain file lies at a path that others are to open."""
+    """Raise `OddFile` where a path that others are to open is something other than a plain file."""
     kind = kind_of(path)
     if kind is not None:
-        raise OddFile(_told(path, kind), hint=ODD_HINT)
+        raise OddFile(_message(path, kind), hint=ODD_HINT)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """Return what lies at a path where a plain file should, in words; None where that is one, or nothing is there."""
+    """Return in words what is at a path instead of a plain file; None where it is one, or nothing is there."""
     try:
         return _kind(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -86,7 +86,7 @@ def _kind(mode: int) -> str | None:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """Return the content of a plain file: `open` asks the system eight times, this five times for a small one.
+    """Return the content of a plain file: with five system calls for a small one, where `open` makes eight.
 
     Raises:
         OddFile: It is not a plain file, or holds more than `most` bytes.
@@ -105,7 +105,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
 
 
 def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield what a file holds, piece by piece with its offset; a terabyte without data takes no time (lseek(2))."""
+    """Yield the data of a file, piece by piece with its offset; a terabyte without data takes no time (lseek(2))."""
     while start < end:
         try:
             start = os.lseek(fd, start, os.SEEK_DATA)

@@ -1,11 +1,11 @@
 """What this person has made or vouched for, by marks among their own files that nobody else can leave there.
 
-A cloned repository may bring a task directory, and a worker may write files of its task. What such files say is
-nobody's word until a person has given it. A mark is an empty file in `~/.config/agentctl/own/`, which no clone reaches
-and sandboxes keep closed; its name is the hash of what is vouched for: a task in the place where it lies, the allowing
-rules in its `task.yaml`, an answer to a request for permission. A random text in the task's `origin` is in each hash:
-another task that comes to lie in the place of a removed one has no marks. A further one, bound to the place alone,
-holds that text: whatever a worker does to `origin`, what runs there can be stopped.
+A cloned repository may bring a task directory, and a worker may write files of its task. Nothing in them counts until
+a person has vouched for it by a mark. A mark is an empty file in `~/.config/agentctl/own/`, which no clone reaches and
+sandboxes keep closed. Its name is the hash of what is vouched for: a task at its path, the allowing rules in its
+`task.yaml`, or an answer to a request for permission. Each hash includes the random text in the task's `origin`, so
+another task at the path of a removed one has no marks. One more file, named after the path alone, holds that text:
+whatever a worker does to `origin`, what runs there can be stopped.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def marks_folder(environ: Mapping[str, str]) -> FilePath:
 
 
 def new_nonce() -> str:
-    """Return a random text for a task: a new one, since others may know what came with it."""
+    """Return a new random text for a task, since others may know the one that came with it."""
     return os.urandom(_NONCE_BYTES).hex()
 
 
 def put_nonce(task: TaskDir, nonce: str, *, durable: bool = True) -> None:
-    """Write the random text of a task, whatever lies in its place."""
+    """Write the random text of a task, in the place of anything else there."""
     write_whole(task.origin, nonce.encode() + b"\n", durable=durable)
 
 
 def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
-    """Note that a task of this person stands at this place, and its random text.
+    """Note that a task at this path is this person's, and its random text.
 
-    Like a mark it is not waited for until it is on disk: a power cut that took it costs a person one `trust`.
+    Like a mark, this is not flushed: if a power cut loses it, the person has to run `trust` once.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
@@ -58,7 +58,7 @@ def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:
-    """Return the random text of the task of this person that stood at a task's place last; empty where none did."""
+    """Return the random text of this person's latest task at a task's path; empty where there was none."""
     path = folder / _name_of_place(task)
     try:
         return read_bytes(path, _MOST_NOTED).decode("ascii").strip() if _is_ones_own(folder, path) else ""
@@ -67,13 +67,13 @@ def noted_at(folder: FilePath, task: TaskDir) -> str:
 
 
 def forget_place(folder: FilePath, task: TaskDir) -> None:
-    """Note no more that a task of this person stands at this place."""
+    """Forget that a task at this path is this person's."""
     with contextlib.suppress(OSError):
         os.unlink(folder / _name_of_place(task))
 
 
 def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
-    """Leave a mark: this is the person's word.
+    """Leave a mark: the person vouches for this.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
@@ -84,7 +84,7 @@ def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
 
 
 def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
-    """Tell whether there is such a mark, and nobody else could have left it."""
+    """Tell whether this mark exists, and nobody else could have left it."""
     if not task.nonce():
         return False
     return _is_ones_own(folder, folder / _name_of(task, what, parts))
@@ -116,13 +116,13 @@ def _name_of_place(task: TaskDir) -> str:
 
 
 def _hash_of(task: TaskDir, *parts: str) -> str:
-    """Return the name of a mark; a task has the same by whatever path one comes to it."""
+    """Return the name of a mark: the same by whatever path the task is reached."""
     text = json.dumps([f"{os.path.realpath(task.path.parent)}/{task.id}", *parts])
     return str(blake2b(text.encode(), digest_size=16, person=b"agentctl").hexdigest())
 
 
 def can_be_marked(folder: FilePath) -> bool:
-    """Tell whether marks can be left in a folder, which is made."""
+    """Tell whether marks can be left in a folder; make it if it is missing."""
     try:
         make_folder(os.path.realpath(folder))
     except (OSError, StorageError):

@@ -1,7 +1,7 @@
 """Paths for the shim and the hot commands: text with the few methods of `pathlib.Path` that they use.
 
-`pathlib` costs every shim 9 ms and 0.7 MB (it brings urllib and ipaddress along), and each join ten times as much; see
-docs/decisions. Where more is wanted, `pathlib.Path(path)` takes it.
+`pathlib` costs every shim 9 ms and 0.7 MB (it imports urllib and ipaddress), and each join takes ten times as long; see
+docs/decisions. Where more methods are needed, use `pathlib.Path(path)`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FilePath(str):
     def exists(self) -> bool:
         """Tell whether it names something that can be reached."""
         try:
-            return os.access(self, os.F_OK)  # os.stat would make an exception for each file that is missing.
+            return os.access(self, os.F_OK)  # os.stat would raise an exception for each missing file.
         except ValueError:  # A NUL, half a character: no file has such a name.
             return False
 

@@ -15,7 +15,7 @@ def config_folder(environ: Mapping[str, str]) -> FilePath:
 
 
 def state_folder(environ: Mapping[str, str]) -> FilePath:
-    """Return the folder of what is worth keeping, and no setting (XDG Base Directory)."""
+    """Return the folder of data that is worth keeping but is not a setting (XDG Base Directory)."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
     return FilePath(base) / "agentctl"
 

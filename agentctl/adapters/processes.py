@@ -1,6 +1,6 @@
-"""Processes: who one is, whether it lives, who descends from it, and signals that reach nobody else.
+"""Processes: their identity, whether they live, what /proc says of them, and signals that reach no other process.
 
-A pid alone names nobody: it is reused. An identity is machine + boot + pid namespace + pid + start ticks.
+A pid alone identifies nothing, since it is reused. An identity is machine + boot + pid namespace + pid + start ticks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Identity(NamedTuple):
     start: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it stands in shim.json and worker.json."""
+        """Return it as shim.json and worker.json have it."""
         return {
             "machine": self.machine,
             "boot": self.boot,
@@ -45,12 +45,12 @@ class Identity(NamedTuple):
 
 @lru_cache(maxsize=2)
 def text_of(identity: Identity | None) -> bytes:
-    """Return an identity as the JSON that files have, `null` for none: a shim writes itself down for each worker."""
+    """Return an identity as JSON, `null` for none; cached, since a shim writes its own for each worker."""
     return json.dumps(identity.to_json() if identity else None).encode()
 
 
 class Life(Enum):
-    """What can be said of an identity from here."""
+    """Whether the process of an identity lives, as far as that can be judged from here."""
 
     ALIVE = "alive"
     GONE = "gone"
@@ -59,7 +59,7 @@ class Life(Enum):
 
 
 def identity_from(value: object) -> Identity | None:
-    """Return the identity that a file tells, or None where it tells none."""
+    """Return the identity in a file's value; None where there is none."""
     if not isinstance(value, dict):
         return None
     try:
@@ -90,7 +90,7 @@ def boot_id() -> str:
     return _ask("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
 
 
-@cache  # For life: unshare(2) and setns(2) move a process's children.
+@cache  # It never changes: unshare(2) and setns(2) move only a process's children.
 def pid_namespace() -> str:
     """Return the pid namespace of this process; pids of another one mean nothing here (pid_namespaces(7))."""
     try:
@@ -99,7 +99,7 @@ def pid_namespace() -> str:
         return "none"
 
 
-#: The namespace that the system began with has always this number (linux/proc_ns.h, PROC_PID_INIT_INO).
+#: The namespace that the system began with always has this number (linux/proc_ns.h, PROC_PID_INIT_INO).
 INITIAL_NAMESPACE = "pid:[4026531836]"
 #: Programs that are process 1 of a sandbox and of nothing else.
 _SANDBOX_INITS = frozenset({"bwrap", "codex-linux-san", "codex-linux-sandbox"})
@@ -107,7 +107,7 @@ _SANDBOX_INITS = frozenset({"bwrap", "codex-linux-san", "codex-linux-sandbox"})
 
 @cache
 def is_in_sandbox() -> bool:
-    """Tell whether the first process that can be seen from here is a sandbox's."""
+    """Tell whether process 1, as seen from here, is the init of a sandbox."""
     return _read_text("/proc/1/comm").strip() in _SANDBOX_INITS
 
 
@@ -132,14 +132,14 @@ def _ask(*argv: str) -> str:
 
 
 class Stat(NamedTuple):
-    """What /proc/PID/stat tells."""
+    """The fields of /proc/PID/stat that are used."""
 
     state: str
     ppid: int
     pgid: int
     session: int
     start: int
-    #: Clock ticks of the processor that it and the children that it has waited for used up; not told elsewhere.
+    #: Clock ticks of processor time, with those of the children that it has waited for; only on Linux.
     cpu: int = 0
 
 
@@ -155,9 +155,10 @@ def read_stat(pid: int) -> Stat | None:
 
 
 def switches_of(pid: int) -> int | None:
-    """Return how often the threads of a process have given a processor up; None where that cannot be read.
+    """Return how often the threads of a process have given up a processor; None where that cannot be read.
 
-    It grows with all that a process does, however little: who goes on sleeping is never switched (proc_pid_status(5)).
+    The count grows with anything that a process does. Only a process that sleeps on is never switched
+    (proc_pid_status(5)).
     """
     found = 0
     try:
@@ -172,7 +173,7 @@ def switches_of(pid: int) -> int | None:
 def _stat_fields(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the third on; [] where there is no such process.
 
-    The name in field 2 may hold spaces and parentheses: everything counts from the last `)`.
+    The name in field 2 may hold spaces and parentheses, so the fields are counted from the last `)`.
     """
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -219,9 +220,9 @@ def life_of(identity: Identity) -> Life:
 
 
 def open_pidfd(identity: Identity) -> int | None:
-    """Return a descriptor of exactly this process, readable once it has ended; None where it is gone or not judgeable.
+    """Return a pidfd of exactly this process, readable once it has ended; None where it is gone or cannot be judged.
 
-    The start time is looked at after the open: the open itself may have met a reused pid.
+    The start time is checked after the open, which may have met a reused pid.
     """
     if not hasattr(os, "pidfd_open") or life_of(identity) is not Life.ALIVE:
         return None
@@ -244,8 +245,8 @@ _PIDFD_INFO_EXIT = 1 << 3
 def exit_of(identity: Identity, pidfd: int) -> tuple[int, int] | None:
     """Return si_code and si_status of an ended process that is not our child, from a pidfd opened while it lived.
 
-    A zombie shows them in its stat (field 52, to who may trace it); a reaped one to a pidfd, since Linux 6.15.
-    None where neither tells. Source: proc_pid_stat(5), include/uapi/linux/pidfd.h.
+    A zombie has them in its stat (field 52, for processes that may trace it); a reaped one in its pidfd, since Linux
+    6.15. None where neither has them. Source: proc_pid_stat(5), include/uapi/linux/pidfd.h.
     """
     fields = _stat_fields(identity.pid)
     if fields and fields[0] == b"Z" and int(fields[19]) == identity.start:
@@ -260,13 +261,13 @@ def exit_of(identity: Identity, pidfd: int) -> tuple[int, int] | None:
 
 
 def _si_of(status: int) -> tuple[int, int]:
-    """Return a wait status as waitid(2) tells it."""
+    """Return a wait status as the si_code and si_status of waitid(2)."""
     exited = os.WIFEXITED(status)
     return (os.CLD_EXITED, os.WEXITSTATUS(status)) if exited else (os.CLD_KILLED, os.WTERMSIG(status))
 
 
 def send(identity: Identity, number: int) -> bool:
-    """Signal a process whose identity holds; tell whether it was there to be signalled.
+    """Signal exactly the process of an identity; tell whether it was still there.
 
     Raises:
         PermissionError: It belongs to somebody else.
@@ -308,7 +309,7 @@ def ended_child() -> EndedChild | None:
 
 
 def all_pids() -> list[int]:
-    """Return the pids of all processes that can be seen."""
+    """Return the pids of all visible processes."""
     if LINUX:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [int(pid) for pid in _ask("ps", "-A", "-o", "pid=").split()]
@@ -342,7 +343,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def wait_readable(fds: Iterable[int], timeout_s: float | None) -> list[int]:
-    """Sleep until one of `fds` is readable or the time is over; return the readable ones."""
+    """Sleep until one of `fds` is readable or time is up; return the readable ones."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)

@@ -1,4 +1,4 @@
-"""Where a path leads in the end, whatever links lie on its way."""
+"""Resolves where a path leads in the end, through all links on its way."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _MOST_LINKS = 40
 
 
 class Resolver:
-    """Tells where paths lead that count from one folder."""
+    """Tells where paths lead, relative ones from one folder."""
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
         self._found = cache(self._find)
 
     def __call__(self, path: str) -> str | None:
-        """Return where a path leads; None where nobody can tell.
+        """Return where a path leads; None where that is unknown.
 
-        What is not there yet leads to where it would be made. Nobody can tell of a loop of links, of what may not be
-        looked into, and of `~`, which a shell would replace.
+        A path that does not exist yet leads to where it would be made. Unknown are a loop of links, a folder that may
+        not be read, and `~`, which a shell would replace.
         """
         return self._found(path)
 
@@ -35,7 +35,7 @@ class Resolver:
             return None
 
     def leads_out(self, path: str) -> bool:
-        """Tell whether a link that lies in the folder leads a path out of it: whoever works there can have made it."""
+        """Tell whether a link in the folder leads a path out of it: anybody who works there may have made it."""
         place, waiting, links, passes = "/", os.path.join(self._folder, path).split("/")[::-1], 0, False
         while waiting:
             name = waiting.pop()
@@ -62,7 +62,7 @@ class Resolver:
 
 
 def _is_unclear(path: str) -> bool:
-    """Tell whether a link is left on the way: `realpath` stops at a loop and says nothing."""
+    """Tell whether a resolved path still contains a link: `realpath` stops at a loop without an error."""
     place = "/"
     for name in path.split("/")[1:]:
         place = os.path.join(place, name)

@@ -1,7 +1,7 @@
-"""Where the programs that agentctl itself calls are looked for: never in the folder that it works in.
+"""Where agentctl looks for the programs that it calls itself: never in the working folder.
 
-An entry of PATH that is empty or relative means that folder. A person may want that for the commands that they type;
-who wrote the files of a clone is not to choose what `git` is.
+An empty or relative entry of PATH depends on that folder. A person may want that for the commands that they type, but
+the authors of a clone must not choose what `git` is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which definitions a person has looked at and trusts: path and content of each, in a private file of that person.
+"""The definitions that a person has looked at and trusts: path and content of each, in a private file of that person.
 
-The path counts too: the same words mean something else in another repository (`argv: [make]` runs another Makefile).
+The path counts too: the same content means something else in another repository (`argv: [make]` runs another Makefile).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_trusted(file: Path) -> Trusted:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     if not is_ones_own(info):
-        raise Refused(f"{file} can be written by somebody else: nothing in it is believed", hint=f"rm {file}")
+        raise Refused(f"{file} can be written by somebody else, so nothing in it counts", hint=f"rm {file}")
     try:
         files = (read_json(os.path.realpath(file)) or {}).get("files")
     except Damaged as error:
@@ -52,7 +52,7 @@ def is_trusted(trusted: Trusted, path: str, digest: str) -> bool:
 
 
 def trust(file: Path, digests: Mapping[str, str]) -> None:
-    """Trust files (path -> digest of what was looked at)."""
+    """Trust files (path -> digest of the content that was looked at)."""
 
     def change(trusted: Trusted) -> None:
         for path, digest in digests.items():
@@ -62,7 +62,7 @@ def trust(file: Path, digests: Mapping[str, str]) -> None:
 
 
 def revoke(file: Path, paths: list[str]) -> list[str]:
-    """Trust these files no more; return those that were trusted."""
+    """Stop trusting these files; return those that were trusted."""
     gone: list[str] = []
 
     def change(trusted: Trusted) -> None:
@@ -73,7 +73,7 @@ def revoke(file: Path, paths: list[str]) -> list[str]:
 
 
 def _change(file: Path, change: Callable[[Trusted], Any]) -> None:
-    """Change the file whole; two who change it at once do so one after the other."""
+    """Replace the file as a whole, under its lock: two changes at once happen one after the other."""
     make_folder(os.path.realpath(file.parent))
     with locked(f"{file.parent}/"):
         before = read_trusted(file)

@@ -1,7 +1,7 @@
-"""Sleep until a file or folder changes, a process ends, or time is up.
+"""Sleeps until a file or folder changes, a process ends, or time is up.
 
-Register first, then read, then sleep: what happens in between wakes at once. Where the system has no inotify, or no
-instance of it is left (128 a user), the sleep is cut into slices of 250 ms and every slice counts as a change.
+Register first, then read, then sleep: a change in between ends the sleep at once. Where the system has no inotify, or
+no instance of it is left (128 a user), the sleep is cut into slices of 250 ms, and each slice counts as a change.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agentctl.adapters.files import AnyPath
 from agentctl.adapters.processes import wait_readable
 
 SLICE_S = 0.25
-#: A look at everything at least this often, whatever the system tells: over NFS it tells nothing.
+#: Everything is looked at least this often, whatever the system reports: over NFS it reports nothing.
 SAFETY_S = 2.0
 
-# inotify(7): what a log, a renamed-in file and a removed one look like.
+# inotify(7): the events of a growing log, of a file that is renamed in, and of one that is removed.
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x80, 0x100, 0x200
 _MASK = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE
 
-#: One for each thread that may wait for the system to have taken an instance: the others stay few enough to be had.
+#: One for each thread that may close an instance: few, so that instances in closing do not use up what there is.
 _helpers = [None] * 8
 
 
@@ -52,7 +52,7 @@ class Watch:
         """Watch one more file or folder; where that is refused, sleeps are cut into slices.
 
         Args:
-            names_only: Of a folder, that names come and go, and not that files in it grow.
+            names_only: Of a folder, only that names come and go, not that files in it grow.
         """
         if self.fd is None or self._libc is None:
             return
@@ -65,7 +65,7 @@ class Watch:
 
     @property
     def longest_s(self) -> float:
-        """How long a sleep may be at most: a slice, where not all changes are told."""
+        """How long a sleep may be at most: a slice where not all changes are reported."""
         return SAFETY_S if self._is_whole else SLICE_S
 
     def sleep(self, timeout_s: float | None, fds: Iterable[int] = ()) -> list[int]:
@@ -83,17 +83,17 @@ class Watch:
         return [fd for fd in readable if fd != self.fd]
 
     def drain(self) -> None:
-        """Forget what has been told so far."""
+        """Discard the changes that were reported so far."""
         if self.fd is not None:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self.fd, 65536):
                     pass
 
     def close(self) -> None:
-        """Give the instance back.
+        """Close the instance.
 
-        Its marks go first: a process that ends with marks is kept for 8 to 24 ms by Linux (measured with 6.18), which
-        waits for whoever may look at them, and one that ends without is not.
+        Its marks are removed first: Linux takes 8 to 24 ms (measured with 6.18) to end a process that still has marks,
+        because it waits for their possible readers. Without marks it does not wait.
         """
         if self.fd is None or self._libc is None:
             return
@@ -112,9 +112,9 @@ class Watch:
 
 
 def _let_go(fd: int) -> None:
-    """Close an instance, and have a thread wait for it where one may.
+    """Close an instance, in a thread if one is free.
 
-    A close takes as long as such an end: nobody should stand for it who has the answer of a wait.
+    A close takes as long as such an end of a process, and a wait that has its answer should not be delayed by it.
     """
     try:
         helper = _helpers.pop()

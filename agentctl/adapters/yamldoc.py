@@ -1,6 +1,6 @@
-"""YAML that people write, read strictly; errors name file and line.
+"""Reads YAML that people write, strictly; errors name file and line.
 
-The one module that imports yaml, which takes as long as all the rest of a short command: neither the shim nor a hot
+The only module that imports yaml, which takes as long as all the rest of a short command: neither the shim nor a hot
 path may import it.
 """
 
@@ -14,12 +14,12 @@ import yaml
 from agentctl.adapters.document import Document
 from agentctl.errors import UsageError
 
-#: More than any honest file of ours, less than what makes a parser of pure Python hang.
+#: More than any honest file of ours, but not enough to make a parser in pure Python hang.
 _SIZE_LIMIT = 1 << 20
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without the two things that harm: keys given twice, and aliases (a bomb is made of them)."""
+    """Safe YAML without two harmful features: duplicate keys, and aliases (which YAML bombs consist of)."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -44,13 +44,13 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is not text", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    None, None, f"the key {key!r} is given twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
-# A time is text to us: it is shown, never reckoned with.
+# A time is text to us: it is shown, never calculated with.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if not tag.endswith(":timestamp")]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -76,13 +76,13 @@ def parse(path: Path, data: bytes) -> Document:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = " ".join(filter(None, (error.context, error.problem)))
-        raise UsageError(f"{where}: {problem}", hint="mend that line; nothing was changed") from error
+        raise UsageError(f"{where}: {problem}", hint="fix that line; nothing was changed") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = data[: getattr(error, "position", 0)].count(b"\n") + 1
         raise UsageError(f"{path}:{line}: {' '.join(str(error).split())[:300]}", hint="is it YAML in UTF-8?") from error
     if not isinstance(value, dict):
         problem = f"it must be a mapping (key: value), not {type(value).__name__}"
-        raise UsageError(f"{path}:1: {problem}", hint="mend that line; nothing was changed")
+        raise UsageError(f"{path}:1: {problem}", hint="fix that line; nothing was changed")
     return Document(path, value, dict(_lines_of(node, ())))
 
 

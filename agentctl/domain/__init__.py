@@ -1,1 +1,1 @@
-"""Pure: what the words mean and what follows from the events. No I/O, no clock."""
+"""The pure core: what the terms mean, and what follows from the events. No I/O, no clock."""

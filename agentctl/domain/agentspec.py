@@ -1,7 +1,7 @@
-"""What an agent definition may say, and how those of Claude Code and Codex are understood.
+"""The keys of an agent definition, and how definitions of Claude Code and Codex are translated to them.
 
-Our own keys are checked strictly: a mistyped restriction that is silently ignored would be none. Of the other formats
-what means the same is taken over, and the rest left out by name.
+Our own keys are checked strictly: a mistyped restriction must not be silently ignored. From the other formats, keys
+that mean the same are taken over; the rest is left out, and listed by name.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from agentctl.lean import NamedTuple
 
 COMMAND = "command"
 EFFORTS = ("low", "medium", "high")
-#: Words of the programs for more than we tell apart.
+#: The programs' words for efforts; they have more levels than we do.
 _EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high", "ultra": "high"} | {
     word: word for word in EFFORTS
 }
 
 
 class AgentSpec(NamedTuple):
-    """A kind of worker. What is None or empty is left to the program that runs it."""
+    """What an agent definition says. What is None or empty is left to the program that runs the agent."""
 
     name: str
     description: str = ""
@@ -33,7 +33,7 @@ class AgentSpec(NamedTuple):
     model: str | None = None
     #: low medium high
     effort: str | None = None
-    #: The only tools that may be used, by the program's own names; None leaves them all.
+    #: The only tools that may be used, by the program's own names; None allows all of them.
     tools: list[str] | None = None
     read_only: bool = False
     max_turns: int | None = None
@@ -43,25 +43,25 @@ class AgentSpec(NamedTuple):
     permissions: Rules = []  # noqa: RUF012 - never changed
     #: worktree
     isolation: str | None = None
-    #: Of the driver `command`: the prompt is appended, or given on stdin.
+    #: For the driver `command`: the prompt is appended, or given on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
     #: Keys of another program's format that mean nothing here.
     ignored: list[str] = []  # noqa: RUF012 - never changed
-    #: The file that it stands in.
+    #: The file that it was read from.
     source: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it under the names of the file; what is not given is null, false or empty."""
+        """Return the definition under the keys of the file; what is not given is null, false or empty."""
         return {camel: getattr(self, name) for name, camel in _NAMES.items()}
 
 
-#: The names of what an `AgentSpec` holds, all of it as JSON has it.
+#: The fields of an `AgentSpec`; all of their values are plain JSON.
 FIELDS = AgentSpec._fields
 
 
 def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
-    """Return what a definition of ours says; `name` is the file's, for one that has no name of its own.
+    """Return the spec of a definition of ours; `name`, from the file's name, counts where it gives none.
 
     Raises:
         BadValue: A key that does not exist, or a value that it cannot have.
@@ -76,14 +76,14 @@ def own_spec(value: Mapping[str, Any], name: str, instructions: str, source: str
 
 
 def claude_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
-    """Return what a sub-agent of Claude Code is; its models and tools are Claude's, so it is run by that."""
+    """Return the spec of a sub-agent of Claude Code. Its models and tools are Claude's, so its driver is `claude`."""
     known = {key: item for key, item in value.items() if key in _CLAUDE_SHARED or key in _CLAUDE}
     left_out = sorted(set(value) - set(known))
     return _spec({"driver": "claude", **_from_claude(known)}, name, instructions, source, left_out)
 
 
 def codex_spec(value: Mapping[str, Any], name: str, instructions: str, source: str) -> AgentSpec:
-    """Return what an agent of Codex is; its models are Codex's, so it is run by that."""
+    """Return the spec of an agent of Codex. Its models are Codex's, so its driver is `codex`."""
     text = value.get("developer_instructions", instructions)
     if not isinstance(text, str):
         raise BadValue(("developer_instructions",), f"developer_instructions must be text, not {text!r}"[:300])
@@ -113,7 +113,7 @@ def _spec(
 
 
 def _with_driver(spec: AgentSpec) -> AgentSpec:
-    """Return it with what `argv` says about the driver."""
+    """Return the spec with the driver that `argv` implies."""
     if spec.argv is None:
         if spec.driver == COMMAND:
             raise BadValue(("driver",), "the driver command needs argv: the program and its arguments")
@@ -126,7 +126,7 @@ def _with_driver(spec: AgentSpec) -> AgentSpec:
 
 
 def _under(key: str, check: Callable[[Any], Any], item: Any) -> Any:
-    """Return a checked value; an error names the key that it stands under."""
+    """Return a checked value; an error names its key."""
     try:
         return check(item)
     except _NotA as error:
@@ -153,7 +153,7 @@ _CODEX = frozenset({"developer_instructions", "model_reasoning_effort", "sandbox
 
 
 def _from_claude(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with Claude Code's keys replaced by ours; what denies comes before what allows."""
+    """Return a definition with Claude Code's keys replaced by ours; rules that deny come before those that allow."""
     said = {key: item for key, item in value.items() if key not in _CLAUDE}
     if said.get("model") == "inherit":
         del said["model"]
@@ -169,14 +169,14 @@ def _from_claude(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _denial(tool: str) -> dict[str, str]:
-    """Return the rule that `Bash` or `Bash(rm *)` in a list of what is not allowed stands for."""
+    """Return the deny rule for `Bash` or `Bash(rm *)` in a list of disallowed tools."""
     name, bracket, pattern = tool.partition("(")
     text = pattern.removesuffix(")").replace(":*", "*")
     return {"tool": name.strip(), "pattern": text if bracket and text else "*", "answer": "deny"}
 
 
 def _codex_powers(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a sandbox and an approval policy of Codex mean in our words."""
+    """Return the keys of ours that mean the same as Codex's sandbox mode and approval policy."""
     sandbox, approval = value.get("sandbox_mode", "workspace-write"), value.get("approval_policy", "on-request")
     if sandbox not in ("read-only", "workspace-write", "danger-full-access"):
         known = "read-only, workspace-write or danger-full-access"
@@ -195,7 +195,7 @@ _LIST_ITEM = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
 
 
 class _NotA(ValueError):
-    """What a value must be and is not, in a few words."""
+    """A value is not what its key needs; the message says what that is, in a few words."""
 
 
 def _name(value: Any) -> str:
@@ -230,7 +230,7 @@ def _effort(value: Any) -> str:
 
 
 def effort_word(value: Any) -> str | None:
-    """Return our word for an effort that Claude Code or Codex have a word for; None for what is none.
+    """Return our word for an effort of Claude Code or Codex; None where they have no such word.
 
     >>> effort_word("xhigh"), effort_word("much")
     ('high', None)
@@ -239,10 +239,10 @@ def effort_word(value: Any) -> str | None:
 
 
 def _tools(value: Any) -> list[str] | None:
-    """Return the names in `A, B(x, y)` or in a list; `*` is all of them. A list of none would read as all."""
+    """Return the names in `A, B(x, y)` or in a list; None for `*`, all of them. An empty list would read as all."""
     items = _LIST_ITEM.findall(value) if isinstance(value, str) else value
     if not isinstance(items, list) or not items or not all(isinstance(item, str) for item in items):
-        raise _NotA("names of tools with commas between, or a list of them (left out: all)")
+        raise _NotA("names of tools separated by commas, or a list of them (leave it out for all)")
     names = [item.strip() for item in items if item.strip()]
     if not names or not all(_TOOL.fullmatch(name) for name in names):
         raise _NotA("names of tools, which begin with a letter")
@@ -279,7 +279,7 @@ def _argv(value: Any) -> list[str]:
     return list(value)
 
 
-#: What each field may be; those are the keys of a definition, in camel case.
+#: The check of each field; in camel case, the fields are the keys of a definition.
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "name": _name,
     "description": _text,

@@ -1,4 +1,4 @@
-"""What a question may look like and which answers it takes."""
+"""Checks questions and the answers to them: which questions are valid, and which answers each takes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KINDS = ("select", "confirm", "input")
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
 _LONGEST = 100_000
 
-#: What an option of a permission does: this once, from now on, not at all.
+#: What an option of a permission allows: this once, from now on, not at all.
 ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
 
 
 def meaning(means: Any, option: str) -> str:
-    """Return what an option of a permission does, by the `means` of its question; one that is not told may do the most.
+    """Return what an option of a permission allows, by the `means` of its question; if unknown, the most it could.
 
     >>> meaning({"accept": "allow"}, "accept"), meaning(None, "accept")
     ('allow', 'allow_always')
@@ -26,10 +26,10 @@ def meaning(means: Any, option: str) -> str:
 
 
 def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the file of a question holds, if that can be shown and answered; None where it is not a question.
+    """Return the content of a question's file, if it can be shown and answered; None where it is not a question.
 
-    A worker can write anything there. What it says in a wrong form is not left out: it may be what makes it a request
-    for permission.
+    A worker can write anything there. A field of the wrong type makes it no question, and is not just dropped: it may
+    be the field that marks a request for permission.
 
     >>> question_in({"kind": "select", "question": "Which?", "options": [5]})
     """
@@ -43,19 +43,19 @@ def _is_option(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("id", "label"))
 
 
-#: What each field of a question is, where it is there.
+#: The type of each field of a question, where it is present.
 _OF_QUESTIONS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("kind", "question", "default", "askedAt", "tool", "askedBy", "askedByType"), str),
     **dict.fromkeys(("isCut", "multiple", "other", "idle"), bool),
     "options": list,
     "means": Mapping,
-    "arguments": (Mapping, str),  # A text, where they were cut.
+    "arguments": (Mapping, str),  # Text, where they were cut.
     "deadlineSeconds": (int, float),
 }
 
 
 def check_question(body: Mapping[str, Any], default: str | None) -> None:
-    """Raise `UsageError` where a question cannot be answered as it stands."""
+    """Raise `UsageError` where a question cannot be answered."""
     kind, options = body["kind"], body["options"]
     if kind not in KINDS:
         raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -100,28 +100,28 @@ def check_answer(body: Mapping[str, Any], answer: str) -> str:
 
 
 def _select(body: Mapping[str, Any], answer: str) -> str:
-    """Return the id of the chosen option; where anything `other` is an answer too, that."""
-    options = body.get("options") or []
+    """Return the id of the chosen option, or the answer itself where the question takes any `other` answer."""
+    options, means = body.get("options") or [], body.get("means")
     try:
         return _option(options, answer)
     except UsageError as error:
-        if body.get("tool") and (meant := _meant(body.get("means"), options, answer)):
-            return meant
+        if body.get("tool") and (chosen := _option_for(means, options, answer)):
+            return chosen
         if body.get("tool"):
-            words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if _meant(body.get("means"), options, word))
+            words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if _option_for(means, options, word))
             raise UsageError(error.message, hint=f"{words}; {error.hint}" if words else error.hint) from None
         if body.get("other") and answer.strip():
             return answer
         raise
 
 
-def _meant(means: Any, options: list[Mapping[str, Any]], answer: str) -> str | None:
-    """Return the option of a permission that a word means which is the same for every program: the first that does so.
+def _option_for(means: Any, options: list[Mapping[str, Any]], answer: str) -> str | None:
+    """Return the first option of a permission with the meaning of a word, which is the same for every program.
 
-    Only what the question itself tells of its options counts: one whose meaning is not told is meant by no word.
+    Only the question's own `means` counts: no word chooses an option without a meaning there.
 
     >>> options = [{"id": "accept"}, {"id": "decline"}, {"id": "cancel"}]
-    >>> _meant({"accept": "allow", "decline": "deny", "cancel": "deny"}, options, "No")
+    >>> _option_for({"accept": "allow", "decline": "deny", "cancel": "deny"}, options, "No")
     'decline'
     """
     word = answer.strip().lower()

@@ -1,4 +1,4 @@
-"""The states of one attempt of a worker, as one table: what can happen in each of them, and what it leads to.
+"""The states of one attempt of a worker, as one table: what can happen in each, and which state follows.
 
     what happens | RUNNING  | HELD     | STOPPING | SWEEPING
     -------------|----------|----------|----------|----------------------------
@@ -9,8 +9,8 @@
     LIMIT        | STOPPING |          | hurries  | is the cause, or hurries
     EXITED       | SWEEPING | SWEEPING | SWEEPING |
 
-An empty cell changes nothing. The first cause stays: a limit that is met during a cancel does not make it a failure,
-and once the leader has exited, a cancel no longer changes how the worker ended.
+An empty cell changes nothing. The first cause wins: a limit met during a cancel does not turn it into a failure, and
+once the leader has exited, a cancel no longer changes how the worker ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AttemptPhase(IntEnum):
     HELD = 1
     #: Its leader runs, and an escalation stops it.
     STOPPING = 2
-    #: Its leader has exited; what it left behind is stopped.
+    #: Its leader has exited; what it left behind is being stopped.
     SWEEPING = 3
 
 
@@ -60,12 +60,12 @@ class Cause(NamedTuple):
 
 
 class AttemptState(NamedTuple):
-    """Where an attempt stands."""
+    """The state of an attempt."""
 
     phase: AttemptPhase = AttemptPhase.RUNNING
-    #: Never while it is `RUNNING` or `HELD`, always while it is `STOPPING`.
+    #: Unset while it is `RUNNING` or `HELD`, always set while it is `STOPPING`.
     cause: Cause | None = None
-    #: Never while it is `RUNNING` or `HELD`, always while it is `STOPPING`; in a sweep once that has sent a signal.
+    #: Unset while it is `RUNNING` or `HELD`, always set while it is `STOPPING`; in a sweep, set once a signal was sent.
     escalation: Escalation | None = None
     #: Its processes are stopped; only while it is `RUNNING` or `HELD`.
     is_paused: bool = False
@@ -77,11 +77,11 @@ class AttemptState(NamedTuple):
 
 
 def after(state: AttemptState, happening: Happening, now: float = 0.0, cause: Cause | None = None) -> AttemptState:
-    """Return the state that something leads to when it happens.
+    """Return the state that follows when something happens.
 
     Args:
         now: Monotonic seconds.
-        cause: Of `CANCELLED` and `LIMIT`; of `EXITED` where a cancel was on disk when the leader exited.
+        cause: For `CANCELLED` and `LIMIT`; for `EXITED` if a cancel was on disk when the leader exited.
 
     >>> state = after(AttemptState(is_paused=True), Happening.CANCELLED, 0, Cause(Status.CANCELLED, grace_s=5))
     >>> state.phase.name, state.stage.name, state.is_paused
@@ -94,7 +94,7 @@ def after(state: AttemptState, happening: Happening, now: float = 0.0, cause: Ca
 
 
 def advanced(state: AttemptState, now: float, sweep_grace_s: float) -> AttemptState:
-    """Return the state once the next stage of its escalation is due; a sweep begins at SIGTERM, at once."""
+    """Return the state with the next stage of its escalation, if that is due; a sweep begins with SIGTERM at once."""
     if state.phase is AttemptPhase.SWEEPING and state.stage < Stage.TERMINATE:
         grace_s = sweep_grace_s if state.escalation is None else state.escalation.grace_s
         return state._replace(escalation=begin(now, grace_s, Stage.TERMINATE))

@@ -1,4 +1,4 @@
-"""Whether an agent has failed so often in a row that it is better not started for a while."""
+"""The circuit breaker of an agent: whether it has failed so often in a row that it is not started for a while."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
 
-#: What speaks against the program, the account or the model, whatever the work was.
+#: Failures that point to the program, the account or the model, whatever the work was.
 COUNTED = frozenset(
     {
         Reason.AUTH, Reason.MODEL_ERROR, Reason.NOT_INSTALLED, Reason.NOT_STARTED, Reason.EXIT_CODE, Reason.SIGNAL,
         Reason.TRUNCATED, Reason.BILLING,
     }
 )  # fmt: skip
-#: What says nothing of them: somebody stopped it, or the machine did. (A rate limit has a cool-down of its own.)
+#: Failures that say nothing about those: a person or the machine stopped it. (A rate limit has its own cool-down.)
 NEUTRAL = frozenset(
     {
         Reason.TIMED_OUT, Reason.LOST, Reason.DEPENDENCY, Reason.OUTPUT_LIMIT, Reason.RATE_LIMITED, Reason.BUDGET,
@@ -27,7 +27,7 @@ NEUTRAL = frozenset(
 class End(NamedTuple):
     """How a worker ended, or (without a status) that somebody closed the breaker of an agent."""
 
-    #: Seconds since the epoch: for the order.
+    #: Seconds since the epoch, to sort by.
     at: float
     agent: str
     status: Status | None = None
@@ -35,22 +35,22 @@ class End(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """The last failures of an agent, with nothing better between them."""
+    """The latest failures of an agent in a row."""
 
     agent: str
     failures: int
-    #: The last of them.
+    #: That of the last failure.
     reason: str
 
     def has_tripped(self, limits: Limits) -> bool:
-        """Tell whether it is one failure too many."""
+        """Tell whether there are too many failures."""
         return bool(limits.breaker_failures) and self.failures >= limits.breaker_failures
 
     def left(self, limits: Limits, age: float | None) -> float:
-        """Return for how long the agent is still not to be started; 0 where it may be.
+        """Return for how many more seconds the agent must not be started; 0 where it may be.
 
         Args:
-            age: How long ago it failed last, as it was measured; None where nobody can tell.
+            age: How long ago it failed last, as measured; None where that is unknown.
         """
         if age is None or not self.has_tripped(limits):
             return 0.0

@@ -8,12 +8,12 @@ from typing import Any
 from agentctl.domain.limits import KEYS, Limits
 from agentctl.lean import NamedTuple
 
-#: What a driver must tell of for a limit to hold: its unit -> the limit's field.
+#: The unit that a driver must report -> the field of the limit that can be enforced then.
 REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}
 
 
 def unheld(limits: Limits, reports: Collection[str]) -> tuple[str, str] | None:
-    """Return the limit that cannot hold for a program that tells only of these units: its unit and its key.
+    """Return unit and key of the first limit that cannot be enforced on a program that reports only these units.
 
     >>> unheld(Limits(max_tokens=5), {"cost"}), unheld(Limits(max_tokens=5), {"tokens"})
     (('tokens', 'maxTokens'), None)
@@ -23,7 +23,7 @@ def unheld(limits: Limits, reports: Collection[str]) -> tuple[str, str] | None:
 
 
 class Spent(NamedTuple):
-    """Tokens and money; without a cost none was reported."""
+    """Tokens and money; the cost is None where none was reported."""
 
     input: int = 0
     output: int = 0
@@ -32,11 +32,11 @@ class Spent(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """What counts against a limit: what was read from a cache is told, and not counted."""
+        """The tokens that count against a limit; those read from a cache do not."""
         return self.input + self.output
 
     def plus(self, other: Spent) -> Spent:
-        """Return both together.
+        """Return the sum of both.
 
         >>> Spent(1, 2, 3).plus(Spent(1, cost_usd=0.5))
         Spent(input=2, output=2, cached=3, cost_usd=0.5)
@@ -50,12 +50,12 @@ class Spent(NamedTuple):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it stands in files and as `usage` prints it."""
+        """Return it as files have it and `usage` prints it."""
         return {"input": self.input, "output": self.output, "cached": self.cached, "costUsd": self.cost_usd}
 
 
 def spent_from(value: Mapping[str, Any]) -> Spent:
-    """Return what a file tells; what is not a number counts as none."""
+    """Return what a file reports; a value that is not a number counts as missing."""
     given, made, cached = (int(_amount(value.get(name)) or 0) for name in ("input", "output", "cached"))
     return Spent(given, made, cached, _amount(value.get("costUsd")))
 
@@ -67,7 +67,7 @@ def _amount(value: object) -> float | None:
 
 
 def total(parts: Iterable[Spent]) -> Spent:
-    """Return all of them together."""
+    """Return the sum of all parts."""
     found = Spent()
     for part in parts:
         found = found.plus(part)
@@ -80,13 +80,13 @@ class TreeUsage(NamedTuple):
     spent: Spent = Spent()
     #: What live workers may still use up of budgets of their own, in US dollars.
     reserved_usd: float = 0
-    #: How many were ever accepted.
+    #: How many workers were ever accepted.
     workers: int = 0
     #: How long at least one of them was at work.
     wall_s: float = 0
 
     def used(self) -> dict[str, float]:
-        """Return field of the limits -> how much of it is gone."""
+        """Return field of the limits -> how much of it is used up."""
         return {
             "max_tokens": self.spent.tokens,
             "max_cost_usd": (self.spent.cost_usd or 0) + self.reserved_usd,
@@ -100,7 +100,7 @@ class TreeUsage(NamedTuple):
         return {KEYS[field]: max(0, most - self.used()[field]) for field, most in set_.items() if most}
 
     def broken(self, limits: Limits) -> str | None:
-        """Return the figures of the limit that live agents have gone beyond; None for none.
+        """Return the figures of the first limit that running agents have exceeded; None where there is none.
 
         >>> TreeUsage(Spent(input=100)).broken(Limits(max_tokens=100)) is None
         True
@@ -115,7 +115,7 @@ class TreeUsage(NamedTuple):
         return None
 
     def excess(self, limits: Limits, fields: Iterable[str], *, more_workers: int = 0) -> str | None:
-        """Return the figures of the first of these limits under which nothing more can be started; None for none.
+        """Return the figures of the first of these limits that forbids another start; None where there is none.
 
         >>> TreeUsage(workers=3).excess(Limits(max_workers=3), ["max_workers"], more_workers=1)
         'maxWorkers is 3: 3 were started, 1 more is asked for'

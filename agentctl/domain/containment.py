@@ -1,4 +1,4 @@
-"""Tells whether one path lies below another, by their text: for paths without links."""
+"""Tells whether one path lies below another, by their text alone: for paths without links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the end of a worker reads in words; no terminal obeys anything in them."""
+"""The end of a worker in words, without anything that a terminal would obey."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker is made to stop: SIGINT, grace, SIGTERM, grace, SIGKILL, and what comes when even that fails."""
+"""How a worker is made to stop: SIGINT, grace, SIGTERM, grace, SIGKILL, and what happens when even that fails."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ KILL_LIMIT_S = 5.0
 
 
 class Stage(IntEnum):
-    """The step of an escalation that has been taken last."""
+    """The last step of an escalation that was taken."""
 
     NONE = 0
     INTERRUPT = 1
     TERMINATE = 2
     KILL = 3
-    #: SIGKILL was sent and something lives on.
+    #: SIGKILL was sent, and something is still alive.
     SURVIVORS = 4
 
 
@@ -30,12 +30,12 @@ class Escalation(NamedTuple):
 
 
 def begin(now: float, grace_s: float, first: Stage = Stage.INTERRUPT) -> Escalation:
-    """Return the first step, taken now."""
+    """Return an escalation whose first step is taken now."""
     return Escalation(first, now + _limit_of(first, grace_s), grace_s)
 
 
 def advance(step: Escalation, now: float) -> Escalation:
-    """Return the next step when it is due, else the same.
+    """Return the next step if it is due, else the same.
 
     >>> advance(begin(0, 5), 4).stage.name, advance(begin(0, 5), 5).stage.name
     ('INTERRUPT', 'TERMINATE')
@@ -47,7 +47,7 @@ def advance(step: Escalation, now: float) -> Escalation:
 
 
 def hurried(step: Escalation, now: float, grace_s: float | None) -> Escalation:
-    """Return a step with a shorter grace period, as a later request may ask for one; a longer one changes nothing.
+    """Return a step with the shorter grace period of a later request; a longer one changes nothing.
 
     >>> hurried(begin(0, 5), 1, 2), hurried(begin(0, 5), 1, 9).due
     (Escalation(stage=<Stage.INTERRUPT: 1>, due=3, grace_s=2), 5)

@@ -10,7 +10,7 @@ from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
 
 TASK_CREATED = "task.created"
-#: In the log of the task above: a sub-task was made; it was taken back before its worker was accepted.
+#: In the log of the task above: a sub-task was made; it was removed again before its worker was accepted.
 SUBTASK_CREATED = "subtask.created"
 SUBTASK_REMOVED = "subtask.removed"
 QUEUED = "agent.queued"
@@ -18,7 +18,7 @@ STARTED = "agent.started"
 BLOCKED = "agent.blocked"
 RESUMED = "agent.resumed"
 RETRYING = "agent.retrying"
-#: A later attempt was begun.
+#: A later attempt has begun.
 RETRIED = "agent.retried"
 #: It was given back to the queue until its account may be used again.
 PARKED = "agent.parked"
@@ -26,7 +26,7 @@ PARKED = "agent.parked"
 NEAR_LIMIT = "agent.near_limit"
 PAUSED = "agent.paused"
 UNPAUSED = "agent.unpaused"
-#: No output for `stallSeconds`; and output again.
+#: No output for `stallSeconds`; output again.
 STALLED = "agent.stalled"
 UNSTALLED = "agent.unstalled"
 #: Its own processes have ended, and it waits for the workers that it started.
@@ -41,16 +41,16 @@ ANSWERED = "interaction.responded"
 EXPIRED = "interaction.expired"
 MESSAGE_SENT = "message.sent"
 RESULT_DECLARED = "result.declared"
-#: A person lets an agent be started again that had failed too often.
+#: A person allowed an agent that had failed too often to be started again.
 BREAKER_CLOSED = "breaker.closed"
 
-#: The event that tells of a terminal status, and back.
+#: A terminal status -> its event, and back.
 END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
 END_STATUS = {event: status for status, event in END_EVENT.items()}
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
-#: What a decoded line is: the object as it stands in the file.
+#: A decoded line: the object as the file has it.
 Event = dict[str, Any]
 
 
@@ -124,5 +124,5 @@ def are_events(values: Sequence[Any]) -> bool:
     )
 
 
-#: What an event has: the key, what stands for one that is missing, of which type the value is.
+#: The form of an event: each key, the default where it is missing, and the type of its value.
 _FORM = (("type", None, str), ("payload", None, dict), ("agentInstance", "", str))

@@ -1,7 +1,7 @@
-"""The powers that a definition grants: the reason why a project's file may need a person's trust.
+"""The powers that a definition grants, because of which a project's definition may need a person's trust.
 
-A repository that one has cloned brings files that its authors wrote. A restriction in them is welcome; power is not,
-before a person has looked at it.
+A cloned repository brings files that its authors wrote. Restrictions in them apply at once; powers only after a person
+has looked at them.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from itertools import takewhile
 from agentctl.domain.agentspec import COMMAND, AgentSpec
 from agentctl.domain.names import camel
 
-#: Keys of other formats that name programs to run. Nothing is done with them here, but they tell of an intent.
+#: Keys of other formats that name programs to run. They are ignored here, but they show an intent.
 _PROGRAMS = frozenset({"hooks", "mcpServers", "mcp_servers"})
 _LIMITS = ("max_turns", "timeout_seconds", "max_budget_usd")
 
 
 def powers(spec: AgentSpec, hidden: AgentSpec | None) -> list[str]:
-    """Return what needs trust, in words: what it allows, and where it is looser than the one that it hides.
+    """Return in words what needs trust: what a definition allows, and where it is looser than the one that it hides.
 
     Args:
-        hidden: The person's own or the shipped definition of this name, which it takes the place of.
+        hidden: The person's own or the shipped definition of the same name, whose place it takes.
     """
-    found = [f"permissions allow {_shown(rule)}" for rule in spec.permissions if rule["answer"] == "allow"]
+    found = [f"permissions allow {_rule_text(rule)}" for rule in spec.permissions if rule["answer"] == "allow"]
     if spec.driver == COMMAND:
         found.append(f"argv runs {' '.join(spec.argv or [])}")
     found += [f"{key} names programs" for key in spec.ignored if key in _PROGRAMS]
     return found + (_looser(spec, hidden) if hidden is not None else [])
 
 
-def _shown(rule: Mapping[str, str]) -> str:
+def _rule_text(rule: Mapping[str, str]) -> str:
     return rule["tool"] if rule["pattern"] == "*" else f"{rule['tool']} {rule['pattern']}"
 
 
@@ -54,6 +54,6 @@ def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
 
 
 def _denials(spec: AgentSpec, *, leading: bool) -> set[tuple[str, str]]:
-    """Return what a definition denies; `leading`: before any other rule could answer otherwise."""
+    """Return what a definition denies; `leading`: only the rules before the first that does not deny."""
     rules = takewhile(lambda rule: rule["answer"] == "deny", spec.permissions) if leading else spec.permissions
     return {(rule["tool"], rule["pattern"]) for rule in rules if rule["answer"] == "deny"}

@@ -1,7 +1,7 @@
-"""The part of JSON Schema (2020-12) that is checked here: agents' final answers, and the arguments of tool calls.
+"""Checks values by a part of JSON Schema (2020-12): agents' final answers, and the arguments of tool calls.
 
-A schema that uses more than this part is refused when an agent is spawned with it: a keyword that is passed over in
-silence would let through what it forbids.
+A schema that uses more than this part is refused when an agent is spawned with it: a keyword that is silently ignored
+would let through what it forbids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float),
     "integer": (int, float),
 }  # fmt: skip
-#: They say something to people, and nothing about what fits.
+#: Notes for people, which do not restrict any value.
 _SILENT = frozenset({"$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated"})
 _SIZES = {
     "minLength": ("string", operator.ge), "maxLength": ("string", operator.le), "minItems": ("array", operator.ge),
@@ -39,7 +39,7 @@ _DEEPEST, _SHOWN = 50, 80
 
 
 def check_schema(schema: Any, where: str = "the schema", depth: int = 0) -> None:
-    """Raise `UsageError` for what is not a schema, or says more than can be checked here."""
+    """Raise `UsageError` for what is not a schema, or uses keywords that cannot be checked here."""
     if isinstance(schema, bool):
         return
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
@@ -50,13 +50,13 @@ def check_schema(schema: Any, where: str = "the schema", depth: int = 0) -> None
             f"{where} uses {unknown[0]!r}, which cannot be checked", hint=f"known: {', '.join(sorted(KEYWORDS))}"
         )
     for key, value in schema.items():
-        if not _is_meant(key, value):
+        if not _is_valid(key, value):
             raise UsageError(f"{where}: {key} cannot be {shown(value)}")
     for path, below in _schemas_in(schema):
         check_schema(below, f"{where}, {path}", depth + 1)
 
 
-def _is_meant(key: str, value: Any) -> bool:
+def _is_valid(key: str, value: Any) -> bool:
     match key:
         case "type":
             names = value if isinstance(value, list) else [value]
@@ -95,7 +95,7 @@ def _schemas_in(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 class Problem(NamedTuple):
-    """What does not fit a schema: where, and by which keyword of it."""
+    """What does not fit a schema: where, and which keyword it violates."""
 
     #: The place in the value: `the answer.rows[1]`.
     where: str
@@ -103,9 +103,9 @@ class Problem(NamedTuple):
     keyword: str
     value: Any
     schema: Mapping[str, Any]
-    #: The property that is missing, or must not be there; of `oneOf`, how many of its schemas fit.
+    #: The property that is missing, or must not be there; for `oneOf`, how many of its schemas fit.
     detail: str = ""
-    #: Of `anyOf`, what is wrong by the branch that comes nearest.
+    #: For `anyOf`, the problem of the branch that comes nearest.
     nearest: Problem | None = None
 
 
@@ -140,7 +140,7 @@ def _problems(value: Any, schema: Any, where: str) -> Iterator[Problem]:
 
 
 def _misfits(value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keywords that the value does not fit as a whole."""
+    """Yield the keywords that the value itself violates, not its parts."""
     types = types_in(schema)
     if types and not any(_is_of(value, name) for name in types):
         yield "type"
@@ -161,7 +161,7 @@ def _misfits(value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def types_in(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types that a schema names; none where it takes all."""
+    """Return the types that a schema names; none where it allows all."""
     types = schema.get("type", [])
     return [types] if isinstance(types, str) else list(types)
 
@@ -200,12 +200,12 @@ def _choice_problems(value: Any, schema: Mapping[str, Any], where: str) -> Itera
 
 
 def _nearest(found: Iterable[Problem | None], where: str) -> Problem:
-    """Return the problem of the branch that comes nearest: of the first for values of this type, else of the first."""
+    """Return the problem of the nearest branch: the first that takes values of this type, else the first."""
     problems = [problem for problem in found if problem is not None]
     return next((one for one in problems if (one.where, one.keyword) != (where, "type")), problems[0])
 
 
-#: How a problem reads; any other keyword is a bound.
+#: The message of a problem by its keyword; any other keyword is a bound.
 _WORDS = {
     "schema": "{where} must not be there",
     "type": "{where} must be of type {wanted}, and is {value}",
@@ -233,7 +233,7 @@ def _in_words(problem: Problem) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that two values share which JSON Schema calls equal: 1 is 1.0, and true is not 1."""
+    """Return a text that is the same for values that are equal in JSON Schema: 1 equals 1.0, but true is not 1."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Changes JSON files of other programs as text: all else in them keeps its bytes.
+"""Edits JSON files of other programs as text: everything else in them keeps its bytes.
 
-A parse and a dump would keep the meaning, and lose how a person has laid the file out.
+Parsing and dumping them would keep the meaning, but lose the layout that a person gave the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NotJson(ValueError):
 
 
 class _Part(NamedTuple):
-    """A member of an object or an item of an array: where it begins, where its value does, where both end."""
+    """A member of an object or an item of an array: its start, the start of its value, and the end of both."""
 
     key: str | None
     start: int
@@ -33,7 +33,7 @@ class _Part(NamedTuple):
 
 
 class _Whole(NamedTuple):
-    """An object or an array: where its first and its last character stand, and its parts."""
+    """An object or an array: the offsets of its first and its last character, and its parts."""
 
     start: int
     close: int
@@ -44,7 +44,7 @@ def parse(text: str) -> dict[str, Any]:
     """Return the object that a file holds.
 
     Raises:
-        NotJson: It holds none, or has comments.
+        NotJson: The text is not an object, or has comments.
     """
     try:
         value = json.loads(text) if text.strip() else {}
@@ -56,7 +56,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def set_member(text: str, path: Path, value: Any) -> str:
-    """Return the text with a member set; the objects that lead to it are made where they are missing.
+    """Return the text with a member set; missing objects on the path to it are created.
 
     >>> set_member('{"a": 1}', ["b", "c"], 2)
     '{"a": 1, "b": {"c": 2}}'
@@ -72,7 +72,7 @@ def set_member(text: str, path: Path, value: Any) -> str:
 
 
 def add_item(text: str, path: Path, value: Any) -> str:
-    """Return the text with an item at the end of an array; one that is there already is not added again.
+    """Return the text with an item appended to an array, unless it is there already.
 
     >>> add_item('{"a": ["x"]}', ["a"], "y")
     '{"a": ["x", "y"]}'
@@ -86,7 +86,7 @@ def add_item(text: str, path: Path, value: Any) -> str:
 
 
 def remove_member(text: str, path: Path) -> str:
-    """Return the text without a member; as it is where there is none.
+    """Return the text without a member; unchanged where there is none.
 
     >>> remove_member('{"a": 1, "b": 2}', ["a"])
     '{"b": 2}'
@@ -102,7 +102,7 @@ def remove_member(text: str, path: Path) -> str:
 
 
 def remove_item(text: str, path: Path, value: Any) -> str:
-    """Return the text without an item of an array; as it is where there is none.
+    """Return the text without an item of an array; unchanged where there is none.
 
     >>> remove_item('{"a": ["x", "y"]}', ["a"], "y")
     '{"a": ["x"]}'
@@ -118,7 +118,7 @@ def remove_item(text: str, path: Path, value: Any) -> str:
 
 
 def lookup(value: Any, path: Path) -> Any:
-    """Return what stands at a path of a parsed file; None where nothing does."""
+    """Return the value at a path of a parsed file; None where there is none."""
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return None
@@ -130,7 +130,7 @@ def lookup(value: Any, path: Path) -> Any:
 
 
 def _reach(text: str, path: Path) -> tuple[list[str], int]:
-    """Return how much of a path is there, and where the last value on it begins."""
+    """Return the part of a path that exists, and where the last value on it begins."""
     parse(text)
     where, known = _skip(text, 0), list[str]()
     for key in path:
@@ -140,7 +140,7 @@ def _reach(text: str, path: Path) -> tuple[list[str], int]:
         if not found:
             break
         known.append(key)
-        where = found[-1].value  # Of a key that stands twice the last one counts.
+        where = found[-1].value  # Of duplicate keys the last one counts.
     return known, where
 
 
@@ -189,7 +189,7 @@ def _replaced(text: str, where: int, value: Any) -> str:
 
 
 def _dumped(key: str | None, value: Any, text: str, indent: str | None) -> str:
-    """Return a value as text, laid out as the file around it: `indent` is that of its own line, None for one line."""
+    """Return a value as text, laid out like its file: `indent` is that of its own line, None for a single line."""
     name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
     if indent is None:
         return name + json.dumps(value, ensure_ascii=False)
@@ -198,7 +198,7 @@ def _dumped(key: str | None, value: Any, text: str, indent: str | None) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return how much deeper a level stands: as the first member of the file does."""
+    """Return the indentation of one level: that of the file's first member."""
     start = _skip(text, 0)
     whole = _parts(text, start)
     gap = text[start + 1 : whole.parts[0].start] if whole.parts else ""
@@ -206,7 +206,7 @@ def _unit(text: str) -> str:
 
 
 def _indent_at(text: str, where: int) -> str:
-    """Return the indentation of the line in which something stands."""
+    """Return the indentation of the line that an offset is in."""
     line = text[text.rfind("\n", 0, where) + 1 : where]
     return line[: len(line) - len(line.lstrip(" \t"))]
 

@@ -1,4 +1,4 @@
-"""The limits of a task (`config` in task.yaml): their defaults, and what a value may be."""
+"""The limits of a task (`config` in task.yaml): their defaults, and the values that they may have."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from agentctl.domain.names import camel
 from agentctl.lean import Any, NamedTuple
 
 GIB = 1 << 30
-#: How much of a result is given to whoever names no other bound.
+#: How much of a result is returned where the caller sets no other bound.
 RESULT_BYTES = 4000
-#: What `maxDepth` can be at most.
+#: The largest `maxDepth`.
 DEEPEST = 64
-#: No usage window of an account lasts longer than a week, and a bit.
+#: A day more than the longest usage window of an account, which is a week.
 LONGEST_PARK_S = 8 * 86_400
-#: What `graceSeconds` can be at most.
+#: The largest `graceSeconds`.
 LONGEST_GRACE_S = 3600
 
 
 class Limits(NamedTuple):
-    """What every worker of a task is held to; times in seconds."""
+    """The limits that every worker of a task is held to; times in seconds."""
 
     max_concurrent_agents: int = 5
     timeout_seconds: float = 3600
     grace_seconds: float = 5
     max_depth: int = 1
     max_output_bytes: int = GIB
-    #: How long an agent program may try again without getting on.
+    #: How long an agent program may keep retrying without any progress.
     retry_ceiling_seconds: float = 60
-    #: After so long without any output a worker is told to be stalled.
+    #: A worker counts as stalled after this long without output.
     stall_seconds: float = 300
-    #: Of a whole tree of tasks, in its root task; 0 is none. Tokens are those given and made, without cached ones.
+    #: For a whole tree of tasks, set in its root task; 0 is no limit. Tokens are input and output, without cached ones.
     max_tokens: int = 0
     max_cost_usd: float = 0
     max_workers: int = 0
-    #: How long at least one worker of the tree may have been at work.
+    #: Limits the time during which at least one worker of the tree was at work.
     max_wall_seconds: float = 0
-    #: After so many failures of an agent in a row (0: never) it is not started for this long.
+    #: After this many failures in a row (0: never) an agent is not started for the cool-down below.
     breaker_failures: int = 5
     breaker_cooldown_seconds: float = 300
-    #: How long an account is left alone after a rate limit; doubled for each further one of a worker. 0: not at all.
+    #: How long an account is left alone after a rate limit; doubled each time a worker meets another. 0: not at all.
     cooldown_seconds: float = 60
-    #: How long a worker may wait for its account after it was stopped; beyond, it fails.
+    #: How long a stopped worker may wait for its account before it fails.
     max_park_seconds: float = LONGEST_PARK_S
 
     @property
     def has_budget(self) -> bool:
-        """Tell whether a tree is limited as a whole."""
+        """Tell whether the tree as a whole has a limit."""
         return any((self.max_tokens, self.max_cost_usd, self.max_workers, self.max_wall_seconds))
 
     def to_json(self) -> dict[str, float]:
@@ -54,11 +54,11 @@ class Limits(NamedTuple):
         return {KEYS[name]: value for name, value in self._asdict().items()}
 
     def of_tree(self) -> dict[str, float]:
-        """Return those of the whole tree, as a worker's spec keeps them."""
+        """Return the limits of the whole tree, as a worker's spec keeps them."""
         return {KEYS[name]: getattr(self, name) for name in _OF_TREE}
 
     def no_looser_than(self, held: Mapping[str, Any]) -> Limits:
-        """Return them with nothing that lifts what `of_tree` told earlier.
+        """Return the limits, made no looser than `held`, which an earlier `of_tree` returned.
 
         >>> held = Limits(max_depth=1, max_workers=3).of_tree()
         >>> Limits(max_depth=9, max_workers=0, max_tokens=5).no_looser_than(held)._asdict()["max_workers"]
@@ -70,7 +70,7 @@ class Limits(NamedTuple):
 
 KEYS = {name: camel(name) for name in Limits._fields}
 FIELDS = {key: name for name, key in KEYS.items()}
-#: Of a tree of tasks: a worker, and what it starts, is held to them as they were when it was started.
+#: The limits of a tree of tasks. A worker, and what it starts, is held to them as they were when it was started.
 _OF_TREE = ("max_depth", "max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 
 #: key -> (smallest, largest, whole numbers only)
@@ -98,7 +98,7 @@ def _stricter(name: str, now: float, held: Any) -> float:
         return now
     if name == "max_depth":
         return min(now, held)
-    return min((limit for limit in (now, held) if limit), default=0)  # 0 is none.
+    return min((limit for limit in (now, held) if limit), default=0)  # 0 is no limit.
 
 
 class BadLimit(ValueError):
@@ -122,7 +122,7 @@ def check_limit(key: str, value: Any) -> float:
 
 
 def limits_from(config: Mapping[str, Any], base: Limits | None = None) -> Limits:
-    """Return `base` (or the defaults) with the keys of `config` put over it, each checked.
+    """Return `base` (or the defaults), overridden by the keys of `config`, each checked.
 
     >>> limits_from({"maxDepth": 3}).max_depth
     3

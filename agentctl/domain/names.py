@@ -1,4 +1,4 @@
-"""Names that become file names (instances, task ids, consumers, questions), and how a name is spelled in JSON."""
+"""Names that become file names (instances, task ids, consumers, questions), and the spelling of names in JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 class WorkerId(NamedTuple):
-    """What names a worker among all tasks of a root; those of another root may have the same.
+    """The name of a worker, unique among all tasks of a root; workers of another root may have the same.
 
     >>> str(WorkerId("survey", "explore-1"))
     'survey/explore-1'
@@ -43,7 +43,7 @@ def check_name(text: str, what: str) -> str:
 
 
 def first_free(is_taken: Callable[[int], bool]) -> int:
-    """Return a number, from 1 on, behind those in use, in a few looks: the 5,000th costs what the 5th did.
+    """Return a number after those in use, which begin at 1, in few steps: the 5,000th is as cheap as the 5th.
 
     >>> first_free({1, 2, 3, 4, 5}.__contains__)
     6
@@ -59,7 +59,7 @@ def first_free(is_taken: Callable[[int], bool]) -> int:
 
 
 def slug(text: str, fallback: str = "task") -> str:
-    """Make a name out of a title.
+    """Return a name made from a title.
 
     >>> slug("Survey the auth module!")
     'survey-the-auth-module'
@@ -75,7 +75,7 @@ def slug(text: str, fallback: str = "task") -> str:
 
 
 def base_name(argv0: str) -> str:
-    """Make the stem of an instance's name out of a program's path.
+    """Return the stem of an instance's name, made from a program's path.
 
     >>> base_name("/usr/bin/python3.11")
     'python3-11'
@@ -84,7 +84,7 @@ def base_name(argv0: str) -> str:
 
 
 def camel(name: str) -> str:
-    """Return the name that a field of ours has in JSON.
+    """Return the JSON key of a field.
 
     >>> camel("max_cost_usd"), camel("key")
     ('maxCostUsd', 'key')

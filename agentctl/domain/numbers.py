@@ -1,4 +1,4 @@
-"""Numbers that came from a file: JSON also holds NaN, Infinity, and whole numbers that no float can have."""
+"""Checks numbers from a file: JSON may also hold NaN, Infinity, and whole numbers too large for a float."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _MOST = 2.0**53
 
 
 def finite(value: object) -> float | None:
-    """Return a number that can be reckoned with and shown; None for anything else.
+    """Return a number that is safe to calculate with and to show; None for anything else.
 
     >>> [finite(value) for value in (4.5, True, "4", 10**400, float("inf"), float("nan"))]
     [4.5, None, None, None, None, None]

@@ -1,7 +1,7 @@
-"""Which of the things that an agent wants to do are allowed, denied or asked: rules, of which the first match decides.
+"""Decides which tool calls of an agent are allowed, denied or asked about: the first rule that matches counts.
 
-A rule is {tool, pattern, answer}. What no rule matches is asked. An allow rule is read narrowly (in doubt it does not
-match, and a person is asked), a deny or ask rule widely.
+A rule is {tool, pattern, answer}. What no rule matches is asked about. An allow rule matches narrowly (in doubt not at
+all, and a person is asked), a deny or ask rule widely.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Rules = list[dict[str, str]]
 _KEYS = ("tool", "pattern", "answer")
 _LONGEST = 4096
 
-#: What the programs call the tool that runs a command: a rule for one of these names is a rule for all.
+#: The programs' names for the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
-#: The arguments that tell what a tool is about to touch, wherever they stand among the arguments.
+#: The telling arguments: those that show what a tool is about to touch, at any depth.
 _COMMANDS = frozenset({"command", "cmd", "commands", "script", "argv"})
 _PATHS = frozenset(
     {"path", "paths", "file_path", "filepath", "notebook_path", "absolute_path", "dir_path", "directory", "grantroot"}
@@ -31,22 +31,22 @@ _PATHS = frozenset(
 _OTHERS = frozenset({"url", "urls", "uri", "query"})
 #: What lets a shell do more than run one program: sequences, pipes, redirections, substitutions, variables.
 _CONTROL = re.compile(r"[;&|<>`$()]")
-#: The shell around a command, as some programs report it; one of another folder may be anything.
+#: The shell that some programs report around a command; a shell in any other folder may be anything.
 _WRAPPER = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|da|k|z)?sh\s+-l?c\s+('[^']*'|\"[^\"\\]*\")", re.ASCII)
 
 
 class Real(Protocol):
-    """Tells where paths lead, of those who may lie with links: see `adapters/realpath.py`."""
+    """Tells where paths lead, so that no link can deceive a rule: see `adapters/realpath.py`."""
 
     def __call__(self, path: str) -> str | None:
-        """Return where a path leads whatever links lie on its way; None where nobody can tell."""
+        """Return where a path leads, its links resolved; None where that is unknown."""
 
     def leads_out(self, path: str) -> bool:
         """Tell whether a link within the agent's folder leads a path out of it."""
 
 
 class BadValue(UsageError):
-    """A value that cannot be meant; `keys` lead to its place in the document."""
+    """An invalid value; `keys` lead to its place in the document."""
 
     def __init__(self, keys: tuple[str, ...], problem: str, hint: str | None = None) -> None:
         super().__init__(problem, hint)
@@ -92,11 +92,11 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
 def decide(
     rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None, real: Real | None = None
 ) -> str:
-    """Return the answer of the first rule that matches a tool call: allow, deny, or ask where none does.
+    """Return the answer of the first rule that matches a tool call: allow, deny, or ask; ask where none does.
 
     Args:
-        real: With it a rule allows a path only if it also allows what that leads to, and denies it if it denies
-            either. The rule's own folder may be a link, but for what it allows none out of the agent's folder.
+        real: If given, an allow rule must match a path and what it leads to; a deny or ask rule only one of them.
+            A rule's own folder may be a link, but in an allow rule not one that leads out of the agent's folder.
 
     >>> rules = parse_policy([{"tool": "Bash", "pattern": "git *", "answer": "allow"}])
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
@@ -105,34 +105,34 @@ def decide(
     try:
         touched = _Touched(tool, arguments or {}, real)
     except RecursionError:
-        return "ask"  # nested deeper than one can look
+        return "ask"  # nested too deep to look at
     return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
 
 
 def denies(rules: Sequence[Mapping[str, str]]) -> bool:
-    """Tell whether there is anything that rules deny."""
+    """Tell whether any of the rules denies something."""
     return any(rule["answer"] == "deny" for rule in rules)
 
 
 def first_beyond(rules: Rules, *given: Rules) -> Mapping[str, str] | None:
-    """Return the first of some rules that allows more than any list of given ones; None where there is none.
+    """Return the first allow rule that none of the `given` lists covers; None where there is none.
 
-    A list gives the rules in it, and with one for everything any other; but what it denies or asks before that has to
-    stand before the rule here as well.
+    A list covers the allow rules in it, and all others if one of them is for everything. But each deny or ask rule
+    that it has before that one must come before the covered rule as well.
 
     >>> ls, rm = ({"tool": "Bash", "pattern": f"{name} *", "answer": "allow"} for name in ("ls", "rm"))
     >>> first_beyond([ls, rm], [rm]) == ls
     True
     """
     for number, rule in enumerate(rules):
-        if rule["answer"] == "allow" and not any(_gives(one, rule, rules[:number]) for one in given):
+        if rule["answer"] == "allow" and not any(_covers(one, rule, rules[:number]) for one in given):
             return rule
         if _is_for_all(rule):
-            return None  # Nothing behind it ever decides.
+            return None  # No rule after it ever decides.
     return None
 
 
-def _gives(given: Rules, rule: Mapping[str, str], before: Rules) -> bool:
+def _covers(given: Rules, rule: Mapping[str, str], before: Rules) -> bool:
     for number, one in enumerate(given):
         if one["answer"] == "allow" and (one == rule or _is_for_all(one)):
             return all(other in before for other in given[:number] if other["answer"] != "allow")
@@ -144,7 +144,7 @@ def _is_for_all(rule: Mapping[str, str]) -> bool:
 
 
 class _Touched:
-    """What one call of a tool is about: its commands, its paths, its other telling arguments, and all as JSON."""
+    """What a tool call touches: its commands, its paths, its other telling arguments, and all arguments as JSON."""
 
     def __init__(self, tool: str, arguments: Mapping[str, Any], real: Real | None) -> None:
         self._tool, self._real = tool.lower(), real
@@ -155,7 +155,7 @@ class _Touched:
         self._json = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:
-        """Tell whether a rule is about this call."""
+        """Tell whether a rule matches this call."""
         if not _is_tool(self._tool, rule["tool"].lower()):
             return False
         pattern = rule["pattern"]
@@ -164,7 +164,7 @@ class _Touched:
         return self._all_match(pattern) if rule["answer"] == "allow" else self._any_matches(pattern)
 
     def _all_match(self, pattern: str) -> bool:
-        """Tell whether everything that is touched, and nothing but it, is what the pattern means."""
+        """Tell whether the pattern matches everything that the call touches."""
         if any(not _is_simple(command) for command in self._commands):
             return False
         if pattern.startswith("{") or not (self._commands or self._paths or self._others):
@@ -185,10 +185,10 @@ class _Touched:
         )
 
     def _leads_to(self, path: str, pattern: str, *, narrowly: bool) -> bool:
-        """Tell whether a path leads to where a pattern says, as it is written or by its own folder's links.
+        """Tell whether a resolved path matches a pattern, as it is written or with its own folder resolved.
 
         Args:
-            narrowly: No link counts that leads out of the agent's folder, whose files may be another's.
+            narrowly: Do not resolve that folder by links out of the agent's folder: somebody else may have made them.
         """
         found = self._real(path) if self._real else None
         if self._real is None or found is None:
@@ -196,7 +196,7 @@ class _Touched:
         return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real, narrowly=narrowly))
 
     def _is_no_link(self, path: str) -> bool:
-        """Tell whether a path leads to no other place than it says."""
+        """Tell whether a path leads exactly where it says."""
         here = (self._real(".") if self._real else None) or "/"
         return self._real is None or self._real(path) == posixpath.normpath(posixpath.join(here, path))
 
@@ -206,7 +206,7 @@ def _is_tool(tool: str, wanted: str) -> bool:
 
 
 def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the telling arguments at any depth, without recursion: arguments may be nested by whoever made them."""
+    """Yield the telling arguments at any depth, without recursion: they may be nested deeper than Python recurses."""
     waiting: list[Any] = [arguments]
     while waiting:
         value = waiting.pop()
@@ -222,7 +222,7 @@ def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of an argument; what is not text stands as JSON, which no narrow pattern matches by chance."""
+    """Return the texts of an argument; what is not text becomes JSON, which no narrow pattern matches by accident."""
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
@@ -240,12 +240,12 @@ def _as_command(value: Any) -> str:
 
 
 def _is_simple(command: str) -> bool:
-    """Tell whether a line of shell can only run one program with the words that one sees."""
+    """Tell whether a line of shell can only run one program, with exactly the words that it shows."""
     return command.isprintable() and not _CONTROL.search(command)
 
 
 def _pieces(command: str) -> list[str]:
-    """Return what may be the single commands in a line of shell; rather too many than too few."""
+    """Return the possible single commands in a line of shell: rather too many than too few."""
     return [piece.strip() for piece in re.split(r"[;&|<>`()\n\r{}'\"]|\$\(", command) if piece.strip()]
 
 
@@ -253,12 +253,12 @@ def _pieces(command: str) -> list[str]:
 
 
 def _path_matches(path: str, pattern: str) -> bool:
-    """Tell whether a path lies where the pattern says; one that climbs (`..`) might lie anywhere."""
+    """Tell whether a path matches a pattern; one that climbs (`..`) might lead anywhere, and never does."""
     return ".." not in path.split("/") and fnmatchcase(path, pattern)
 
 
 def _real_pattern(pattern: str, real: Real, *, narrowly: bool) -> str:
-    """Return a pattern with the folder that it begins with replaced by where that leads."""
+    """Return a pattern with the folder that it begins with resolved."""
     literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     folder, slash, _ = literal.rpartition("/")
     place = folder or slash or "."

@@ -1,4 +1,4 @@
-"""Text that no terminal obeys: what came from a worker or from a file may hold control characters."""
+"""Makes text safe to print: text from a worker or from a file may hold characters that control a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentctl.lean import Any
 
 
 def _escapes() -> dict[int, str]:
-    """Return what is printed for C0, DEL, C1, and what turns the direction of text or ends a line unseen."""
+    """Return the escapes of C0, DEL, C1, and of characters that turn the direction of text or end a line unseen."""
     small = [*range(0x20), *range(0x7F, 0xA0)]
     wide = [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
     table = {code: f"\\x{code:02x}" for code in small} | {code: f"\\u{code:04x}" for code in wide}
@@ -19,7 +19,7 @@ ESCAPES = _escapes()
 
 
 def whole(text: str) -> str:
-    r"""Return text that has bytes: each half of a character, of which a model cut the rest, becomes U+FFFD.
+    r"""Return text that can be encoded: each half of a surrogate pair, which a model has cut, becomes U+FFFD.
 
     >>> whole("cut \ud83d"), whole("none \N{GRINNING FACE}")
     ('cut \ufffd', 'none \U0001f600')
@@ -28,7 +28,7 @@ def whole(text: str) -> str:
 
 
 def beginning(text: str, longest: int) -> str:
-    """Return the beginning of a text, and how much it was cut from.
+    """Return the beginning of a text; where it was cut, followed by the length of the whole.
 
     >>> beginning("abc", 3), beginning("abcd", 3)
     ('abc', 'abc [cut: 4 characters]')
@@ -37,14 +37,14 @@ def beginning(text: str, longest: int) -> str:
 
 
 def whole_json(value: Any) -> Any:
-    """Return what JSON can hold, with every text in it `whole`."""
+    """Return a JSON value with every text in it `whole`."""
     dumped = json.dumps(value, ensure_ascii=False)
     clean = whole(dumped)
     return value if clean == dumped else json.loads(clean)
 
 
 def plain(text: object, keep: str = "") -> str:
-    r"""Return text that no terminal obeys; `keep` names control characters that may stay.
+    r"""Return text with its control characters escaped; `keep` lists those that may stay.
 
     >>> plain("a\x1b[31mb\n")
     'a\\x1b[31mb\\n'

@@ -1,4 +1,4 @@
-"""The fold of a task's events into what is so: the only answer to "what is this worker's status?"."""
+"""The fold of a task's events into its current state: the only answer to "what is this worker's status?"."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Deliverable(NamedTuple):
 
 
 class WorkerView:
-    """One worker as its events tell it."""
+    """One worker, as its events describe it."""
 
-    # The defaults stand in the class: of 10,000 workers each sets only what its events tell.
+    # The defaults belong to the class: each of 10,000 workers sets only what its events say.
     agent = "command"
     command = ""
     status = Status.QUEUED
@@ -40,18 +40,18 @@ class WorkerView:
     ended_at: str | None = None
     exit_code: int | None = None
     signal: str | None = None
-    #: Why it failed, in the words of whoever knew: the system, the program, its provider.
+    #: Why it failed, in the words of the system, the program or its provider.
     message: str | None = None
     duration_s: float | None = None
     survivors: Sequence[dict[str, Any]] = ()
-    #: How many workers that it had started lived on when it ended.
+    #: How many workers that it had started were alive when it ended.
     uncollected = 0
     #: Its own processes have ended, and it waits for the workers that it started.
     awaits_children = False
     end_seq: int | None = None
     block_seq: int | None = None
     stall_seq: int | None = None
-    #: Of one that is in the queue again: since which event, until when, and for which usage window of its account.
+    #: While it is parked: since which event, until when, and for which usage window of its account.
     park_seq: int | None = None
     parked_until: str | None = None
     window: str | None = None
@@ -67,7 +67,7 @@ class WorkerView:
         return self.status in TERMINAL
 
     def move(self, status: Status) -> bool:
-        """Take a status if the table of moves allows it; tell whether it did."""
+        """Move to a status if `MOVES` allows it; tell whether it did."""
         if status not in MOVES[self.status]:
             return False
         self.status = status
@@ -84,7 +84,7 @@ class TaskView:
         self.subtasks: dict[str, None] = {}
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
-        """Fold further rows of the log in; what an event cannot mean here is ignored."""
+        """Fold in further rows of the log; an event that cannot apply to the current state is ignored."""
         workers = self.workers
         for row in rows:
             if isinstance(row, BadLine):
@@ -129,15 +129,15 @@ class TaskView:
         return found
 
     def descendants(self, instance: str) -> list[str]:
-        """Return the workers that `instance` started, and theirs, nearest first."""
+        """Return the workers that `instance` started, and those that they started, nearest first."""
         found = [instance]
         for name in found:
             found += [worker.instance for worker in self.workers.values() if worker.parent == name]
         return found[1:]
 
 
-def _told(payload: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
-    """Return what an event tells under `key`; the default where it tells nothing that could be meant."""
+def _typed(payload: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+    """Return the value of `key` in a payload; the default where it is missing or of another type."""
     value = payload.get(key, default)
     return value if isinstance(value, kind) else default
 
@@ -158,12 +158,12 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     if agent != worker.agent and isinstance(agent, str) and is_name(agent):
         worker.agent = agent
     if "driver" in payload:
-        worker.driver = _told(payload, "driver", str)
-        worker.agent_id = _told(payload, "agentId", str)
+        worker.driver = _typed(payload, "driver", str)
+        worker.agent_id = _typed(payload, "agentId", str)
     if "parent" in payload:
-        worker.parent = _told(payload, "parent", str)
-    if "depth" in payload:  # In a sub-task the parent is in another one.
-        worker.depth = _told(payload, "depth", int, 0)
+        worker.parent = _typed(payload, "parent", str)
+    if "depth" in payload:  # In a sub-task the parent is in another task.
+        worker.depth = _typed(payload, "depth", int, 0)
 
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
@@ -176,8 +176,8 @@ def _started(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        worker.attempt = _told(event["payload"], "attempt", int, worker.attempt + 1)
-        worker.pid = None  # No process of it is there in the pause.
+        worker.attempt = _typed(event["payload"], "attempt", int, worker.attempt + 1)
+        worker.pid = None  # It has no process during the pause.
 
 
 def _retried(worker: WorkerView, seq: int, event: Event) -> None:
@@ -193,9 +193,9 @@ def _parked(worker: WorkerView, seq: int, event: Event) -> None:
         return
     payload = event["payload"]
     worker.park_seq, worker.stall_seq, worker.paused, worker.pid = seq, None, False, None
-    worker.parked_until = _told(payload, "until", str)
-    worker.window = _told(payload, "window", str)
-    worker.attempt = _told(payload, "attempt", int, worker.attempt)
+    worker.parked_until = _typed(payload, "until", str)
+    worker.window = _typed(payload, "window", str)
+    worker.attempt = _typed(payload, "attempt", int, worker.attempt)
 
 
 def _blocked(worker: WorkerView, seq: int, event: Event) -> None:
@@ -222,7 +222,7 @@ def _awaiting_children(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        survivors = _told(event["payload"], "survivors", list, [])
+        survivors = _typed(event["payload"], "survivors", list, [])
         worker.survivors = [one for one in survivors if isinstance(one, dict)]
 
 
@@ -237,14 +237,14 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
     worker.exit_code = _whole(payload.get("exitCode"))
     worker.duration_s = finite(payload.get("durationSeconds"))
-    for key, kind in _SELDOM_TOLD:
+    for key, kind in _RARE_KEYS:
         if key in payload:
-            setattr(worker, key, _told(payload, key, kind, getattr(worker, key)))
+            setattr(worker, key, _typed(payload, key, kind, getattr(worker, key)))
 
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
-#: What few ends tell: the key of the payload, which is the view's field too, and what its value may be.
-_SELDOM_TOLD = (("reason", str), ("signal", str), ("message", str), ("uncollected", int))
+#: Keys that few ends have, and the type of the value; the view's field has the same name.
+_RARE_KEYS = (("reason", str), ("signal", str), ("message", str), ("uncollected", int))
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,

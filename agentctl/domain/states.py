@@ -1,4 +1,4 @@
-"""Where a worker can be in its life, and what follows for the roster and the task."""
+"""The statuses of a worker, the moves between them, and the roster and task states that follow from them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from enum import StrEnum
 class Status(StrEnum):
     """Where a worker is in its life."""
 
-    #: Accepted, on disk, not started, or given back (parked): it waits for a slot, for other workers, its account.
+    #: On disk and not started, or given back (parked). It waits for a slot, for other workers, or for its account.
     QUEUED = "queued"
     #: Its process runs (or is paused, or is between two attempts).
     RUNNING = "running"
-    #: An open question of it has somebody who waits for the answer.
+    #: One of its questions is open and has a live asker.
     BLOCKED = "blocked"
     #: Ended by itself, successfully.
     COMPLETED = "completed"
-    #: Ended otherwise; the reason says how.
+    #: Ended in any other way; the reason says how.
     FAILED = "failed"
     #: Ended by a cancel; nothing of its process tree is alive.
     CANCELLED = "cancelled"
 
-    # Equal to its text, so with its hash; an enumeration's own is a call in Python, for each look into a table.
+    # A member equals its text, so it needs the text's hash. Enum's own hash is a Python call on each table lookup.
     __hash__ = str.__hash__
 
 
@@ -39,7 +39,7 @@ class Reason(StrEnum):
     LOST = "lost"
     #: Its program could not be executed, or it died before it was executed.
     NOT_STARTED = "not_started"
-    #: A worker that it was to start after did not complete.
+    #: A worker that it waited for did not complete.
     DEPENDENCY = "dependency"
     #: It wrote more than `maxOutputBytes`.
     OUTPUT_LIMIT = "output_limit"
@@ -49,48 +49,48 @@ class Reason(StrEnum):
     BUDGET = "budget"
     #: The model declined to answer.
     REFUSED = "refused"
-    #: A key or login that is missing or was refused.
+    #: A key or login is missing or was refused.
     AUTH = "auth"
-    #: The provider is not paid: no credit is left, or no plan that has it.
+    #: The account has no credit left, or no plan that includes the model.
     BILLING = "billing"
-    #: The provider takes no more requests of this account now.
+    #: The provider refuses further requests from this account for now.
     RATE_LIMITED = "rate_limited"
-    #: The provider has too much to do, whoever asks.
+    #: The provider is overloaded, for every account.
     OVERLOADED = "overloaded"
     #: The conversation is longer than the model can read.
     CONTEXT = "context"
     #: The provider or its model failed.
     MODEL_ERROR = "model_error"
-    #: The agent's answer or its stream was cut.
+    #: The agent's answer or its stream was cut off.
     TRUNCATED = "truncated"
     #: A permission that was denied ended the agent.
     PERMISSION_DENIED = "permission_denied"
-    #: The agent program is not there.
+    #: The agent program is not installed.
     NOT_INSTALLED = "not_installed"
-    #: Its final answer does not fit the schema that was asked for.
+    #: Its final answer does not fit the requested schema.
     SCHEMA = "schema"
 
 
-#: No status: a running worker that has put nothing out for a while. A wait may be for that too.
+#: Not a status: a running worker that has written no output for a while. A wait can ask for this too.
 STALLED = "stalled"
-#: No status either: a worker that is in the queue again until its account may be used.
+#: Not a status either: a worker that is back in the queue until its account may be used.
 PARKED = "parked"
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
 
 class ChildrenAtEnd(StrEnum):
-    """What becomes of the workers that a worker started and that outlive it."""
+    """What happens to workers that outlive the worker that started them."""
 
-    #: Its end is told once theirs are; its slot is lent meanwhile.
+    #: The parent's end is reported after theirs; its slot is lent meanwhile.
     WAIT = "wait"
     #: They are cancelled.
     CANCEL = "cancel"
-    #: They go on by themselves.
+    #: They keep running.
     LEAVE = "leave"
 
 
-#: status -> the statuses it can move to. What is not listed is ignored by the projection.
+#: status -> the statuses it can move to. The projection ignores any other move.
 MOVES: dict[Status, frozenset[Status]] = {
     Status.QUEUED: frozenset({Status.RUNNING}) | TERMINAL,
     Status.RUNNING: frozenset({Status.BLOCKED, Status.QUEUED}) | TERMINAL,

@@ -1,4 +1,4 @@
-"""The fold of all logs of a tree of tasks: who was accepted, and how they ended."""
+"""The fold of all logs of a tree of tasks: which workers were accepted, and how they ended."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agentctl.domain.projection import TaskView
 
 
 class TreeFacts:
-    """What the logs tell of a tree, task by task."""
+    """What the logs of a tree say, task by task."""
 
     def __init__(self) -> None:
         self.views: dict[str, TaskView] = {}
         self._closed: list[End] = []
 
     def apply(self, task_id: str, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
-        """Fold further rows of a task's log in."""
+        """Fold in further rows of a task's log."""
         view = self.views.setdefault(task_id, TaskView())
         for row in rows:
             view.apply([row])
@@ -43,7 +43,7 @@ class TreeFacts:
 
 
 def instant(ts: object) -> float | None:
-    """Return the time of an event in seconds since the epoch; None for what is not a time with its zone.
+    """Return the time of an event in seconds since the epoch; None where it is not a time with a zone.
 
     >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("2026-11-22")
     (60.5, 1795309200.0, None)

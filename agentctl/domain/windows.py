@@ -1,6 +1,6 @@
-"""Usage windows: how much of what an account may use in five hours or a week is used up, and when it begins anew.
+"""Usage windows: how much of its five-hour or weekly allowance an account has used up, and when that is reset.
 
-What is told of them comes from programs and, before those, from servers: nothing in it is believed that cannot be.
+The figures come from agent programs, which have them from servers: impossible values are dropped.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
 from agentctl.lean import Any, NamedTuple
 
-#: No window lasts longer than a week; a clock may differ by a day.
+#: The longest window, a week, and a day for clocks that differ.
 LONGEST_S = 8 * 86_400.0
-#: From so much used up on, in per cent, a window is nearly used up.
+#: A window of which this much is used up, in per cent, is nearly used up.
 NEAR_PERCENT = 80.0
-#: A reset that is told to be so much later is that of another window.
+#: A reset time that has moved by more than this is that of another window.
 _MOVED_S = 60.0
-#: A window that was used up and is told to be used up by less was reset before its time: no request takes the rest.
+#: A used-up window that is reported below this was reset early: no single request uses up the rest.
 _USED_PERCENT = 50.0
 _MOST_WINDOWS = 16
 _LABELS = {"five_hour": "5 h", "seven_day": "week"}
@@ -41,11 +41,11 @@ class Window(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a person reads."""
+        """The window's name for people."""
         return label_of(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it stands in files and in what is printed."""
+        """Return the window as files and JSON output have it."""
         return {
             "window": self.name,
             "usedPercent": self.used_percent,
@@ -55,7 +55,7 @@ class Window(NamedTuple):
 
 
 def label_of(name: str) -> str:
-    """Return how a person calls a window.
+    """Return the name of a window for people.
 
     >>> [label_of(name) for name in ("five_hour", "seven_day", "seven_day_opus", "90_minutes", "overage")]
     ['5 h', 'week', 'week, opus', '90 min', 'overage']
@@ -69,7 +69,7 @@ def label_of(name: str) -> str:
 
 
 def name_of_minutes(minutes: object) -> str | None:
-    """Return the name of a window that lasts so long; None where no window does.
+    """Return the name of a window that lasts this many minutes; None where no window can.
 
     >>> [name_of_minutes(value) for value in (300, 10080, 90, 0, "5 h", float("nan"))]
     ['five_hour', 'seven_day', '90_minutes', None, None, None]
@@ -81,7 +81,7 @@ def name_of_minutes(minutes: object) -> str | None:
 
 
 def window_from(name: object, used_percent: object, resets_at: object, *, is_rejected: object = False) -> Window | None:
-    """Return the window that is told of; None where its name can be none, and without what is not a number.
+    """Return a reported window without values that are not numbers; None where its name is not a name.
 
     >>> window_from("five_hour", float("nan"), "tomorrow")
     Window(name='five_hour', used_percent=None, resets_at=None, is_rejected=False)
@@ -94,7 +94,7 @@ def window_from(name: object, used_percent: object, resets_at: object, *, is_rej
 
 
 def plausible(windows: Iterable[Window], now: float) -> list[Window]:
-    """Return windows without the resets that none can have.
+    """Return windows without reset times that are impossible.
 
     >>> [window.resets_at for window in plausible([Window("x", 1, 2000), Window("x", 1, 253402300800)], 1000)]
     [2000, None]
@@ -117,27 +117,27 @@ def windows_from(value: object, now: float) -> list[Window]:
 
 
 def merged(known: Iterable[Window], news: Iterable[Window]) -> list[Window]:
-    """Return what is known of an account once more was told.
+    """Return the known windows of an account, updated by newly reported ones.
 
-    A request that was under way when another one was refused says that the window is open, and that less of it was
-    used up. It does not lift that: only a window that was reset does, which is reset later, or is used up by much less.
+    A request that was under way while another one was refused still reports the window as open and less used. That
+    does not lift the refusal. Only a reset does: a later reset time, or far less used up.
     """
     windows = {window.name: window for window in known}
     for window in news:
-        before = windows.pop(window.name, None)  # What was told last stands last.
+        before = windows.pop(window.name, None)  # The latest report comes last.
         stays = before is not None and before.is_rejected and not window.is_rejected and _is_same(before, window)
         windows[window.name] = before if stays and before is not None else window
     return list(windows.values())[-_MOST_WINDOWS:]
 
 
 def _is_same(before: Window, now: Window) -> bool:
-    """Tell whether a window was not reset since it was used up."""
+    """Tell whether a window has not been reset since it was used up."""
     moved = 0.0 if now.resets_at is None or before.resets_at is None else now.resets_at - before.resets_at
     return moved <= _MOVED_S and (now.used_percent is None or now.used_percent >= _USED_PERCENT)
 
 
 def concerns(window: Window, model: str | None) -> bool:
-    """Tell whether a window is one of a model's; where nobody knows the model, one of some other model does not count.
+    """Tell whether a window applies to a model; a window of a single model does not where the model is unknown.
 
     >>> [concerns(Window("seven_day_opus"), model) for model in ("claude-opus-5", "claude-sonnet-5-5", None)]
     [True, False, False]
@@ -152,5 +152,5 @@ def _model_of(name: str) -> str | None:
 
 
 def to_json(windows: Iterable[Window]) -> list[Mapping[str, Any]]:
-    """Return windows as they stand in a file."""
+    """Return windows as a file has them."""
     return [window.to_json() for window in windows]

@@ -1,6 +1,7 @@
-"""When workers were at work, as their shims measured it: on the monotonic clock, which all processes of a boot share.
+"""When workers were at work, as their shims measured it on the monotonic clock.
 
-That clock stands still while the machine sleeps, and nobody can set it. Its instants mean nothing in another boot.
+All processes of a boot share that clock, and nobody can set it. It stops while the machine sleeps, and its instants
+mean nothing in another boot.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Iterable
 
 from agentctl.lean import NamedTuple
 
-#: More than any shim writes (`agentctl.shim.workclock`): a file that tells of more was not made by one.
+#: More than any shim writes (`agentctl.shim.workclock`): a file with more was not written by a shim.
 MOST_SPANS = 10_000
-#: Of another boot nobody knows how long it lasted.
+#: The bound for instants of another boot, whose length is unknown.
 _LONGEST_BOOT_S = 1e9
 
 
@@ -30,11 +31,11 @@ class Worked(NamedTuple):
 
 
 def worked_from(value: object, boot: str, now: float, *, is_at_work: bool = False) -> Worked:
-    """Return what a file tells; nothing of one that tells what cannot be.
+    """Return the spans in a file; an empty `Worked` where any of them is impossible.
 
     Args:
         boot: This boot; `now` is an instant in it.
-        is_at_work: Somebody still measures: a span that has begun lasts until now.
+        is_at_work: The measuring goes on: a span that has begun lasts until now.
 
     >>> worked_from({"boot": "b", "spans": [[1, 2]], "since": 5}, "b", 7, is_at_work=True).spans
     (Span(begin=1, end=2), Span(begin=5, end=7))
@@ -55,7 +56,7 @@ def worked_from(value: object, boot: str, now: float, *, is_at_work: bool = Fals
 def _is_span(row: object, latest: float) -> bool:
     if not isinstance(row, (list, tuple)) or len(row) != 2 or not all(type(one) in (int, float) for one in row):
         return False
-    return bool(0 <= row[0] <= row[1] <= latest)  # False of what is not a finite number.
+    return bool(0 <= row[0] <= row[1] <= latest)  # False for a number that is not finite.
 
 
 def time_at_work(all_worked: Iterable[Worked]) -> float:
@@ -71,7 +72,7 @@ def time_at_work(all_worked: Iterable[Worked]) -> float:
 
 
 def covered_s(spans: Iterable[Span]) -> float:
-    """Return how long at least one of the spans lasted; one that ends before it begins is none.
+    """Return how much time the spans cover together; one that ends before it begins counts for nothing.
 
     >>> covered_s([Span(0, 10), Span(5, 12), Span(20, 21), Span(9, 3)])
     13.0

@@ -76,7 +76,7 @@ def test_a_read_only_agent_starts_nothing_that_is_freer(
     run("wait", "freer")
     said = said_in(tmp_path, (*PROGRAM, *line))
     assert said["code"] == 1
-    assert f"parent is readOnly, and so is what it starts: {what} is not" in said["err"]
+    assert f"parent is readOnly, and can only start what is readOnly too: {what} is not" in said["err"]
     assert statuses() == {"freer": "completed", "parent": "completed"}
     assert not Path("made").exists()
 

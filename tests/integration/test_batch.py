@@ -30,7 +30,7 @@ NO_REQUESTS = [
     ('{"argv": []}', "argv is missing"),
     ('{"name": "x"}', "argv is missing"),
     ('{"argv": ["true"], "nmae": "x"}', "unknown key 'nmae'"),
-    ('{"argv": ["true"], "timeout_seconds": 1, "timeout-seconds": 2}', "stands twice"),
+    ('{"argv": ["true"], "timeout_seconds": 1, "timeout-seconds": 2}', "is given twice"),
     ('{"argv": ["true"], "priority": true}', "priority must be a whole number"),
     ("[" * 100_000, "not JSON"),
 ]
@@ -40,11 +40,11 @@ NO_GOOD = [
     ('{"argv": ["true"], "retries": -1}', "retries must be from 0"),
     ('{"argv": ["true"], "timeoutSeconds": 0}', "timeoutSeconds must be"),
     ('{"argv": ["true"], "name": "../x"}', "'../x' is not a name"),
-    ('{"argv": ["true"], "name": "good"}', "stands twice"),
+    ('{"argv": ["true"], "name": "good"}', "is given twice"),
     ('{"argv": ["true"], "after": ["nobody"]}', "no worker 'nobody'"),
     ('{"argv": ["/no/such/program"]}', "no program '/no/such/program'"),
     ('{"argv": ["true"], "cwd": "/no/such/folder"}', "/no/such/folder does not exist"),
-    ('{"argv": ["a\\u0000b"]}', "no program can be given"),
+    ('{"argv": ["a\\u0000b"]}', "cannot be passed to a program"),
 ]
 
 

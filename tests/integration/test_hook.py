@@ -43,7 +43,7 @@ def test_a_session_by_hand_is_observed_in_the_task(root: Path) -> None:
     assert run("tree", "explore-34567890").out.splitlines()[1].startswith("  explore-34567890  [Explore]  completed")
     for command in ("cancel", "wait", "result", "logs", "pause"):
         refused = run(command, "explore-her-9999", check=False)
-        assert (refused.code, "it is observed, and no worker" in refused.err) == (1, True)
+        assert (refused.code, "it is observed, not a worker" in refused.err) == (1, True)
     assert run("show", "nobody", check=False).code == 3
     assert run("wait-any", check=False).code == 6, "nobody waits for what is only observed"
 

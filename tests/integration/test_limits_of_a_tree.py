@@ -183,7 +183,7 @@ def test_a_unit_that_the_program_does_not_report_refuses_the_start(task: Task) -
     )
     refused = run("spawn", "--agent", "echoes", "hello", check=False)
     assert refused.code == 1
-    assert "does not tell the tokens" in refused.err
+    assert "does not report the tokens" in refused.err
     assert statuses() == {}
 
 

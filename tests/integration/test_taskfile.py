@@ -22,8 +22,8 @@ from tests.support import run, wait_until, worker
 
 #: What is written, the line that is to be named, what is to be said of it.
 MISTAKES = [
-    ("id: t\nconfig:\n  maxDepth: 1\n  maxDepth: 2\n", 4, "the key 'maxDepth' stands twice"),
-    ("id: t\nid: u\n", 2, "the key 'id' stands twice"),
+    ("id: t\nconfig:\n  maxDepth: 1\n  maxDepth: 2\n", 4, "the key 'maxDepth' is given twice"),
+    ("id: t\nid: u\n", 2, "the key 'id' is given twice"),
     ("a: &x [1]\nb: *x\n", 2, "aliases are not allowed"),
     ("a: &a {b: 1}\nc:\n  <<: *a\n", 3, "aliases are not allowed"),
     ("id: t\n\tconfig: 1\n", 2, r"\t"),

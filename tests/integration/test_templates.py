@@ -47,7 +47,7 @@ MISTAKES = [
     ("  - name: second\n    argv", "  - name: second\n    arg", 12, "unknown key 'arg'"),
     ("roster:\n", "roster:\n  x: 1\n  y:\n", 8, "roster must be a list"),
     ("place: {description: where to look, default: .}", "place: where", 4, "parameters must be a mapping"),
-    ("  word: {", "  place: {", 6, "stands twice"),
+    ("  word: {", "  place: {", 6, "is given twice"),
     ("roster:\n", "\troster:\n", 8, "\\t"),
 ]
 

@@ -90,7 +90,7 @@ def taken_branch(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (no_repository, "is not in a git repository"), (no_commit, "has no commit yet"), (bare, "no working tree"),
+        (no_repository, "is not in a git repository"), (no_commit, "has no commit yet"), (bare, "not a working tree"),
         (uncommitted_folder, "the folder fresh is not in commit"), (taken_branch, "has a branch named agentctl"),
     ],
 )  # fmt: skip

@@ -135,7 +135,7 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("own", "Do it.", 1, "does not begin with front matter"),
     ("own", "---\nname: a\nDo it.", 1, "does not begin with front matter"),
     ("own", "---\nname: a\ncolour: x\n---\n", 3, "unknown key 'colour'"),
-    ("own", "---\nname: a\nname: b\n---\n", 3, "stands twice"),
+    ("own", "---\nname: a\nname: b\n---\n", 3, "is given twice"),
     ("own", "---\na: &x [1]\nb: *x\n---\n", 3, "aliases are not allowed"),
     ("own", "---\ndescription: when: x\n---\n", 2, "mapping values"),
     ("own", "---\n- a\n---\n", 1, "must be a mapping"),

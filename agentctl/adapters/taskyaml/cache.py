@@ -1,6 +1,6 @@
-"""The limits of a task as they were parsed last: what shims and hot paths read, since they read no YAML.
+"""The configuration of a task as it was parsed last, for shims and hot paths, which read no YAML.
 
-`config.json` beside task.yaml holds the parsed head and its limits; it is written by whoever parses task.yaml.
+`config.json` beside task.yaml holds the parsed head and its limits; the code that parses task.yaml writes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TaskConfig(NamedTuple):
     title: str = ""
     parent_task_id: str | None = None
     root_task_id: str | None = None
-    #: Of a sub-task: the worker that asked for it, and the one agent that works on it.
+    #: Of a sub-task: the worker that asked for it, and the only agent that works on it.
     parent_instance: str | None = None
     agent: str | None = None
     #: Who asked for it: a worker, or `user`.
@@ -42,13 +42,13 @@ class _Known(NamedTuple):
     config: TaskConfig | None
 
 
-#: By its path: a shim asks twice for each worker, and a sub-task a dozen times for each task above it.
+#: By path: a shim reads it twice for each worker, and a sub-task a dozen times for each task above it.
 _KNOWN: dict[str, _Known] = {}
 _MOST_KNOWN = 1000
 
 
 def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
-    """Return the configuration that was parsed last; None where there is none, or none of this `head`."""
+    """Return the configuration that was parsed last; None where there is none, or it is not that of `head`."""
     version = version_of(task)
     known = _KNOWN.get(task.config_cache)
     if known is None or known.version != version:
@@ -71,7 +71,7 @@ def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
 
 
 def version_of(task: TaskDir) -> tuple[int, int] | None:
-    """Return what changes whenever another configuration is kept; None where there is none."""
+    """Return a value that changes whenever another configuration is stored; None where there is none."""
     try:
         found = os.stat(task.config_cache)
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
 
 
 def named(value: object) -> str | None:
-    """Return the name of a task or a worker; None for what is none: a path would lead out of the root."""
+    """Return `value` if it is the name of a task or a worker, else None: a path would lead out of the root."""
     return value if isinstance(value, str) and is_name(value) else None
 
 
@@ -100,7 +100,7 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
 
 
 def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
-    """Keep a parsed configuration with the head that it was parsed from."""
+    """Store a parsed configuration with the head that it was parsed from."""
     value = {
         "head": head.decode(),
         "config": config.limits.to_json(),

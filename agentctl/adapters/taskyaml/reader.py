@@ -1,4 +1,4 @@
-"""What the head of task.yaml and a person's defaults may say. Errors name file, line and key."""
+"""Reads and checks the keys of task.yaml's head and of a person's config.yaml. Errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_personal(path: Path) -> bytes | None:
 
 def parse_personal(path: Path, data: bytes) -> Document:
     """Return what a person's config.yaml says."""
-    from agentctl.adapters.yamldoc import parse  # Only for who has such a file, and has changed it.
+    from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
     document = parse(path, data)
     unknown = set(document.value) - {"config", DRIVER_ORDER}

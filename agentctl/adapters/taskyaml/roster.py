@@ -1,7 +1,7 @@
-"""The lower half of task.yaml: a cache of the log in one fixed-form line a worker, replaced as text.
+"""The lower half of task.yaml: a cache of the log with one line of a fixed form for each worker, replaced as text.
 
-Above the marker the file is the person's and its bytes are kept. No YAML is parsed here (10,000 rows take 435 ms, the
-replacement 2 ms), and nothing is decided by what stands here.
+Above the marker the file is the person's, and keeps its bytes. No YAML is parsed here (10,000 rows take 435 ms, the
+replacement 2 ms), and nothing is decided by the roster.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z_][a-z0-9_-]
 
 
 def scalar(name: str) -> str:
-    """Return a name as YAML; quoted where it would be read as something else: 1, true, 2026-11-21."""
+    """Return a name as YAML, quoted where YAML would read it as something else: 1, true, 2026-11-21."""
     return name if _PLAIN.fullmatch(name) else f'"{name}"'
 
 
@@ -56,7 +56,7 @@ def read_head(task: TaskDir) -> bytes:
     """Return the person's half of task.yaml.
 
     Raises:
-        UsageError: The marker is missing: a file that is cut off could still be YAML, with other limits.
+        UsageError: The marker is missing: a truncated file could still be valid YAML, with other limits.
     """
     with os.fdopen(open_plain(task.task_file), "rb") as file:
         data = file.read(4096)
@@ -74,7 +74,7 @@ def read_head(task: TaskDir) -> bytes:
 
 
 def _split(data: bytes) -> tuple[bytes, bytes | None]:
-    """Return the person's half and ours; None where the marker, which is a line of its own, is missing."""
+    """Return the person's half and ours; None for ours where the marker, a line of its own, is missing."""
     at = 0 if data.startswith(MARKER) else data.find(_LINE + MARKER) + 1
     if at == 0 and not data.startswith(MARKER):
         return data, None
@@ -82,7 +82,7 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 
 
 def put_marker_back(task: TaskDir) -> bool:
-    """Begin our half anew where the marker is missing; tell whether it was."""
+    """Append an empty half of ours where the marker is missing; tell whether it was."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
         head, tail = _split(task.task_file.read_bytes(_MOST_BYTES))
         if tail is None:
@@ -96,10 +96,10 @@ def initial(head: bytes) -> bytes:
 
 
 def update(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = ()) -> bool:
-    """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone: a person is at it.
+    """Put `rows` into the roster, and sub-tasks beside it; False where the file was left alone: a person is editing it.
 
-    The head must be the one that was parsed last: a changed one may be in the middle of being saved. What could not be
-    written is noted, and made good by whoever folds the log next.
+    The head must be the one that was parsed last: a changed one may be in the middle of being saved. A roster that
+    could not be written is noted as stale, and the next command that folds the log repairs it.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
         if _write(task, rows, subtasks):
@@ -109,10 +109,10 @@ def update(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str]
 
 
 def enlist(task: TaskDir, rows: Mapping[str, RosterRow]) -> None:
-    """Put newly accepted workers into the roster as `update` does; a line that stands there already tells more.
+    """Put newly accepted workers into the roster as `update` does, but keep lines that exist already: they are newer.
 
-    Their shims write what came later: a spawn that waited for the lock, or was stopped, would put an earlier state over
-    it, and nobody would look again.
+    Those were written by the workers' shims. A spawn that waited for the lock, or was stopped, would replace them by an
+    earlier state, and nobody would correct that.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
         if not _write(task, rows, keep=True):
@@ -123,8 +123,8 @@ def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, RosterRow], Iterab
     """Make a roster that is known to be behind equal to the log.
 
     Args:
-        fold: Returns the rows and the sub-tasks that follow from the log. It is called under the file's lock: a shim
-            that writes a worker's later row would have it replaced by what was so before.
+        fold: Returns the rows and the sub-tasks that follow from the log. It is called under the file's lock: otherwise
+            a later row that a shim writes meanwhile would be replaced by an earlier state.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
         if _write(task, *fold()):
@@ -133,7 +133,7 @@ def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, RosterRow], Iterab
 
 
 def was_just_written(task: TaskDir, within_s: float) -> bool:
-    """Tell whether task.yaml was written less than so long ago."""
+    """Tell whether task.yaml was written less than `within_s` ago."""
     try:
         return 0 <= time.time() - os.stat(task.task_file).st_mtime < within_s
     except OSError:
@@ -171,7 +171,7 @@ def _parsed_head(task: TaskDir) -> bytes | None:
 
 
 def _replace(tail: bytes, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = (), *, keep: bool = False) -> bytes:
-    """Return our half with these lines; `keep` leaves those as they are that stand there."""
+    """Return our half with these lines; `keep` leaves existing lines as they are."""
     start = tail.find(b"\n  - ") + 1
     kept = bytearray(tail[start:]) if start else bytearray()
     if kept and not kept.endswith(_LINE):  # Some editors save a file without the last newline.
@@ -189,7 +189,7 @@ def _replace(tail: bytes, rows: Mapping[str, RosterRow], subtasks: Iterable[str]
 
 
 def _children_line(head: bytes, subtasks: Iterable[str]) -> bytes:
-    """Return the line that lists the sub-tasks: those that stand there already, and new ones."""
+    """Return the line that lists the sub-tasks: those already listed, and new ones."""
     found = _CHILDREN.search(head)
     known = found[1].decode("ascii", "replace").split(", ") if found else []
     names = dict.fromkeys([*known, *map(scalar, subtasks)])

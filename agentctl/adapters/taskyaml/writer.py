@@ -1,6 +1,6 @@
-"""The head of task.yaml as agentctl writes it, once: a line for each key, without a library for YAML.
+"""Writes the head of a new task.yaml: a line for each key, without a YAML library.
 
-Strings and flows of JSON are YAML as well, but for what is dealt with here.
+Strings and collections in JSON are valid YAML too, apart from the exceptions handled here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _flow(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a text, quoted unless it is a plain name; YAML takes no character as it is that cannot be seen."""
+    """Return a text, quoted unless it is a plain name; unprintable characters are escaped, as YAML demands."""
     if scalar(value) == value:
         return value
     quoted = json.dumps(value, ensure_ascii=False)
@@ -38,6 +38,6 @@ def _text(value: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number; YAML 1.1 takes none for one that has an exponent and no point."""
+    """Return a number; YAML 1.1 would not read one with an exponent and no point as a number."""
     digits, mark, exponent = repr(value).partition("e")
     return f"{digits}{'' if '.' in digits else '.0'}e{exponent}" if mark else digits

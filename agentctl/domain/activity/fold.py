@@ -1,7 +1,7 @@
 """The fold of a worker's activity: what is open, what has ended, how many calls, how many tokens.
 
-Every merge of rows of one id is the larger of two by (phase, time, length), so neither their order nor a second copy
-matters. Of what has ended only a number is kept, and of each group the last few where they are wanted.
+Of two rows of one id the larger by (phase, time, length) wins, so neither their order nor a duplicate matters. Ended
+items are only counted; the last few of each group are kept where they are wanted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUIET_BYTES = frozenset(kind.encode() for kind in _QUIET)
 
 
 class Group:
-    """What one agent did; the worker itself is one too."""
+    """What one agent did; the worker itself has a group too."""
 
     __slots__ = ("earlier", "has_items", "id", "kept", "last")
 
@@ -37,15 +37,15 @@ class Group:
         self.id = id_
         #: Whether anything but usage and sub-agents is in it.
         self.has_items = False
-        #: When something of it was last seen.
+        #: The time of its latest row.
         self.last = b""
-        #: The ended items that are still kept, oldest first, and how many are not any more.
+        #: The ended items that are still kept, oldest first, and how many were dropped.
         self.kept: deque[bytes] = deque()
         self.earlier = 0
 
 
 class ActivityFold:
-    """Everything that an activity tells, in little more than the memory of what is open.
+    """The fold of an activity, in little more memory than its open items take.
 
     Args:
         keep: How many ended items of each group are kept; 0 for a collapsed view.
@@ -55,23 +55,23 @@ class ActivityFold:
         self.keep = keep
         self.lines = self.bad = 0
         self.unknown_types: Counter[str] = Counter()
-        #: Of the rows that were parsed: in a collapsed view these are few.
+        #: Only those of parsed rows, which are few in a collapsed view.
         self.unknown_fields: Counter[str] = Counter()
         self.groups: dict[bytes, Group] = {b"": Group(b"")}
         self._items: dict[bytes, Item] = {}
-        #: Calls of which there is a first row and no other: (its group, time, rest, number of the line).
+        #: Calls with only a first row so far: (group, time, rest, line number).
         self._starts: dict[bytes, tuple[Group, bytes, bytes, int]] = {}
-        #: Hash of an id -> group: the calls that have ended. Hashes, because there may be a million of them.
+        #: The calls that have ended: hash of an id -> group. Hashes, because there may be a million of them.
         self._calls: dict[int, Group] = {}
         #: Hashes of the ids of everything else that has ended and is not kept.
         self._gone: set[int] = set()
-        #: Hash of an id -> time and rest of its last row; and whose it is, if not the worker's own.
+        #: Usage: hash of an id -> time and rest of its last row, and its group if that is not the worker's own.
         self._usage: dict[int, bytes] = {}
         self._used_by: dict[int, Group] = {}
 
     def feed(self, data: bytes) -> None:
-        """Take whole lines, each with its newline."""
-        number, skips = self.lines, not self.keep  # What is an attribute elsewhere is a local name in here: speed.
+        """Fold in whole lines, each with its newline."""
+        number, skips = self.lines, not self.keep  # Local names instead of attributes: faster.
         groups, starts, calls, usage = self.groups, self._starts, self._calls, self._usage
         for at, kind, id_, phase, parent, rest, other in HEADS.findall(data):
             number += 1
@@ -88,7 +88,7 @@ class ActivityFold:
                     self._used_by[key] = group
             elif skips and kind == b"tool" and phase == b"end" and (start := starts.pop(id_, None)):
                 group.has_items = True
-                calls[hash(id_)] = group if parent > start[0].id else start[0]  # As `Item.take` has it.
+                calls[hash(id_)] = group if parent > start[0].id else start[0]  # As in `Item.take`.
             elif skips and kind == b"tool" and phase == b"start" and self._is_new(id_):
                 group.has_items = True
                 starts[id_] = group, at, rest, number
@@ -99,7 +99,7 @@ class ActivityFold:
         self.lines = number
 
     def items(self) -> list[Item]:
-        """Return what is open, all sub-agents, and what is kept of the rest."""
+        """Return the open items, all sub-agents, and the ended items that are kept."""
         for id_ in list(self._starts):
             self._promote(id_)
         return list(self._items.values())
@@ -112,7 +112,7 @@ class ActivityFold:
             if item.kind == RowType.TOOL:
                 found[item.parent] += 1
             elif item.kind == RowType.AGENT and hash(item.id) in self._calls:
-                found[self._calls[hash(item.id)].id] -= 1  # The call that started it is no other thing.
+                found[self._calls[hash(item.id)].id] -= 1  # The call that started it is not counted as well.
         return found
 
     def tokens(self) -> dict[bytes, dict[str, int]]:
@@ -146,7 +146,7 @@ class ActivityFold:
         item.take(at, Phase.START, group.id, rest)
 
     def _read(self, line: bytes, number: int) -> None:
-        """Take a line of another form than `encode_row` gives it."""
+        """Fold in a line that does not have the form of `encode_row`."""
         row = read_line(line, number)
         if row is None:
             self.bad += 1
@@ -185,7 +185,7 @@ class ActivityFold:
             self._let_go(item)
 
     def _begin(self, id_: bytes, kind: str, group: Group, number: int) -> Item | None:
-        """Return a new item; None for a late row of what has ended and is not kept."""
+        """Return a new item; None for a late row of an ended item that is not kept."""
         key = hash(id_)
         if key in self._gone:
             return None
@@ -197,7 +197,7 @@ class ActivityFold:
         return item
 
     def _let_go(self, item: Item) -> None:
-        """Keep an ended item as one of the last of its group; of the one that it displaces, only that it was."""
+        """Keep an ended item among the last of its group; the one that it displaces is only counted."""
         group = self._group(item.parent)
         group.kept.append(item.id)
         if len(group.kept) <= self.keep:
@@ -219,5 +219,5 @@ def _tokens(last: bytes) -> list[int]:
 
 
 def _weight(last: bytes) -> tuple[bytes, int, bytes]:
-    """Of two rows of one id the later counts; of two at one time, the larger."""
+    """Return the key that orders usage rows of one id: the later counts; of two at one time, the larger."""
     return last[: last.find(b",")], sum(_tokens(last)), last

@@ -1,4 +1,4 @@
-"""One thing that an agent did, merged from its rows in whatever order they come."""
+"""One thing that an agent did, merged from its rows in any order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentctl.domain.activity.row import Phase
 from agentctl.domain.activity.rows import Fields, fields_of
 
 _RANK = {Phase.START: 0, Phase.PROGRESS: 1, Phase.END: 2}
-#: More rows than this are merged at once, and a longer text is cut: progress may be endless.
+#: An item merges its rows as soon as it has more than this, and cuts longer texts: progress may be endless.
 _FRAGMENTS = 8
 _LONGEST_TEXT = 2000
 
@@ -20,16 +20,16 @@ class Item:
 
     def __init__(self, id_: bytes, kind: str, line: int) -> None:
         self.id, self.kind = id_, kind
-        #: The first line that tells of it, for what began at the same time.
+        #: Its first line: the order of items that began at the same time.
         self.line = line
-        #: The sub-agent that did it; empty is the worker itself.
+        #: The sub-agent that did it; empty for the worker itself.
         self.parent = b""
         self.started = self.ended = b""
         self._rests: list[tuple[int, bytes, bytes | Fields]] = []
         self._fields: dict[str, tuple[tuple[int, bytes, int, str], object]] = {}
 
     def take(self, at: bytes, phase: str, parent: bytes, rest: bytes | Fields) -> None:
-        """Take a row of it; `rest` is what follows the head of the line, parsed or not."""
+        """Take in one of its rows; `rest` is what follows the head of the line, parsed or not."""
         if not self.started or at < self.started:
             self.started = at
         if phase == Phase.END and (not self.ended or at < self.ended):
@@ -40,7 +40,7 @@ class Item:
             self._merge()
 
     def fields(self) -> Fields:
-        """Return what is known of it."""
+        """Return its merged fields."""
         self._merge()
         return {name: value for name, (_, value) in self._fields.items()}
 
@@ -55,7 +55,7 @@ class Item:
 
 
 def _cut(value: object) -> object:
-    """Cut a text, and those in a document one level down (the arguments of a call)."""
+    """Return a text cut to its limit, or a mapping with its texts cut (the arguments of a call)."""
     if isinstance(value, dict):
         return {key: item[:_LONGEST_TEXT] if isinstance(item, str) else item for key, item in value.items()}
     return value[:_LONGEST_TEXT] if isinstance(value, str) else value

@@ -1,7 +1,7 @@
-"""What an agent did, one JSON object a line of `activity.jsonl`: messages, thoughts, tool calls, sub-agents, usage.
+"""The rows of `activity.jsonl`, one JSON object a line: messages, thoughts, tool calls, sub-agents, usage.
 
 Rows of one id are about one thing: a tool call has a row when it starts, and one when it ends. A row may come late or
-twice; the fold over them (`activityfold.py`) gives the same view. An end is final: what begins once more has a new id.
+twice; the fold over the rows (`fold.py`) gives the same view. An end is final: what begins again has a new id.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import Any
 
 from agentctl.lean import NamedTuple
 
-#: How the ids of rows begin that a worker's own `report` writes: no driver's output has them.
+#: The prefix of row ids that a worker's own `report` writes; no driver's output has it.
 REPORTED = "report-"
-#: An agent's own message stands in its row up to so many characters; a model says no more at once.
+#: A row has at most this many characters of an agent's own message; no model says more at once.
 LONGEST_MESSAGE = 500_000
 
 
 class RowType(StrEnum):
     """What a row is about."""
 
-    #: Text of an agent, or of whoever wrote to it (`name` is then `user`).
+    #: Text from an agent, or to it (`name` is then `user`).
     MESSAGE = "message"
     THOUGHT = "thought"
     TOOL = "tool"
     #: A sub-agent; what it does are rows whose parent is its id.
     AGENT = "agent"
-    #: Tokens; `detail` has input, output, cached. Rows of one id are one and the same consumption.
+    #: Tokens; `detail` has input, output, cached. Rows of one id report the same consumption.
     USAGE = "usage"
     #: A question or a request for permission.
     QUESTION = "question"
-    #: What a driver has to say: a retry, a warning, something that it does not know.
+    #: A remark of the driver: a retry, a warning, something that it does not know.
     NOTE = "note"
     #: `report progress` of the worker.
     PROGRESS = "progress"
 
 
 class Phase(StrEnum):
-    """Where a thing is in its life."""
+    """How far the thing that a row is about has come."""
 
     START = "start"
     PROGRESS = "progress"
@@ -47,7 +47,7 @@ class Phase(StrEnum):
 
 
 class Row(NamedTuple):
-    """One row. `parent` is the id of the sub-agent that did it; None is the worker itself."""
+    """One row. `parent` is the id of the sub-agent that did it; None means the worker itself."""
 
     type: RowType
     id: str
@@ -56,14 +56,14 @@ class Row(NamedTuple):
     #: Of a tool call, a sub-agent or a question: running completed failed cancelled denied answered.
     status: str | None = None
     agent_type: str | None = None
-    #: The tool, or what the sub-agent is to do in a few words.
+    #: The tool, or in a few words what the sub-agent is to do.
     name: str | None = None
     text: str | None = None
     #: The arguments of a tool call, the tokens of a usage row.
     detail: Mapping[str, Any] | None = None
 
     def to_json(self, at: str) -> dict[str, Any]:
-        """Return it as it stands in the file, with the time at which it was seen."""
+        """Return the row as the file has it, with the time at which it was seen."""
         value = {
             "at": at,
             "type": self.type,
@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 
 def message_text(text: str) -> str:
-    """Return what an agent said as its row has it: the whole, but for what no model says."""
+    """Return an agent's message as its row has it: whole, unless it is longer than any model writes."""
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [cut: {len(text)} characters]"
 
 

@@ -1,8 +1,8 @@
-"""Reads lines of an activity: the head of each at once, the rest of a line only where somebody wants it.
+"""Reads lines of an activity: the heads of a whole block at once, the rest of a line only where it is wanted.
 
-A full parse of 100 MB takes seconds. Lines as `encode_row` writes them begin alike, so one regular expression takes
-the heads of a whole block; whatever looks different is parsed. Where only the head was taken, a line counts as good
-if it ends with a brace.
+A full parse of 100 MB takes seconds. All lines that `encode_row` writes begin alike, so one regular expression reads
+the heads of a whole block; any other line is parsed. A line of which only the head was read counts as good if it ends
+with a brace.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentctl.domain.activity.row import Phase, RowType
 from agentctl.lean import NamedTuple
 
 _TEXT = rb'"([^"\\\n]*+)"'
-#: (at, type, id, phase, parent, rest, a line of another form). Nothing in it goes back, and no line is passed over.
+#: (at, type, id, phase, parent, rest, a line of another form). It never backtracks, and it skips no line.
 HEADS = re.compile(
     rb'\{"at":' + _TEXT + rb',"type":"([a-z]++)","id":' + _TEXT + rb',"phase":"(start|progress|end)"'
     rb'(?:,"parent":' + _TEXT + rb')?+(?!,"parent")(.*+)(?<=\})\n|(.*+)\n'
@@ -28,12 +28,12 @@ _KNOWN = frozenset((*_OF_THE_HEAD, "status", "agentType", "name", "text", "detai
 Fields = dict[str, Any]
 
 TOKENS = ("input", "output", "cached")
-#: Time and rest of a usage row in its usual form, quicker to match than to parse.
+#: Time and rest of a usage row in its usual form: faster to match than to parse.
 TOKENS_OF = re.compile(rb'[^,]*+,"detail":\{"input":(\d++),"output":(\d++),"cached":(\d++)\}\}$')
 
 
 class Line(NamedTuple):
-    """A line that was parsed, with what its head means."""
+    """A parsed line, with the values of its head."""
 
     at: bytes
     kind: str
@@ -47,7 +47,7 @@ def read_line(line: bytes, number: int) -> Line | None:
     """Parse a line; None where it is not a row.
 
     Args:
-        number: Names a row that has no id, as those of older versions.
+        number: Names a row without an id, as older versions wrote them.
     """
     try:
         value = json.loads(line)
@@ -71,7 +71,7 @@ def _bytes(value: object) -> bytes:
 
 
 def fields_of(rest: bytes) -> Fields | None:
-    """Return the fields in the rest of a line whose head was taken; None where it is damaged."""
+    """Return the fields in the rest of a line whose head was read; None where it is damaged."""
     try:
         value = json.loads(b'{"":0' + rest)
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ def fields_of(rest: bytes) -> Fields | None:
 
 
 def rest_of(fields: Mapping[str, Any]) -> bytes:
-    """Return fields as the rest of a line has them."""
+    """Return fields in the form of the rest of a line."""
     return b"," + json.dumps(fields, separators=(",", ":")).encode()[1:]
 
 
@@ -91,7 +91,7 @@ def unknown_fields(fields: Mapping[str, Any]) -> list[str]:
 
 
 def tokens_in(fields: Mapping[str, Any]) -> dict[str, int]:
-    """Return the tokens that a usage row tells."""
+    """Return the tokens that a usage row reports."""
     detail = fields.get("detail")
     found = {key: detail.get(key) for key in TOKENS} if isinstance(detail, Mapping) else {}
     return {key: value for key, value in found.items() if type(value) is int and value >= 0}

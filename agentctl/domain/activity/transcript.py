@@ -1,4 +1,4 @@
-"""What a person reads of an activity: each thing once, in the order of the file."""
+"""The transcript of an activity, as a person reads it: each thing once, in the order of the file."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Fields, Line
 from agentctl.lean import NamedTuple
 
-#: What is told when it begins and again when it ends; of everything else the end alone is told.
+#: Shown when it begins and again when it ends; everything else is shown only at its end.
 _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
-_UNTOLD = frozenset({RowType.USAGE})
+_HIDDEN = frozenset({RowType.USAGE})
 
 
 class TranscriptEntry(NamedTuple):
     """One paragraph of a transcript."""
 
     at: str
-    #: How many sub-agents are above it, and of what type the one is that did it.
+    #: How many sub-agents are above it, and the type of the one that did it.
     depth: int
     agent_type: str | None
     kind: str
-    #: It tells of a beginning, of an end, or of both.
+    #: Whether it shows a beginning, an end, or both.
     begins: bool
     ends: bool
     fields: Fields
 
 
 class Transcript:
-    """Makes paragraphs of rows, each of which is shown once."""
+    """Turns rows into paragraphs, and shows each thing once."""
 
     def __init__(self) -> None:
-        self._told: set[int] = set()
+        self._shown: set[int] = set()
         #: Sub-agent -> (depth of what it does, its type).
         self._agents: dict[bytes, tuple[int, str | None]] = {b"": (0, None)}
-        #: What has begun and not ended -> its name, which the row of the end may lack.
+        #: Id of what has begun and not ended -> its name, which the row of the end may lack.
         self._names: dict[bytes, Any] = {}
 
     def take(self, line: Line) -> TranscriptEntry | None:
-        """Return the paragraph of a row; None where there is nothing new to tell."""
-        if line.kind in _UNTOLD:
+        """Return the paragraph of a row; None where it says nothing new."""
+        if line.kind in _HIDDEN:
             return None
         depth, agent_type = self._agents.get(line.parent, (1, None))
         if line.kind == RowType.AGENT:
@@ -48,10 +48,10 @@ class Transcript:
         lasts, ends = line.kind in _TWICE, line.phase == Phase.END
         # The call that starts a sub-agent and the sub-agent are one thing.
         begun, ended = (hash((line.id, lasts, word)) for word in ("begun", "ended"))
-        begins = begun not in self._told and (ends or lasts)
-        if (ends and ended in self._told) or not (begins or ends):
+        begins = begun not in self._shown and (ends or lasts)
+        if (ends and ended in self._shown) or not (begins or ends):
             return None
-        self._told |= {begun, ended} if ends else {begun}
+        self._shown |= {begun, ended} if ends else {begun}
         at = line.at.decode("utf-8", "replace")
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, self._named(line, ends=ends))
 

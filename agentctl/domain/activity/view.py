@@ -1,4 +1,4 @@
-"""The tree that a fold shows: what an agent did, with its sub-agents as groups, each item exactly once.
+"""The tree of a folded activity: what an agent did, with its sub-agents as groups, each item exactly once.
 
 A tree is a list of nodes, parents before their children, each with its depth: a program may nest deeper than Python
 recurses.
@@ -37,20 +37,20 @@ class Node:
     percent: float | None = None
     started_at: str | None = None
     ended_at: str | None = None
-    #: A sub-agent of which something is known beside its name.
+    #: A sub-agent of which more than its name is known.
     is_group: bool = False
-    #: The parent that it names was never told of.
+    #: No row is about the parent that it names.
     is_orphan: bool = False
-    #: Of a group, and all below it: tool calls and tokens.
+    #: Of a group with all below it: tool calls and tokens.
     calls: int = 0
     tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOKENS, 0))
-    #: Of a group: the ended items that are not shown, because there are too many.
+    #: Of a group: how many ended items are not shown because there are too many.
     earlier: int = 0
-    #: Of a group: when something of it was last seen.
+    #: Of a group: the time of its latest row.
     last_at: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `tree --json` has it."""
+        """Return the node as `tree --json` prints it."""
         node: dict[str, Any] = {
             "id": self.id, "type": self.type, "parent": self.parent, "depth": self.depth, "status": self.status,
             "agentType": self.agent_type, "name": self.name, "text": self.text, "detail": self.detail,
@@ -66,7 +66,7 @@ class Node:
 
 
 class _Placed(NamedTuple):
-    """A node, the place of its parent in the list, and the id that it stands for."""
+    """A node, the index of its parent in the list, and its id."""
 
     above: int
     id: bytes
@@ -77,7 +77,7 @@ def view_of(fold: ActivityFold, *, ended: bool) -> list[Node]:
     """Return the tree of a worker; the first node is the worker itself.
 
     Args:
-        ended: The worker has ended: nothing of it goes on any more.
+        ended: The worker has ended, so nothing that it did is still running.
     """
     items = {item.id: item for item in fold.items()}
     placed = _walk(_children(items))
@@ -87,9 +87,9 @@ def view_of(fold: ActivityFold, *, ended: bool) -> list[Node]:
 
 
 def _children(items: Mapping[bytes, Item]) -> dict[bytes, list[Item]]:
-    """Return the items below each agent, in the order in which they began; below b"" stands the worker's own.
+    """Return the items below each agent, in the order in which they began; the worker's own are below b"".
 
-    Those whose parent was never told of, or is below themselves, come behind the worker's own.
+    Items whose parent is unknown, or is below themselves, come after the worker's own.
     """
     below: dict[bytes, list[Item]] = {b"": []}
     orphans: list[Item] = []
@@ -112,7 +112,7 @@ def _age(item: Item) -> tuple[bytes, int]:
 
 
 def _heads_of_cycles(items: Mapping[bytes, Item], below: dict[bytes, list[Item]]) -> list[Item]:
-    """Cut each ring of parents at its smallest id; return the agents that then stand at the root."""
+    """Cut each ring of parents at its smallest id; return the agents cut off, which move to the root."""
     reached = set(_reached(below, below[b""]))
     heads = []
     for id_ in sorted(id_ for id_, item in items.items() if item.kind == RowType.AGENT and id_ not in reached):
@@ -126,7 +126,7 @@ def _heads_of_cycles(items: Mapping[bytes, Item], below: dict[bytes, list[Item]]
 
 
 def _is_in_ring(items: Mapping[bytes, Item], id_: bytes) -> bool:
-    """Tell whether an agent is its own ancestor, and not only below such a one."""
+    """Tell whether an agent is its own ancestor, and not merely below one that is."""
     seen, at = {id_}, items[id_].parent
     while at in items and at not in seen:
         seen.add(at)
@@ -184,7 +184,7 @@ def _string(value: object) -> str | None:
 
 
 def _total(fold: ActivityFold, placed: list[_Placed]) -> None:
-    """Add up calls and tokens from the leaves to the root; what no known agent made is the worker's."""
+    """Add up calls and tokens from the leaves to the root; those of unknown agents count as the worker's."""
     places = {id_: place for place, (_, id_, node) in enumerate(placed) if place == 0 or node.type == RowType.AGENT}
     for id_, number in fold.calls().items():
         placed[places.get(id_, 0)].node.calls += number
@@ -208,7 +208,7 @@ def _add(node: Node, used: Mapping[str, int]) -> None:
 
 
 def _judge(placed: list[_Placed], *, ended: bool) -> None:
-    """Call interrupted what an ended worker, or a sub-agent that ended, left open: it ended with that at the latest."""
+    """Mark what an ended worker or sub-agent left open as interrupted: it ended no later than that."""
     over: list[tuple[bool, str | None]] = [(ended, None)]
     for above, _, node in placed[1:]:
         is_over, at = over[above]
@@ -219,8 +219,9 @@ def _judge(placed: list[_Placed], *, ended: bool) -> None:
 
 
 def _shown(placed: list[_Placed], *, is_expanded: bool) -> list[Node]:
-    """Return the nodes without the handles, sub-agents of which nothing is known yet but that there are some; where
-    nothing is expanded also without what was left open and is over.
+    """Return the nodes that are shown.
+
+    Left out are sub-agents of which only an id is known, and, unless the view is expanded, interrupted items.
     """
     shown = [True] * len(placed)
     for place in range(len(placed) - 1, 0, -1):

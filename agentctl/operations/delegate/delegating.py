@@ -1,6 +1,6 @@
-"""Work handed to sub-agents: how it is put to them, and what came of each, attributed to who did it.
+"""Work handed to sub-agents: how it is worded for them, and the result of each, with the worker that did it.
 
-A task that cannot be started, or fails, has a result like any other, and takes nothing from the rest.
+A task that cannot be started, or fails, has a result like any other, and does not affect the rest.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
 DEFAULT_TIMEOUT_S = 120.0
 TIMEOUT = "timeout"
-#: How much of what a program said on stderr stands in the error of its result.
+#: How much of a program's stderr is put into the error of its result.
 _STDERR_BYTES = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """What came of a delegated task."""
+    """The result of a delegated task."""
 
-    #: The worker that did it, as `agentctl show` takes it; None where none could be started: there is nothing to show.
+    #: The worker that did it, a name for `agentctl show`; None where none could be started, so nothing can be shown.
     task_id: str | None
     objective: str
     agent_type: str
-    #: `completed failed timeout cancelled`; of one that has not ended `queued running blocked`.
+    #: `completed failed timeout cancelled`; before its end `queued running blocked`.
     status: str
     #: Its answer, bounded; where something was cut, a mark says so and names the file that has the whole.
     result: str | None = None
     error: str | None = None
     #: Seconds from its start to its end.
     duration: float = 0.0
-    #: Like all times of agentctl: ISO 8601, in UTC.
+    #: ISO 8601 in UTC, like all times of agentctl.
     started_at: str | None = None
     completed_at: str | None = None
-    #: What it declared beside its answer.
+    #: What it declared in addition to its answer.
     summary: str | None = None
 
     @property
@@ -59,11 +59,11 @@ class TaskResult:
         return self.status in _ENDS
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` returns, by the name that dataclasses use."""
+        """Return the same as `to_json`, under the name that dataclasses use."""
         return self.to_json()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as tools answer it."""
+        """Return it as tools answer."""
         value = {name: getattr(self, name) for name in _FIELDS}
         return value | ({"summary": self.summary} if self.summary else {})
 
@@ -76,17 +76,17 @@ _ENDS = frozenset({*TERMINAL, TIMEOUT})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """What holds for every item that does not say otherwise."""
+    """Settings of every item that has none of its own."""
 
     session_id: str = DEFAULT_SESSION
-    #: How long each may work, its time in the queue and its open questions not counted; None: the task's own limit.
+    #: How long each may work, without its time in the queue and its open questions; None: the task's own limit.
     timeout_seconds: float | None = DEFAULT_TIMEOUT_S
     model: str | None = None
     cwd: str | None = None
     by_tool: bool = False
 
     def renewed(self, session_id: str, timeout_seconds: float | None) -> Terms:
-        """Return them for another session or time limit."""
+        """Return the terms with another session and time limit."""
         return replace(self, session_id=session_id, timeout_seconds=timeout_seconds)
 
 
@@ -108,7 +108,7 @@ class Delegated:
 
 
 def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) -> str:
-    """Return what a sub-agent is told: the objective, and below it the context, an object as indented JSON.
+    """Return a sub-agent's prompt: the objective, and below it the context, an object as indented JSON.
 
     >>> print(prompt_of("Find the tests", {"path": "src"}))
     Find the tests
@@ -131,11 +131,11 @@ def delegate(
     *,
     hint_of: Callable[[AgentctlError], str | None] = lambda error: error.hint,
 ) -> list[Delegated]:
-    """Start each item, or queue it where there is no slot; return what became of each, in order, once it is on disk.
+    """Start each item, or queue it where no slot is free; return the outcomes in order, once they are on disk.
 
     Args:
         items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv`
-            that command is run, and no agent.
+            that command is run instead of an agent.
         hint_of: Returns the next step in the caller's words.
     """
     terms = terms or Terms()
@@ -167,7 +167,7 @@ def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
         raise UsageError(f"{where}: label must be a text, not {label!r}")
     for reserved in ("prompt", "agent", "keep"):
         if reserved in fields:
-            raise UsageError(f"{where}: {reserved} is none of the keys", hint="objective, subagent_type, context")
+            raise UsageError(f"{where}: {reserved} is not one of the keys", hint="objective, subagent_type, context")
     if "argv" not in fields:
         fields |= {"prompt": _prompt(objective, context, where), "agent": agent or DEFAULT_AGENT}
     elif agent is not None:
@@ -195,13 +195,13 @@ def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnReq
 
 
 def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned | AgentctlError]:
-    """Start what can be started, in as few spawns as that takes: a batch that is refused as a whole is halved."""
+    """Start what can be started, in as few spawns as possible: a batch that is refused as a whole is halved."""
     if not requests:
         return []
     try:
         return list(spawn_workers(task, list(requests), queue=True))
     except AgentctlError as error:
-        # Only these say that nothing was started; after any other a second try could start something twice.
+        # Only these errors mean that nothing was started; after any other, a second try could start something twice.
         if len(requests) == 1 or not isinstance(error, UsageError | NotFound | Refused):
             return [error] * len(requests)
     middle = len(requests) // 2
@@ -226,15 +226,15 @@ def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
     return value if isinstance(value, str) and value else default
 
 
-# -- what came of it ---------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str | None = None) -> TaskResult:
-    """Return what came of a worker; reads no log.
+    """Return the result of a worker, without reading the log.
 
     Args:
-        max_bytes: Of the answer.
-        status: That of a worker which has not ended.
+        max_bytes: The bound of the answer.
+        status: The status of a worker that has not ended.
     """
     spec, decision = read_quietly(worker.spec), decision_of(worker)
     delegation = spec.get("delegation") or {}
@@ -279,7 +279,7 @@ def _mark(cut: Mapping[str, Any]) -> str:
 
 
 def error_of(worker: WorkerDir, decision: Decision) -> str:
-    """Return why it did not succeed: the decision's words, else what the program itself said at its end."""
+    """Return why a worker did not succeed: the decision's message, else the program's last words on stderr."""
     if decision.status is Status.CANCELLED:
         return f"cancelled by {decision.by}"
     reason = decision.reason or "failed"
@@ -304,7 +304,7 @@ def _tail(path: str, size: int) -> str:
 
 
 def session_results(task: TaskDir, session_id: str, *, max_bytes: int = RESULT_BYTES) -> list[TaskResult]:
-    """Return every task that was delegated in a session, in the order in which they were accepted."""
+    """Return the result of every task that was delegated in a session, in the order in which they were accepted."""
     view, _ = read_task(task)
     return [
         result_of(worker, max_bytes=max_bytes, status=view.workers[worker.instance].status)

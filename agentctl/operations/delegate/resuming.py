@@ -1,4 +1,4 @@
-"""Continue an ended agent from its vendor's session, as a new worker of the same agent id."""
+"""Continues an ended agent from its vendor's session, as a new worker of the same agent id."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def resume_worker(
 
     Raises:
         NotFound: There is no such worker or agent id.
-        Refused: It is not an agent, it has not ended, or its program can continue nothing.
+        Refused: It is not an agent, it has not ended, or its program cannot continue sessions.
     """
     check_own(task)
     worker = newest_run(task, instance)
     request = _request(worker, prompt, name)
     spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
-    if spawned.reused:  # Of two that would continue one session at the same time, one does.
+    if spawned.reused:  # If two continue one session at the same time, only one succeeds.
         other = spawned.agent_instance
-        raise Refused(f"{worker.instance} is continued already, as {other}", hint=Next("send", other))
+        raise Refused(f"{worker.instance} has been continued already, as {other}", hint=Next("send", other))
     return spawned
 
 
 def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
-    """Continue every agent that a crash or a reboot took and nobody has continued yet; [] where there is none."""
+    """Continue every agent that a crash or a reboot ended and nobody has continued yet; [] where there is none."""
     check_own(task)
     view, _ = read_task(task)
     chains = chains_of(task)
@@ -65,7 +65,7 @@ def newest_run(task: TaskDir, name: str) -> WorkerDir:
 
 
 def newest_of(task: TaskDir, chains: Chains, name: str) -> WorkerDir:
-    """Return what `newest_run` returns, by chains that were read before: whoever looks for many reads them once."""
+    """Return what `newest_run` returns, from chains that were read before: to look up many runs, read them once."""
     if name in chains:
         return task.worker(chains[name][-1])
     worker = find_worker(task, name)
@@ -92,22 +92,22 @@ def _session_of(worker: WorkerDir) -> str:
 
 
 def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
-    """Return what continues a run: the same order, the vendor's session, another prompt."""
+    """Return the request that continues a run: the same order, the vendor's session, another prompt."""
     spec, session, recorded = read_quietly(worker.spec), _session_of(worker), read_order(worker)
     if not is_of_task(worker):
         raise Refused(
             f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
-            hint="spawn it anew",
+            hint="spawn it again",
         )
     if recorded is None:
         raise Refused(f"{worker.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
     order = order_from(recorded)
     if "resume" not in load(order.driver).honours:
-        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it anew")
+        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it again")
     if not worker.has_ended:
         raise Refused(f"{worker.instance} has not ended", hint=Next("send", worker.instance))
     if not session and has_spoken(worker):
-        raise NotFound(f"{worker.instance} has left no session to continue", hint="spawn it anew")
+        raise NotFound(f"{worker.instance} has left no session to continue", hint="spawn it again")
     order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}

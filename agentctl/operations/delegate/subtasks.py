@@ -1,4 +1,4 @@
-"""Sub-tasks: a task of its own for one agent, below the task of whoever asks, and the answer that it gives."""
+"""Sub-tasks: a task of its own for one agent, below the caller's task, and the answer that it gives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agentctl.operations.wait.waiting import OnAsked
 
 USER = "user"
-#: Limits of each worker: a sub-task takes them over. Those of the whole tree are its root's alone.
+#: Limits of each worker, which a sub-task takes over. Those of the whole tree belong to its root alone.
 _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeilingSeconds", "stallSeconds")
 
 
@@ -51,7 +51,7 @@ class SubtaskRequest(NamedTuple):
     artifacts: Sequence[str] = ()
     priority: int = 0
     task_id: str | None = None
-    #: Of `AgentWork`: driver, model, permissions, max_turns, ...
+    #: Fields of `AgentWork`: driver, model, permissions, max_turns, ...
     agent_options: Mapping[str, Any] = MappingProxyType({})
     cwd: str | None = None
     timeout_seconds: float | None = None
@@ -81,7 +81,7 @@ class Subtask(NamedTuple):
 
 
 def run_subtask(parent: TaskDir, request: SubtaskRequest, *, wait_s: float | None = None) -> SubtaskEnd:
-    """Make a sub-task, and wait through questions to its end."""
+    """Make a sub-task, and wait for its end, also through its questions."""
     return await_subtask(begin_subtask(parent, request), wait_s=wait_s)
 
 
@@ -92,7 +92,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     """Make a sub-task of `parent` and put its worker into the queue; whatever interrupts this leaves no sub-task.
 
     Raises:
-        UsageError: The title is empty, or an artifact is not there.
+        UsageError: The title is empty, or an artifact does not exist.
         NotFound: There is no such agent or task.
         Refused: It would be too deep, the agent cannot be used, or the calling worker is being cancelled.
     """
@@ -101,7 +101,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
-    with shims_ahead(root_task_of(parent), 1):  # It gets ready while the task is made.
+    with shims_ahead(root_task_of(parent), 1):  # The shim gets ready while the task is made.
         return _begin(parent, request, caller)
 
 
@@ -128,11 +128,11 @@ def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> S
 
 
 def _caller_in(parent: TaskDir) -> Caller | None:
-    """Return the worker that asks; one that belongs to a task makes sub-tasks of that task alone."""
+    """Return the calling worker, which may make sub-tasks only of its own task."""
     caller = true_caller()
     if caller is not None and caller.task.root.path == parent.root.path and caller.task.id != parent.id:
         raise Refused(
-            f"{caller.instance} works on {caller.task.id}: it makes sub-tasks of that, and not of {parent.id}",
+            f"{caller.instance} works on {caller.task.id}: it can make sub-tasks of that task, not of {parent.id}",
             hint="leave --task out",
         )
     return caller
@@ -171,7 +171,7 @@ def _make_task(parent: TaskDir, request: SubtaskRequest, agent: str, caller: Cal
 
 
 def _inherited(parent: TaskDir) -> dict[str, Any]:
-    """Return what a sub-task takes over: limits that are not the defaults, rules, what becomes of children."""
+    """Return the config that a sub-task takes over: non-default limits, rules, and `childrenAtEnd`."""
     config = read_config(parent)
     defaults, limits = Limits().to_json(), config.limits.to_json()
     taken: dict[str, Any] = {key: limits[key] for key in _OF_WORKERS if limits[key] != defaults[key]}
@@ -188,7 +188,7 @@ def _tell_parent(parent: TaskDir, child: TaskDir, title: str, agent: str, caller
 
 
 def _take_back(parent: TaskDir, child: TaskDir) -> None:
-    """Remove a sub-task whose worker was not accepted; one that is in the queue by then stays, whatever interrupts."""
+    """Remove a sub-task whose worker was not accepted; one whose worker is in the queue by then stays."""
     if child.instances():
         return
     shutil.rmtree(child.path, ignore_errors=True)
@@ -198,7 +198,7 @@ def _take_back(parent: TaskDir, child: TaskDir) -> None:
 
 
 def prompt_of(request: SubtaskRequest, artifacts: Sequence[str]) -> str:
-    """Return the child's first prompt: the title, what is intended, and the files to work with."""
+    """Return the child's first prompt: the title, the intent, and the files to work with."""
     parts = [request.title.strip(), (request.intent or "").strip()]
     if artifacts:
         parts.append("Files to work with:\n" + "\n".join(f"- {path}" for path in artifacts))
@@ -226,16 +226,16 @@ def _begun_at(worker: WorkerDir) -> float:
 
 
 def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
-    """Wait through questions to the end of a sub-task; within a worker, its slot is lent meanwhile.
+    """Wait for the end of a sub-task, also through its questions; within a worker, its slot is lent meanwhile.
 
-    Where the calling worker is cancelled, the child is too, unless its task leaves children. A child that succeeds in
-    that moment answers with Success all the same.
+    If the calling worker is cancelled, the child is too, unless its task leaves children. A child that succeeds at
+    that moment still answers with Success.
 
     Args:
-        wait_s: After so long the answer is that it still runs.
+        wait_s: After this time, the answer is that it still runs.
         on_asked: Called with the open questions of the child and of all below it.
     """
-    # The child is at work while these are loaded.
+    # The child already works while these are loaded.
     from agentctl.operations.show.subtask_answer import still_running
     from agentctl.operations.wait.waiting import wait_all
 
@@ -253,7 +253,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: On
 def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     """Cancel a sub-task whose caller is being cancelled, and return its answer; None where the caller is not.
 
-    A sub-task that is to live on (`childrenAtEnd: leave`) does. This caller has lost it: that is `Cancel`, too.
+    A sub-task with `childrenAtEnd: leave` lives on. The answer is `Cancel` then too, since this caller has lost it.
     """
     caller = true_caller()
     if caller is None or not caller.worker.cancel.exists():
@@ -276,14 +276,14 @@ def end_of(subtask: Subtask) -> SubtaskEnd:
     return answer_of(subtask.worker, subtask.agent_id)
 
 
-# -- files that are handed on: paths, or what another worker has left (`task/instance/file`) ---------------------------
+# -- artifacts: paths, or files that another worker has left (`task/instance/file`) ------------------------------------
 
 
 def _find_artifacts(root: Root, references: Sequence[str]) -> list[str]:
     """Return the path of each artifact.
 
     Raises:
-        UsageError: One is not there.
+        UsageError: One does not exist.
     """
     return [_find_artifact(root, reference) for reference in references]
 
@@ -302,7 +302,7 @@ def _find_artifact(root: Root, reference: str) -> str:
                 return declared
     raise UsageError(
         f"there is no artifact {reference!r}",
-        hint="a path that exists, or TASK/INSTANCE/FILE of what a worker has left",
+        hint="name a path that exists, or TASK/INSTANCE/FILE for a file that a worker has left",
     )
 
 
@@ -316,6 +316,6 @@ def _worker_in(root: Root, reference: str) -> tuple[WorkerDir | None, str]:
 
 
 def _declared_by(worker: WorkerDir) -> list[str]:
-    from agentctl.operations.show.results import artifacts_in  # It brings git along: few sub-tasks are handed a result.
+    from agentctl.operations.show.results import artifacts_in  # It imports git; few sub-tasks need it.
 
     return [one["path"] for one in artifacts_in(read_quietly(worker.result))]

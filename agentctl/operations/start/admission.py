@@ -1,8 +1,8 @@
-"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts that rest.
+"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts in a cool-down.
 
-The limits are checked under the queue's lock of the tree's root task, which every start in the tree needs. What counts
-is read from the logs: they name every worker that was ever accepted. So however many spawns run at once, none gets past
-a limit; and what a spawn had not begun when it was killed is not counted.
+The limits are checked under the lock of the root task's queue, which every start in the tree needs. The figures come
+from the logs, which name every worker that was ever accepted. So no spawn gets past a limit, however many run at once;
+and a worker that was not accepted yet when its spawn was killed does not count.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from agentctl.supervision.worker.spec import held_limits
 
 
 def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
-    """Return the limits of the whole tree: those of its root task. Where a worker starts something, they are no looser
-    than those under which that worker was started.
-    """
+    """Return the limits of the whole tree: those of its root task, for a worker no looser than at its own start."""
     now = config.limits if root_task.path == task.path else usable_config(root_task).limits
     if parent is None or root_task_of(parent.task).path != root_task.path:
         return now
@@ -32,7 +30,7 @@ def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent
 
 
 def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
-    """Raise `Refused` where a worker of a limited tree starts something outside of it: nobody would count that."""
+    """Raise `Refused` where a worker of a limited tree starts something outside of it, which would not be counted."""
     if parent is None:
         return
     own = root_task_of(parent.task)
@@ -56,7 +54,7 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
         if found is not None:
             unit, key = found
             raise limited(
-                f"the driver {name} does not tell the {unit} that its program uses: {key} could not hold",
+                f"the driver {name} does not report the {unit} that its program uses: {key} could not be enforced",
                 f"take {key} out of the root task's config, or choose another --driver",
             )
 
@@ -65,14 +63,14 @@ def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> N
     """Raise `Refused` for workers that the tree's limits leave no room for (under the queue's lock)."""
     if not limits.has_budget:
         return
-    from agentctl.supervision.account.ledger import Ledger  # Many tasks are not limited.
+    from agentctl.supervision.account.ledger import Ledger  # Many tasks have no limits.
 
-    # A command uses no model: what is used up of tokens and money does not concern it.
+    # A command uses no model: limits of tokens and money do not concern it.
     of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
     fields = ["max_workers", "max_wall_seconds", *of_models]
     ledger = Ledger(root_task).update()
     account = ledger.account()._replace(wall_s=ledger.wall_s() if limits.max_wall_seconds else 0)
-    # The last one may get what is left: as if they were asked for one by one.
+    # The last one may get what is left, as if the workers were requested one by one.
     asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
     account = account._replace(reserved_usd=account.reserved_usd + asked)
     why = account.excess(limits, fields, more_workers=len(prepared))
@@ -84,7 +82,7 @@ def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> N
 
 
 def refuse_cooling(prepared: Iterable[Prepared]) -> None:
-    """Raise `Refused` for an agent whose account is left alone after a rate limit: only the queue waits for that."""
+    """Raise `Refused` for an agent whose account is in a cool-down after a rate limit: only the queue waits for it."""
     from agentctl.supervision.account.accounts import account_in
     from agentctl.supervision.account.holds import held_now
 
@@ -116,5 +114,5 @@ def refuse_broken(root_task: TaskDir, limits: Limits, prepared: Iterable[Prepare
             raise limited(
                 f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root_task.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",
-                f"agentctl doctor --close-breaker {agent}, once the cause is mended",
+                f"agentctl doctor --close-breaker {agent}, once the cause is fixed",
             )

@@ -1,4 +1,4 @@
-"""From work for an agent to the order of its driver: definition, program, restrictions, permissions."""
+"""Turns work for an agent into the order of its driver: definition, program, restrictions, permissions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from agentctl.operations.where.ownership import place_for_marks
 from agentctl.operations.where.task_limits import driver_order, usable_config
 from agentctl.supervision.account.accounts import folder_of_accounts
 
-#: What a driver must honour, or the order is refused: the order's field -> the definition's key.
+#: Restrictions that a driver must honour, or the order is refused: the order's field -> the definition's key.
 _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
     "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
-#: What a driver should honour, or there is a warning.
+#: Preferences that a driver should honour, or there is a warning.
 _PREFERENCES = {"model": "model", "effort": "effort"}
-#: At most so much is read of an agent program's configuration: what is longer tells nothing of the account.
+#: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
@@ -53,14 +53,14 @@ class Ordered(NamedTuple):
 
     @property
     def argv(self) -> list[str]:
-        """The worker's command line: the program that drives the agent's."""
+        """The worker's command line: our program that drives the agent's program."""
         return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
 
     def of(self, worker: WorkerDir, cwd: str) -> Order:
         """Return the order with the worker's name, its folder, and the walls around it.
 
         Raises:
-            Refused: The agent may write, and its folder is part of what the walls protect.
+            Refused: The agent may write, and the walls protect its folder or something in it.
         """
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
@@ -105,7 +105,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 
 
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
-    """Return an order that was carried out before, also under the rules of whoever wants it again."""
+    """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
     more = [rules for rules in denied if rules not in order.denied_above]
     account = _account(load(order.driver), environ)
@@ -128,9 +128,9 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
 
 
 def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
-    """Return a name for the account that a program uses: the same for all that share its rate limits.
+    """Return a name for the account that a program uses: the same for all workers that share its rate limits.
 
-    It is a hash of what decides the account, too short to tell anything of a key that is part of that.
+    It is a hash of what identifies the account, too short to reveal anything of a key that is part of it.
     """
     import hashlib
 
@@ -142,7 +142,7 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
 
 
 def _content(path: str) -> bytes:
-    """Return what stands in a file; nothing where it cannot be read."""
+    """Return the content of a file; empty where it cannot be read."""
     try:
         return read_bytes(path, _MOST_BYTES)
     except (AgentctlError, OSError, ValueError):
@@ -153,7 +153,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _least(one: _Number | None, other: _Number | None) -> _Number | None:
-    """Return the smaller of two limits: a definition's limit can be tightened, and not lifted."""
+    """Return the smaller of two limits: a definition's limit can be tightened but not loosened."""
     given = [value for value in (one, other) if value is not None]
     return min(given) if given else None
 

@@ -1,4 +1,4 @@
-"""The MCP server that agentctl gives to an agent, which starts sub-agents of its own with it and asks the user."""
+"""The MCP server that agentctl gives to an agent, so that it can start sub-agents and ask the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
 _PREFIX = f"mcp__{SERVER}__"
-#: The agents below have limits of their own; what starts them needs nobody's permission.
+#: The agents below have limits of their own; the tools that start them need no permission.
 SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
 _DIALECTS = {"claude": "claude"}
 #: A call lasts as long as a sub-agent works.
@@ -28,10 +28,10 @@ _START_S = 120
 
 
 def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[bytes, bytes]) -> Order:
-    """Return an order with our server in it, where the agent may use one and gains by it.
+    """Return an order with our server in it, if the agent may use one and benefits from it.
 
     An agent that may only read gets no server at all. The order names the variables that are to be passed on, since
-    some programs give a server next to none of theirs, and a sub-agent needs its keys.
+    some programs pass hardly any of theirs to a server, and a sub-agent needs its keys.
     """
     if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
         return order
@@ -44,9 +44,9 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
         "tool_timeout_sec": _CALL_S,
         "startup_timeout_sec": _START_S,
         "supports_parallel_tool_calls": True,
-        # Claude Code shows its model the tools at once, and not their names alone, to be searched for (2.1.330).
+        # Claude Code shows its model the whole tools at once, not just names to be searched for (2.1.330).
         "alwaysLoad": True,
-        # Codex waits for it before it asks the model, which else would begin without these tools.
+        # Codex waits for the server before it asks the model, which would otherwise begin without these tools.
         "required": True,
     }
     return order._replace(
@@ -66,7 +66,7 @@ def _has_library() -> bool:
 
 
 def is_ours(server: Mapping[str, Any]) -> bool:
-    """Tell whether a server is the one that `with_server` has named."""
+    """Tell whether a server is the one that `with_server` adds."""
     return str(_PROGRAM) in server.get("args", ())
 
 
@@ -79,10 +79,10 @@ def _names_ours(order: Order) -> bool:
 
 
 def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
-    """Tell whether a server is worth its memory and its part of the agent's start.
+    """Tell whether a server is worth its memory and its share of the agent's start-up time.
 
-    Where the agent may start nothing, a server is only of use for asking, which most programs can do themselves, or
-    where the definition names its tools.
+    For an agent that may start nothing, a server is useful only to ask questions, which most programs can do
+    themselves, or if the definition names its tools.
     """
     return _names_ours(order) or not driver.asks or _may_start(task)
 

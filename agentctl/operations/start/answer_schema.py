@@ -1,4 +1,4 @@
-"""The JSON schema that an agent's final answer has to fit: read from a file, and asked for in words."""
+"""The JSON schema that an agent's final answer has to fit: reads it from a file, and puts it into words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
     """Return a schema, or the one in a file.
 
     Raises:
-        UsageError: There is no such file, it holds no schema, or one that says more than can be checked here.
+        UsageError: There is no such file, it is not a schema, or it uses keywords that cannot be checked here.
     """
     if given is None:
         return None
@@ -29,13 +29,13 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is wanted") from error
+        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is expected") from error
     if len(text) > _LONGEST:
-        raise UsageError(f"{given} is too large", hint=f"at most {_LONGEST} characters are taken")
+        raise UsageError(f"{given} is too large", hint=f"at most {_LONGEST} characters are read")
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is wanted") from error
+        raise UsageError(f"{given} is not JSON: {error}", hint="a JSON schema is expected") from error
     check_schema(schema, given)
     if not isinstance(schema, dict) or not schema:
         raise UsageError(f"{given} asks for nothing", hint='a schema is an object like {"type": "object"}')
@@ -43,5 +43,5 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
 
 
 def ask_for(schema: Mapping[str, Any]) -> str:
-    """Return the words that ask for it, for a program that knows no schemas."""
+    """Return the words that ask for such an answer, for a program that does not support schemas."""
     return f"Answer with nothing but one JSON value that fits this schema:\n{json.dumps(schema, ensure_ascii=False)}"

@@ -11,15 +11,15 @@ from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS, TEXT, TEXTS
 from agentctl.operations.start.requests import AgentWork, SpawnRequest
 
 _KINDS = {"argv": TEXTS} | {option.name: option.kind for option in OF_WORKERS}
-#: Keys of work for an agent; a line has these and a prompt, or an argv.
+#: Keys of work for an agent; a line has a prompt and these, or an argv.
 _WORK = {"prompt": TEXT} | {option.name: option.kind for option in OF_AGENTS}
 
 
 def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
-    """Return the requests in JSON lines with the options' names; empty lines and those that begin with # are skipped.
+    """Return the requests in JSON lines; empty lines and those that begin with # are skipped.
 
     Raises:
-        UsageError: A line that is not a request; it names source and line.
+        UsageError: A line is not a request; the message names source and line.
     """
     found = []
     for number, line in enumerate(lines, 1):
@@ -31,7 +31,7 @@ def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
 
 
 def parse_request(line: str, where: str) -> SpawnRequest:
-    """Return the request in one line; `where` (source:line) is named in errors."""
+    """Return the request in one line; errors name `where` (source:line)."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -42,7 +42,7 @@ def parse_request(line: str, where: str) -> SpawnRequest:
 
 
 def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
-    """Return the request in a mapping whose keys are written as options, in snake case or in camel case."""
+    """Return the request in a mapping; its keys may be spelled like options, in snake case or in camel case."""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = _snake(key)
@@ -50,7 +50,7 @@ def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
         if kind is None:
             raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join([*_KINDS, *_WORK])}")
         if name in fields:
-            raise UsageError(f"{where}: {key!r} stands twice")
+            raise UsageError(f"{where}: {key!r} is given twice")
         if not _fits(item, kind):
             raise UsageError(f"{where}: {key} must be {kind}, not {item!r}")
         fields[name] = item

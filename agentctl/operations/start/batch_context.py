@@ -1,4 +1,4 @@
-"""What the workers of one batch have in common, found once: where they run, in what environment, and their names."""
+"""What the workers of one batch have in common, found once: folders, environments, programs and free names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctl.supervision.worker import environment
 
 
 class Surroundings:
-    """What one call of spawn has found; another call may come from elsewhere, and find other programs."""
+    """The findings of one call of spawn; another call may come from elsewhere, and find other programs."""
 
     def __init__(self, task: TaskDir) -> None:
         self._task = task
@@ -28,11 +28,11 @@ class Surroundings:
         """Return the folder that a worker runs in.
 
         Args:
-            keeps: Return where its links lead now; otherwise they are followed when the worker starts.
+            keeps: Resolve its links now; otherwise they are followed when the worker starts.
         """
         try:
             folder = os.path.abspath(request.cwd) if request.cwd else os.getcwd()
-            # That of an earlier run was found like this: a link that has come into it since must not count.
+            # The folder of an earlier run is resolved already: a link that was put into it since must not count.
             return os.path.realpath(folder) if keeps and not request.continues else folder
         except FileNotFoundError:
             raise UsageError("the working folder was removed", hint="cd to one that exists, or give --cwd") from None
@@ -47,7 +47,7 @@ class Surroundings:
         return dict(self._environs[extra])
 
     def names_in(self, environ: Mapping[bytes, bytes]) -> list[str]:
-        """Return the names of an environment's variables in order; those of a batch mostly have the same."""
+        """Return the sorted names of an environment's variables; in a batch, most workers have the same."""
         names = tuple(environ)
         if names not in self._names:
             self._names[names] = sorted(map(os.fsdecode, names))
@@ -61,7 +61,7 @@ class Surroundings:
             self._checked.add(asked)
 
     def first_free(self, base: str) -> int:
-        """Return a number behind those in use, in a few looks: the 5,000th name costs what the 5th did."""
+        """Return a number after those in use, in few steps: the 5,000th name is as cheap as the 5th."""
         known = self._free.get(base)
         if known is not None:
             self._free[base] = known + 1

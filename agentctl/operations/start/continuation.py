@@ -1,4 +1,4 @@
-"""What a resumed agent is told: to go on in its session, or to begin anew where it had not said anything yet."""
+"""The order of a resumed agent: to go on in its session, or to begin again where it had not said anything yet."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowTy
 
 
 def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str] = ()) -> Order:
-    """Return the order of the run that goes on where this agent's last one ended.
+    """Return the order of the run that continues where this agent's last one ended.
 
-    A program writes its session down a moment after it was told something. One that was killed before the first word
-    of its model may have none yet: then the next run is told everything again, and nothing is lost.
+    A program saves its session a moment after it got a prompt. One that was killed before the first word of its model
+    may have no session yet: then the next run gets all prompts again, and nothing is lost.
 
     Args:
         session: The vendor's session of that run.
-        texts: What it is told now. Without any it is told to go on, and that it was interrupted, if it was.
+        texts: The new prompts. Without any, the agent is told to go on, and whether it was interrupted.
     """
     if has_spoken(worker):
         used = read_quietly(worker.session).get("used")

@@ -44,7 +44,7 @@ _KEYS = ("name", "description", "title", "parameters", "config", "roster")
 
 
 def list_templates(root: Root | None) -> list[dict[str, Any]]:
-    """Return a row for each template: {name, description, source, parameters, usable}; for each name the one used."""
+    """Return a row for each template: {name, description, source, parameters, usable}; of one name, the one used."""
     found: dict[str, dict[str, Any]] = {}
     for template in all_templates(root):
         if template.name not in found:
@@ -66,16 +66,16 @@ def _row(template: Template) -> dict[str, Any]:
 def create_from_template(
     root: Root, name: str, values: Mapping[str, str], *, title: str | None = None, task_id: str | None = None
 ) -> TaskDir:
-    """Make a task from a template, with its parameters set to `values`; nothing of it is started.
+    """Make a task from a template, with its parameters set to `values`; start none of its workers.
 
     Raises:
         NotFound: There is no such template.
         Refused: It comes with the project, and is not trusted.
-        UsageError: An unknown or missing parameter, or an error in the template: file, line and key.
+        UsageError: A parameter is unknown or missing, or the template has an error (with file, line and key).
     """
     template = find_template(root, name)
-    digest, said = check_usable(template), bytes_of(template)
-    document = parse(template.folder / FILE, said)
+    digest, content = check_usable(template), bytes_of(template)
+    document = parse(template.folder / FILE, content)
     unknown = set(document.value) - set(_KEYS)
     if unknown:
         raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
@@ -87,8 +87,8 @@ def create_from_template(
     def furnish(task: TaskDir) -> None:
         _copy(template.folder, task.template)
         copied = (task.template / FILE).read_bytes()
-        if digest is not None and (digest_of(task.template), copied) != (digest, said):  # What is used was trusted.
-            raise Refused(f"{template.folder} was changed meanwhile", hint="say it again")
+        if digest is not None and (digest_of(task.template), copied) != (digest, content):  # Only what was trusted.
+            raise Refused(f"{template.folder} was changed meanwhile", hint="try again")
         places = {**settings, "template": str(task.template), "task": str(task.path)}
         write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
 
@@ -170,7 +170,7 @@ def _fill_in(value: Any, settings: Mapping[str, str], document: Document, at: tu
 
 
 def _fill(text: str, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> str:
-    """Put the settings in the place of `{name}`; only plain names, so that a template reaches nothing else."""
+    """Replace each `{name}` by its setting; only plain names, so that a template reaches nothing else."""
     try:
         parts = []
         for literal, field, spec, conversion in string.Formatter().parse(text):

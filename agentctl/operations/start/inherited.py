@@ -1,7 +1,7 @@
-"""The restrictions that a worker passes on: what it may not do, nobody that it starts may do.
+"""Inherited restrictions: a worker cannot get around its own by starting another worker.
 
-They are checked at every start, for whoever really calls: an agent that has a shell can call the command line under any
-name. Where it claims to be another worker than it is shown to be, it may do only what both may do.
+They are checked at every start, for the real caller: an agent with a shell can call the command line under any name.
+If it claims to be another worker than it is shown to be, it may do only what both may do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
         what = f"the agent {item.spec.agent}" if own else f"the command {item.spec.argv[0]}"
         if order.get("readOnly") and not (own and own.get("readOnly")):
             raise Refused(
-                f"{caller.instance} is readOnly, and so is what it starts: {what} is not",
+                f"{caller.instance} is readOnly, and can only start what is readOnly too: {what} is not",
                 hint="start an agent that is, as explore and plan are; or leave it to whoever started you",
             )
         if own is None and _is_denied(order, {"command": shlex.join(item.spec.argv)}):
@@ -44,18 +44,18 @@ def refuse_freer(parent: Caller, prepared: Iterable[Prepared]) -> None:
 
 
 def orders_above(parent: Caller) -> list[tuple[Caller, Mapping[str, Any]]]:
-    """Return those whose restrictions hold for a start by a worker, each with the order of its agent."""
+    """Return the callers whose restrictions apply to a start by a worker, each with the order of its agent."""
     return [(caller, order) for caller, _, order in _orders_of([*_callers(), parent])]
 
 
 def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
-    """Refuse a folder outside of the agent's own: its child may do there what the agent may do only in its own.
+    """Refuse a folder outside of the agent's own: a child could do there what the agent may do only in its own folder.
 
-    An agent that goes on in the worktree of its earlier run goes back to what was made for it.
+    An agent that continues in the worktree of its earlier run is not refused: that was made for it.
     """
     if item.worktree is not None and item.request.continues:
         return
-    # No link is followed in the agent's own: whoever is above it may have put one in its place.
+    # Links in the agent's own folder are not followed: a worker above it may have put one in its place.
     wanted, within = os.path.realpath(item.folder), os.path.normpath(folder)
     if os.path.commonpath([wanted, within]) != within:
         raise Refused(
@@ -81,13 +81,13 @@ def _denying(order: Mapping[str, Any]) -> list[Rules]:
 
 
 def refuse_allowing(rules: Rules, granted: Callable[[], Iterable[Rules]] = tuple) -> None:
-    """Raise `Refused` where an agent would have a child under rules that allow more than its own, or its task's, do.
+    """Raise `Refused` where an agent would start a child whose rules allow more than its own rules or its task's.
 
     Args:
-        granted: Returns what else a person allows such a child; called where an agent starts it.
+        granted: Returns what else a person allows such a child; called only if an agent starts it.
     """
     for me, worker, order in _orders_of(_callers()):
-        own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials go down anyway.
+        own = [rule for rule in order.get("permissions") or [] if rule["answer"] != "deny"]  # Denials are inherited.
         beyond = first_beyond(rules, own, _rules_in(worker.task), *granted())
         if beyond is not None:
             raise Refused(
@@ -102,7 +102,7 @@ def _rules_in(task: TaskDir) -> Rules:
 
 
 def _callers() -> list[Caller]:
-    """Return the worker in which this process is shown to run, and the one that it claims to be; none for a person."""
+    """Return the worker in which this process is shown to run, and the one that it claims to be in; [] for a person."""
     return [one for one in (shown_caller(), true_caller()) if one is not None]
 
 

@@ -1,4 +1,4 @@
-"""Making a task, and choosing the one that later commands mean."""
+"""Makes a task, and chooses the current task of later commands."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def create_task(
     furnish: Callable[[TaskDir], None] | None = None,
     is_taken: Callable[[str], bool] = lambda _: False,
 ) -> TaskDir:
-    """Make a task; where a person asks for it, it becomes the root's current one.
+    """Make a task; if a person makes it, it becomes the root's current one.
 
     Args:
-        config: The limits that it is to have instead of the person's own, and other keys of `config` in task.yaml.
-        above: What a sub-task says of those above it; its limits are theirs, and it is not chosen.
-        furnish: Puts what else belongs to it into its folder; where that fails, there is no task.
-        is_taken: Tells whether something else has an id for its name.
+        config: Its limits, instead of the person's own, and other keys of `config` in task.yaml.
+        above: The keys of a sub-task about the tasks above it. Its limits are theirs, and it does not become current.
+        furnish: Puts further files into its folder; if that fails, no task is made.
+        is_taken: Tells whether an id is the name of something else.
     """
     config = {**({} if above else personal_defaults()), **(config or {})}
     try:
@@ -63,8 +63,8 @@ def create_task(
         refuse_allowing(parse_policy(config["permissions"]))
     if len(title) > _LONGEST_TITLE:
         raise UsageError(
-            f"the title has {len(title)} characters, and may have {_LONGEST_TITLE}",
-            hint="it is shown wherever the task is; what is to be done, at length, is the intent of a sub-task",
+            f"the title has {len(title)} characters; at most {_LONGEST_TITLE} are allowed",
+            hint="it is shown wherever the task is; describe the work at length in the intent of a sub-task",
         )
     if task_id is not None and is_taken(task_id):
         raise UsageError(f"{task_id!r} is a worker's name already", hint="choose another --id")
@@ -74,7 +74,7 @@ def create_task(
         if furnish is not None:
             furnish(task)
         return task if above or caller() is not None else use_task(root, task.id)
-    except BaseException:  # A full disk: the name must not be taken by what is not a task.
+    except BaseException:  # A full disk, for example: an unfinished task must not keep the name.
         shutil.rmtree(task.path, ignore_errors=True)
         raise
 
@@ -94,9 +94,9 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
 
 
 def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable[[str], bool]) -> TaskDir:
-    """Take a name by mkdir, so that of two that race each gets one."""
+    """Take a name by mkdir: if two race, each gets one of its own."""
     if os.path.islink(root.tasks):
-        raise Refused(f"{root.tasks} is a link: tasks are made where one sees them", hint="--root names another place")
+        raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="--root names another place")
     make_folder(root.tasks)
     base = check_name(task_id, "the task id") if task_id is not None else slug(title)
 
@@ -121,7 +121,7 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
 
 def use_task(root: Root, task_id: str) -> TaskDir:
     """Choose the root's current task."""
-    from filelock import FileLock, Timeout  # 37 ms and asyncio with it: only for what people do by hand.
+    from filelock import FileLock, Timeout  # 37 ms, and it imports asyncio: only for commands of people.
 
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:

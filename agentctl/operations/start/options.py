@@ -1,9 +1,9 @@
-"""The options of a start, each once.
+"""The table of all options of a start.
 
-From here come the options of `spawn` and of its plain lines, the keys of a batch and of a template's roster, and which
-of them `spec.json` keeps unchanged. What a type checker has to read is written out: the fields of
-`SpawnRequest` and `AgentWork`, and `agentctl.SpawnOptions`. `tests/unit/test_start_options.py` holds every place where
-a start is asked for to this table.
+It defines the options of `spawn` and of its plain lines, the keys of a batch and of a template's roster, and which of
+them `spec.json` keeps unchanged. For type checkers they are also written out, as the fields of `SpawnRequest` and
+`AgentWork`, and as `agentctl.SpawnOptions`. `tests/unit/test_start_options.py` compares every place where a start can
+be requested with this table.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Mapping
 
 from agentctl.lean import Any, NamedTuple
 
-# What a value is, in the words of an error.
+# The kinds of values, in the words of an error.
 TEXT, NUMBER, WHOLE, FLAG, TEXTS, TABLE = (
     "text", "a number", "a whole number", "true or false", "a list of texts", "a table of texts",
 )  # fmt: skip
-# Where an option can be given beside `spawn` and its batches, which have them all.
+# Where an option can be given in addition to `spawn` and its batches, which have them all.
 API, TOOLS, SUBTASK = "the calls of Python programs", "the tools of agents", "the command subtask"
 
 
-# Under which heading `spawn --help` has an option, in the order of the page.
+# The headings of `spawn --help`, in the order of the page.
 WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT = "What to run", "Agent", "Limits", "Queue", "Place", "Output"
 GROUPS = (WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT)
 
@@ -30,7 +30,7 @@ class Option(NamedTuple):
 
     name: str
     kind: str
-    #: On the command line: what its value is called, and what it does.
+    #: On the command line: the name of its value, and what it does.
     metavar: str | None
     help: str
     #: Which of `GROUPS` it belongs to.

@@ -19,13 +19,13 @@ _FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer"
 
 
 def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
-    """Return the rules: those of the call before the definition's, before the task's; the first that matches decides.
+    """Return the rules: the call's, then the definition's, then the task's; the first that matches decides.
 
-    What a read-only agent may not do, no rule allows: its driver sees to that.
+    No rule can allow what a read-only agent may not do: its driver ensures that.
 
     Raises:
         Refused: The task's rules allow something for which this person has not vouched; or a worker would allow its
-            child what neither its own rules, nor its task's, nor the child's definition do.
+            child something that neither its own rules, nor its task's, nor the child's definition allow.
     """
     of_task = list(usable_config(task).permissions)
     check_rules(task, of_task)
@@ -35,9 +35,9 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
 
 
 def asking(task: TaskDir, spec: AgentSpec) -> Rules:
-    """Return rules that ask about everything which an agent may do unasked, and deny what it is denied.
+    """Return rules that ask about everything that an agent may do unasked, and deny what it is denied.
 
-    They stand before the definition's own and the task's: a rule that asks is read widely, and leaves those nothing.
+    They come before the definition's and the task's rules, which then allow nothing: a rule that asks matches widely.
     """
     own = [*spec.permissions, *usable_config(task).permissions]
     return [{**rule, "answer": "ask"} if rule["answer"] == "allow" else dict(rule) for rule in own]

@@ -1,4 +1,4 @@
-"""A worker whose folder is on disk, and of which nobody has been told yet: the steps of a start hand it on."""
+"""A worker whose folder is on disk, but which is not in the log yet: passed on by the steps of a start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of a spawn, and their checks: all of them are checked before anything is made."""
+"""The requests of a spawn, and their checks, all of which precede the first change on disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AgentWork(NamedTuple):
     keep: bool = False
     #: What the final answer has to fit: a JSON schema, or the path of a file with one.
     output_schema: Mapping[str, Any] | str | None = None
-    #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the runs before.
+    #: To continue an ended worker: its order as it is to be carried out now, and the agent id of the earlier runs.
     order: Mapping[str, Any] | None = None
     agent_id: str | None = None
     #: The definition that `agent` names, where it was looked up already.
@@ -46,7 +46,7 @@ class AgentWork(NamedTuple):
 
 
 class Delegation(NamedTuple):
-    """In which session a task was delegated, and in which words."""
+    """The session in which a task was delegated, and the wording of the task."""
 
     session: str
     objective: str
@@ -70,35 +70,35 @@ class SpawnRequest(NamedTuple):
     #: How long it may wait for its account after it was stopped.
     max_park_seconds: float | None = None
     key: str | None = None
-    #: Where the same work over the same files was done before, that worker answers again.
+    #: If the same work was done over the same files before, return the worker that did it.
     reuse: bool = False
     keep_children: bool = False
     #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
     worktree: bool = False
     #: The files that it is given to work with.
     artifacts: Sequence[str] = ()
-    #: What it is about in a few words: the stem of the name that it gets.
+    #: Its subject in a few words: the stem of its name.
     label: str | None = None
     delegation: Delegation | None = None
-    #: A tool of a session asks for it, and not a person.
+    #: A tool of a session asks for it, not a person.
     by_tool: bool = False
-    #: The line that it stands in (`source:number`), for errors about it.
+    #: The line that it comes from (`source:number`), for errors about it.
     where: str = ""
 
     @property
     def continues(self) -> bool:
-        """Tell whether it goes on from an agent's earlier run: by the same order, in the same folder."""
+        """Tell whether it continues an agent's earlier run: by the same order, in the same folder."""
         return self.work is not None and self.work.order is not None
 
 
 class Spawned(NamedTuple):
-    """What became of a request."""
+    """The outcome of a request."""
 
     agent_instance: str
     status: str
     task_id: str
     pid: int | None = None
-    #: The key was known: this is the worker that has it.
+    #: The key was taken: this is the worker that has it.
     reused: bool = False
     message: str | None = None
     #: Which of its options the agent program cannot honour.
@@ -138,13 +138,13 @@ def agent_named(request: SpawnRequest) -> str:
 
 
 def check_requests(task: TaskDir, requests: list[SpawnRequest]) -> None:
-    """Raise for the first request that cannot be meant."""
+    """Raise for the first request that is not valid."""
     known: set[str] = set()
     for request in requests:
         if request.name is not None:
             with naming_the_line(request):
                 if check_name(request.name, "the instance") in known:
-                    raise UsageError(f"the instance {request.name!r} stands twice in the batch")
+                    raise UsageError(f"the instance {request.name!r} is given twice in the batch")
             known.add(request.name)
     for request in requests:
         with naming_the_line(request):
@@ -185,7 +185,7 @@ def _check_numbers(request: SpawnRequest) -> None:
 
 
 def _check_work(work: AgentWork) -> None:
-    from agentctl.domain.agentspec import EFFORTS  # Commands have no need of it.
+    from agentctl.domain.agentspec import EFFORTS  # Commands do not need it.
 
     if work.max_turns is not None and work.max_turns < 1:
         raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")
@@ -196,7 +196,7 @@ def _check_work(work: AgentWork) -> None:
 
 
 def _check_texts(request: SpawnRequest) -> None:
-    """Refuse what the system cannot be given: a NUL ends a text there, and half a surrogate pair has no bytes."""
+    """Refuse text that the system cannot take: a NUL would end it, and half a surrogate pair cannot be encoded."""
     texts = {"argv": request.argv, "env": [*request.env, *request.env.values()], "cwd": [request.cwd or ""],
              "key": [request.key or ""], "prompt": [request.work.prompt if request.work else ""]}  # fmt: skip
     for what, parts in texts.items():
@@ -206,9 +206,9 @@ def _check_texts(request: SpawnRequest) -> None:
             except UnicodeEncodeError:
                 is_text = False
             if not is_text:
-                raise UsageError(f"{what} holds what no program can be given: {part[:80]!r}")
+                raise UsageError(f"{what} cannot be passed to a program: {part[:80]!r}")
     if any(not name or "=" in name for name in request.env):
-        raise UsageError("env has a name that is empty or holds a =")
+        raise UsageError("env has a name that is empty or contains a =")
 
 
 def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Queued workers that lost their environment to a reboot or a logout: they get the caller's."""
+"""Gives the caller's environment to queued workers that lost theirs in a reboot or a logout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 
 def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
-    """Return the tickets that a spawn has put into the queue: a repository may bring others."""
+    """Return the tickets that a spawn has put into the queue: a cloned repository may bring others."""
     views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
     logged = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
     return [ticket for ticket in logged if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
@@ -28,7 +28,7 @@ def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
 def resume_queue(task: TaskDir) -> list[str]:
     """Give this process's environment to queued workers whose own is gone, and start what can start.
 
-    With it a person vouches for the orders as they are now: what vouched for them is gone with the environment.
+    By this, a person vouches for the orders as they are now: what vouched for them is lost with the environment.
     """
     check_own(task)
     root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))

@@ -1,7 +1,7 @@
-"""When one piece of work is the same as another: the same order, in the same folder, over the same files.
+"""Makes the key by which `--reuse` recognizes the same work: the same order, in the same folder, over the same files.
 
-The files are those that git knows or would take up: a commit, what differs from it, and what is new. What git ignores,
-what a submodule has beside its commit, what lies outside of the repository and the program's own version do not count.
+The files are those that git tracks or would add: the commit, changed files and new ones. Ignored files, changes in a
+submodule beyond its commit, files outside of the repository and the program's own version do not count.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agentctl.errors import Refused
 from agentctl.operations.start.requests import SpawnRequest
 
 _LIMIT_S = 60.0
-#: At most so much is read that is not committed: some seconds. A repository may come with a file of a tebibyte.
+#: How much uncommitted data is read at most, in some seconds: a repository may come with a file of a tebibyte.
 _MOST_BYTES = 1 << 30
-#: Of an order, what is not the work: who does it, and where its session is.
+#: Fields of an order that are not the work: who does it, and where its session is.
 _ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers"})
 
 
 def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:
-    """Return a key: two requests have the same one where they ask for the same work.
+    """Return a key that two requests share if they ask for the same work.
 
     Raises:
-        Refused: The folder is in no git repository: nobody can tell whether its files are the same.
+        Refused: The folder is not in a git repository, so its files cannot be compared.
     """
     fields = order.to_json() if order is not None else {}
     asked = {key: value for key, value in fields.items() if key not in _ASIDE}
@@ -66,7 +66,7 @@ def _digest(git: Git, ours: str) -> str:
     _refuse_much(git.folder, names)
     found = hashlib.sha256(git.run("rev-parse", "HEAD"))
     folders = [f":(top,literal){name}" for name in changed if os.path.isdir(os.path.join(git.folder, name))]
-    if folders:  # Git tells a submodule's commit; of a file that became a folder, not what it held.
+    if folders:  # The diff has a submodule's commit; of a file that became a folder, it leaves out the old content.
         found.update(git.run(*differs, "--full-index", "--irreversible-delete", "--", *folders))
     for name in names:
         found.update(b"\0" + os.fsencode(name) + b"\0" + _content(os.path.join(git.folder, name)))
@@ -77,7 +77,7 @@ def _refuse_much(folder: str, names: Sequence[str]) -> None:
     sizes = {name: _size_of(os.path.join(folder, name)) for name in names}
     if sum(sizes.values()) > _MOST_BYTES:
         raise Refused(
-            f"--reuse reads what is not committed, and in {folder} that is more than {_MOST_BYTES >> 30} GiB:"
+            f"--reuse reads uncommitted files, and in {folder} these have more than {_MOST_BYTES >> 30} GiB:"
             f" {max(sizes, key=lambda name: sizes[name])} is the largest",
             hint="commit it, or name it in .gitignore; or leave --reuse out",
         )
@@ -91,7 +91,7 @@ def _size_of(path: str) -> int:
 
 
 def _content(path: str) -> bytes:
-    """Return whether a file can be run and its hash, or where a link leads; for anything else, nothing."""
+    """Return whether a file is executable, and its hash; of a link its target; for anything else, nothing."""
     if os.path.islink(path):
         return b"link " + os.fsencode(os.readlink(path))
     if not os.path.isfile(path):

@@ -1,11 +1,11 @@
-"""Shims that get ready before there is a place for them: an interpreter needs 40 ms to become one.
+"""Starts shims before there is a place for them: an interpreter takes 40 ms to become a shim.
 
-One start has them ready while its workers are put on disk; a program that starts one worker after the other keeps one.
+A start has them get ready while its workers are put on disk; a program that starts workers one by one keeps a spare.
 
 Measured in memory, on two busy processors, in alternation: `spawn --batch` of 8 returns after 256 ms instead of 409 ms
 (slower without in 15 of 15 rounds), of 16 after 319 ms instead of 610 ms (11 of 11); for a single `spawn` no difference
-was found (23 of 41). A sub-task makes its task first: where its shim gets ready meanwhile, `subtask --no-wait` returns
-after 99 ms instead of 109 ms (150 of 200). To start it before the command line has loaded that code, too, gained 3 ms
+was found (23 of 41). A sub-task makes its task first: if its shim gets ready meanwhile, `subtask --no-wait` returns
+after 99 ms instead of 109 ms (150 of 200). Starting it even before the command line has loaded that code gained 3 ms
 at most (87 of 160).
 """
 
@@ -21,19 +21,19 @@ from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch import launching
 from agentctl.supervision.dispatch.slots import survey
 
-#: So many shims get ready ahead of a batch: each takes three descriptors.
+#: The largest number of shims started ahead of a batch: each takes three descriptors.
 _MOST_AHEAD = 16
 
 
 @contextlib.contextmanager
 def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
-    """Let as many shims get ready as are wanted and slots are free; at the end, those that were not used are ended.
+    """Start as many shims ahead as are wanted and slots are free; at the end, stop those that were not used.
 
-    Where as many are ready, nothing is done: whoever has more to prepare than the workers enters this first.
+    Does nothing if enough are ready: a caller with more to prepare than the workers enters this earlier.
     """
     wanted = min(wanted, _MOST_AHEAD)
     if launching.count_spares(root_task) < wanted:
-        with contextlib.suppress(AgentctlError, OSError):  # Whatever is in the way, the start itself will tell.
+        with contextlib.suppress(AgentctlError, OSError):  # The start itself will report it.
             launching.start_ahead(root_task, _count_free(root_task, wanted))
     try:
         yield
@@ -42,7 +42,7 @@ def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
 
 
 def _count_free(root_task: TaskDir, wanted: int) -> int:
-    with locked(root_task.queue_lock, limit_s=0):  # Whoever has it is about to use what is free.
+    with locked(root_task.queue_lock, limit_s=0):  # Its holder is about to use the free slots.
         found = survey(root_task, known_limits(root_task).max_concurrent_agents, wanted)
         try:
             return len(found.free)
@@ -51,5 +51,5 @@ def _count_free(root_task: TaskDir, wanted: int) -> int:
 
 
 def keep_spares(task: TaskDir, count: int) -> None:
-    """Have so many shims ready for the workers of a task's tree from now on; 0 ends those that were kept."""
+    """Keep this many shims ready for the workers of a task's tree from now on; 0 stops those that were kept."""
     launching.keep_spares(root_task_of(task), count)

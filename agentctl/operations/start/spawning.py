@@ -1,4 +1,4 @@
-"""Start workers: check them, put them on disk, queue them or take slots, and wait until their shims say they run."""
+"""Starts workers: checks them, puts them on disk, queues them or takes slots, and waits for their shims to answer."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ _COMMAND_SHOWN = 200
 def task_for_spawn(
     explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool
 ) -> TaskDir:
-    """Return the task that `find_task` finds; where none is chosen, make one.
+    """Return the task that `find_task` finds; if none is chosen, make one.
 
     Args:
-        tell: Called with the reason where the chosen task is not this person's own, and so another one is made.
+        tell: Called with the reason if a new task is made because the chosen one is not this person's own.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
@@ -97,14 +97,14 @@ def task_for_spawn(
 
 
 def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> list[Spawned]:
-    """Start or queue workers; returns once each runs, or waits in the queue, and all of it is on disk.
+    """Start or queue workers; return once each runs or is in the queue, and all of it is on disk.
 
     Args:
         queue: Wait for a free slot instead of being refused.
 
     Raises:
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
-        UsageError, NotFound, Refused: A request that cannot be meant; nothing was started.
+        UsageError, NotFound, Refused: A request is not valid; nothing was started.
     """
     start = _check_start(task, requests, queue=queue)
     reused: dict[int, Spawned] = {}
@@ -125,13 +125,13 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
 
 
 class _Start(NamedTuple):
-    """Where a start comes from, and what holds for all of it."""
+    """Where a start comes from, and what applies to all of its workers."""
 
     task: TaskDir
     root_task: TaskDir
-    #: The task's, for each worker.
+    #: The task's limits, for each worker.
     own_limits: Limits
-    #: The tree's, as they hold for whoever starts this.
+    #: The tree's limits, as they apply to this caller.
     limits: Limits
     standing: Standing
     #: Wait for a free slot instead of being refused.
@@ -139,12 +139,12 @@ class _Start(NamedTuple):
 
     @property
     def parent(self) -> Caller | None:
-        """The worker that starts something."""
+        """The worker that the start comes from."""
         return self.standing.parent
 
 
 def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> _Start:
-    """Refuse what cannot be meant, and what may not be started here, or from here: before anything is made."""
+    """Refuse invalid requests, and those that may not be started here or from here, before anything is made."""
     check_own(task)
     config, parent = read_config(task), true_caller()
     depth = depth_in(task, parent)
@@ -161,7 +161,7 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
 def _prepare_each(
     start: _Start, requests: list[SpawnRequest], prepared: list[Prepared], reused: dict[int, Spawned]
 ) -> None:
-    """Take a name for each, and write its order; `prepared` gets each that has a folder, whatever is refused later."""
+    """Take a name for each request and write its order; `prepared` gets all with a folder, even if one is refused."""
     from agentctl.operations.start.worker_folder import prepare  # The shims start while this is loaded.
 
     around = Surroundings(start.task)
@@ -175,7 +175,7 @@ def _prepare_each(
 
 
 def _check_prepared(start: _Start, prepared: list[Prepared]) -> None:
-    """Refuse what the parent, the tree's limits or an account do not let start now."""
+    """Refuse workers that the parent's restrictions, the tree's limits or an account do not let start now."""
     if start.parent is not None:
         from agentctl.operations.start.inherited import refuse_freer  # Most starts are a person's.
 
@@ -201,7 +201,7 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
     try:
         with queues_locked(root_task, start.parent):
             if not queue:
-                before = dispatch_locked(root_task)  # Whoever waits in the queue, and was left there, comes first.
+                before = dispatch_locked(root_task)  # Workers left waiting in the queue come first.
                 check_free(root_task, len(prepared))
             admit(root_task, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
@@ -210,17 +210,17 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
     finally:
         carry_out(root_task, before)
     give_orders(root_task, done, blobs)
-    replace_spares(root_task)  # While the shims start their workers: what comes next may come soon.
+    replace_spares(root_task)  # While the shims start their workers: the next start may come soon.
     return done
 
 
 def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest], parent: Caller | None) -> None:
-    """Refuse another agent in a sub-task: it is bound to one. What that agent starts there is its own affair."""
+    """Refuse another agent in a sub-task, which is bound to one; that agent itself may start any worker there."""
     if config.agent is None or (parent is not None and parent.task.path == task.path):
         return
     for agent in map(agent_named, requests):
         if agent != config.agent:
-            another = f'agentctl subtask {agent} "TITLE" makes another one'
+            another = f'agentctl subtask {agent} "TITLE" makes a sub-task for it'
             top = f"agentctl spawn --task {root_task_of(task).id}: the task on top of the tree takes any worker"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
@@ -229,7 +229,7 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
 
 
 def _line_up(start: _Start, prepared: list[Prepared]) -> None:
-    """Put all of them into the queue and the log, or none: a full disk may stop this anywhere."""
+    """Put all workers into the queue and the log, or none: a full disk may stop this anywhere."""
     root_task, task = start.root_task, start.task
     tickets = [
         make_ticket(
@@ -243,7 +243,7 @@ def _line_up(start: _Start, prepared: list[Prepared]) -> None:
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
         failpoints.reached("spawn.after-queued")
-        # Only now do the tickets count: so a worker that starts is in the log, whoever is killed when.
+        # Only now do the tickets count, so a worker that starts is always in the log, whatever is killed in between.
         for ticket in tickets:
             show_ticket(root_task, ticket)
         sync_folder(root_task.queue)
@@ -254,7 +254,7 @@ def _line_up(start: _Start, prepared: list[Prepared]) -> None:
 
 
 def _start_locked(root_task: TaskDir, blobs: Mapping[WorkerId, bytes]) -> Dispatched:
-    """Start what can start; where the disk refuses, everybody is in the queue all the same."""
+    """Start the workers that can start; if the disk refuses, all of them stay in the queue."""
     try:
         return dispatch_locked(root_task, given=blobs)
     except (AgentctlError, OSError) as error:
@@ -299,9 +299,9 @@ def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
 
 
 def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
-    """Remove the folders of what was refused as a whole; nobody has been told of them.
+    """Remove the folders of a start that was refused as a whole; they are not in the log.
 
-    One whose ticket is on disk is left: the worker is in the queue, whatever interrupted the rest.
+    A worker whose ticket is on disk is left: it is in the queue, whatever interrupted the rest.
     """
     from agentctl.operations.start.worker_folder import remove_folder
 
@@ -316,16 +316,16 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
 
 
 def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
-    """Return what came of each, and put it into the roster."""
-    said = answers(done)
+    """Return the outcome of each start, and put it into the roster."""
+    answered = answers(done)
     rows, found = {}, []
     for item in prepared:
         instance = item.worker.instance
         try:
-            if instance in said:
-                spawned = _outcome(start.root_task, item, said[instance])
+            if instance in answered:
+                spawned = _outcome(start.root_task, item, answered[instance])
             else:
-                spawned = _not_begun(start.root_task, item, done.problem) if done.problem else _waits(item)
+                spawned = _not_begun(start.root_task, item, done.problem) if done.problem else _queued(item)
         except Refused as error:
             if len(prepared) == 1:
                 raise
@@ -338,8 +338,8 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
     return found
 
 
-def _waits(item: Prepared) -> Spawned:
-    """Return that a worker is in the queue; or that it has ended there, since one that it was to start after failed."""
+def _queued(item: Prepared) -> Spawned:
+    """Return the outcome of a worker in the queue, which may have ended there because one that it waits for failed."""
     decision = decision_of(item.worker)
     if decision is None:
         return _spawned(item, Status.QUEUED)
@@ -347,7 +347,7 @@ def _waits(item: Prepared) -> Spawned:
 
 
 def _row_of(item: Prepared, spawned: Spawned) -> RosterRow:
-    """Return what the roster says of a worker that may have ended meanwhile."""
+    """Return the roster's row of a worker, which may have ended meanwhile."""
     decision = decision_of(item.worker)
     if decision is None:
         return RosterRow(item.spec.agent, Status(spawned.status), None)
@@ -374,10 +374,10 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
 
 
 def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
-    """Return what is so of a worker whose shim did not say that it runs.
+    """Return the outcome of a worker whose shim did not report that it runs.
 
-    While its ticket is there, nothing of it has run. If its environment waits in memory, the next dispatch starts it;
-    if not, it could only wait for ever, and is ended.
+    While its ticket exists, nothing of it has run. If its environment waits in memory, the next dispatch starts it. If
+    not, it would wait forever, so it is ended.
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
@@ -390,7 +390,7 @@ def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
         mine = tickets_of(root_task, item.worker)
         if not mine:
             return False
-        with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it reads as not started, too.
+        with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it counts as not started, too.
             decide(item.worker, Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
         take_out(root_task, mine, environment.store_folder())
     with contextlib.suppress(AgentctlError):

@@ -1,4 +1,4 @@
-"""The walls around an agent: what nothing within its sandbox may change, since it decides what is run outside."""
+"""The walls around an agent: the files that nothing in its sandbox may change, as they decide what runs outside it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_LINKS = 40
 
 
 def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return what a driver has to know of paths, all of them without links.
+    """Return the paths that a driver has to know, all of them resolved.
 
     Returns:
-        {workspace, git, closed, inRoot, hidden, outbox, temporary, links}. `git` is the `.git` that is found from there
-        now, or None: a later one may be of the agent's own making. `closed` may not be changed, `hidden` not even
-        be read; `inRoot` are the parts of the root where the workspace lies within it (a worktree). `outbox` is the one
-        place that may be written in there. `temporary` are the folders that sandboxes leave open. `links` stand in the
-        workspace on the way to what is closed: whoever may replace a link is not held by what it leads to.
+        {workspace, git, closed, inRoot, hidden, outbox, temporary, links}. `git` is the `.git` found from the workspace
+        now, or None: the agent may make one later. `closed` may not be changed, `hidden` not even be read. `inRoot` are
+        the parts of the root if the workspace lies within it (a worktree). `outbox` is the only folder there that may
+        be written. `temporary` are the folders that sandboxes leave open. `links` are those in the workspace that lead
+        to closed paths: an agent that can replace a link could get around the wall behind it.
     """
     cwd, root = os.path.realpath(cwd), Root(os.path.realpath(worker.task.root.path))
     store = _store(environ)
@@ -51,40 +51,40 @@ def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.enviro
 
 
 def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -> None:
-    """Raise `Refused` where the workspace of an agent, which it may change, is part of what is closed.
+    """Raise `Refused` where the workspace of an agent, which it may change, contains closed paths or is one.
 
-    Only its own worktree may be, which lies within the root; the folders above that are also those of others.
+    Only its own worktree, which lies within the root, is allowed; the folders above it also hold those of others.
     """
     workspace, trees = walls["workspace"], os.path.realpath(worker.task.root.worktrees)
     is_worktree = lies_in(workspace, trees) and os.path.dirname(workspace) != trees
     around = [path for path in walls["closed"] if path == workspace or lies_in(workspace, path)]
     if around and not is_worktree:
         raise Refused(
-            f"no agent that may write is started in {cwd}: what lies in {around[0]} decides what is run outside of it",
-            hint="start it in another folder (--cwd), or one that may only read: --agent explore",
+            f"an agent that may write cannot be started in {cwd}: files in {around[0]} decide what runs outside of it",
+            hint="start it in another folder (--cwd), or start one that may only read: --agent explore",
         )
 
 
 def _own_folders(environ: Mapping[str, str]) -> list[str]:
-    """Return the person's own folders, made: one that is missing could be made from within."""
+    """Make and return the person's own folders: the agent could make one that is missing."""
     folders = [str(config_folder(environ)), str(state_folder(environ))]
     for folder in folders:
-        with contextlib.suppress(AgentctlError, OSError):  # What cannot be made here cannot be made from within.
+        with contextlib.suppress(AgentctlError, OSError):  # If it cannot be made here, the agent cannot make it either.
             make_folder(folder)
     return folders
 
 
 def _store(environ: Mapping[str, str]) -> list[str]:
-    """Return the folder of the waiting environments; nothing where somebody else has it, and so nothing waits in it."""
+    """Return the folder of the waiting environments; none if it belongs to somebody else, as nothing waits there."""
     with contextlib.suppress(Refused, OSError):
         return [str(store_folder(environ))]
     return []
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the links on the way to a path, as the kernel follows them, each by its own real place.
+    """Yield the links on the way to a path, as the kernel follows them, each by its own real path.
 
-    Where a link leads, there may be further ones.
+    The target of a link may contain further links.
     """
     place, names, links = "/", _parts(path), 0
     while names and links <= _MOST_LINKS:

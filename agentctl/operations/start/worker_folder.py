@@ -49,7 +49,7 @@ def prepare(
     """Take a worker's name, and put on disk what it is to do.
 
     Returns:
-        The worker, of which nobody has been told yet; or the one that has the request's key already.
+        The worker, which is not in the log yet; or the one that has the request's key already.
     """
     parent = standing.parent
     keeps = request.work is not None or parent is not None
@@ -94,7 +94,7 @@ def _isolate(
     worker: WorkerDir, request: SpawnRequest, ordered: Ordered | None, here: Site, argv: Sequence[str],
     parent: Caller | None,
 ) -> Site:  # fmt: skip
-    """Return where a worker is to run: a worktree of its own, the one of the run that it continues, or `here`."""
+    """Return where a worker is to run: its own worktree, that of the run that it continues, or `here`."""
     if not request.continues and not request.worktree and not (ordered and ordered.wants_worktree):
         return here
     from agentctl.operations.worktree.making import (
@@ -120,7 +120,7 @@ def _isolate(
     cwd, environ = record["cwd"], without_repository(here.environ, request.env)
     try:
         check_program(argv, cwd, environ)
-    except UsageError as error:  # A relative path to what is not committed.
+    except UsageError as error:  # A relative path to a file that is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
     return Site(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
 
@@ -140,13 +140,13 @@ def _stem(request: SpawnRequest) -> str:
     return slug(request.label, fallback=base_name(own)) if request.label else base_name(own)
 
 
-#: The umask can only be read by setting it: of two threads that did so at once, one would read what the other set.
+#: The umask can only be read by setting it: if two threads did so at once, one would read what the other set.
 _UMASK_LOCK = _thread.allocate_lock()
 
 
 def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: str) -> SpawnRequest:
-    """Return a request under the key that the same work over the same files has."""
-    from agentctl.operations.start.reuse import key_of  # It asks git.
+    """Return a request with a key that is the same for the same work over the same files."""
+    from agentctl.operations.start.reuse import key_of  # It runs git.
 
     return request._replace(key=key_of(task.root, request, ordered.order if ordered else None, cwd))
 
@@ -164,7 +164,7 @@ def _umask() -> int:
 
 
 def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> WorkerDir:
-    """Take an instance's name by mkdir: of two that race, each gets its own or is refused."""
+    """Take an instance's name by mkdir: if two race, each gets a name of its own or is refused."""
     if request.name is not None:
         worker = task.worker(request.name)
         if _is_subtask(worker):
@@ -193,7 +193,7 @@ def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) 
 
 
 def _agent_id(request: SpawnRequest, worker: WorkerDir) -> str | None:
-    """Return the name of the chain of runs that an agent's worker begins, or goes on with."""
+    """Return the name of the chain of runs that an agent's worker begins or continues."""
     return (request.work.agent_id or worker.instance) if request.work else None
 
 
@@ -210,7 +210,7 @@ def _make(worker: WorkerDir) -> bool:
 
 
 def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> WorkerDir | Spawned:
-    """Take a name for a key, or return the worker that it has started; of many that race, one starts it."""
+    """Take a name for a key, or return the worker that it has started; if many race, one of them starts it."""
     import hashlib  # 6 ms, with OpenSSL: only for keys.
 
     make_folder(task.keys)
@@ -220,7 +220,7 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wor
         worker = task.worker(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
         if known and (is_of_task(worker) or not worker.spec.exists()):
             is_begun = _is_begun(worker, processes.identity_from(known.get("spawner")))
-            if is_begun and not (request.reuse and _was_in_vain(worker)):
+            if is_begun and not (request.reuse and _has_failed(worker)):
                 return _spawned_of(worker)
             if not is_begun:
                 remove_folder(worker)
@@ -235,10 +235,10 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wor
 
 
 def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
-    """Tell whether the worker of a key is in the queue or beyond, or on its way there.
+    """Tell whether the worker of a key is in the queue or further, or on its way there.
 
-    One that was refused has no folder any more. One whose spawner was killed on the way has neither ticket nor shim; if
-    it is in the log by then it was begun, and has failed.
+    A refused worker no longer has a folder. One whose spawner was killed on the way has neither ticket nor shim; if it
+    is in the log already, it was begun, and has failed.
     """
     if spawner is None or processes.life_of(spawner) is not Life.GONE:
         return worker.path.exists()
@@ -247,8 +247,8 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
     return is_in_log(worker) and settle(worker, judge(worker))
 
 
-def _was_in_vain(worker: WorkerDir) -> bool:
-    """Tell whether a worker has ended without success: nobody wants that answer again."""
+def _has_failed(worker: WorkerDir) -> bool:
+    """Tell whether a worker has ended without success, so that its answer is not reused."""
     decision = decision_of(worker)
     return decision is not None and decision.status is not Status.COMPLETED
 
@@ -266,7 +266,7 @@ def _spawned_of(worker_dir: WorkerDir) -> Spawned:
 
 
 def remove_folder(worker: WorkerDir) -> None:
-    """Remove the folder of a worker that never was, and its worktree."""
+    """Remove the folder and the worktree of a worker that was never accepted."""
     if worker.worktree.exists():
         from agentctl.operations.worktree.making import take_back
 

@@ -1,4 +1,4 @@
-"""How workers are cancelled or paused, and how that is proven.
+"""Cancels, pauses and continues workers, and proves the result.
 
 Doors: `cancelling`, `pausing`.
 """

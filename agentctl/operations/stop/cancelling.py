@@ -1,7 +1,7 @@
-"""Cancel: a durable request, then the escalation of whoever guards the worker, then proof.
+"""Cancels workers: a durable request, then the escalation by the worker's guardian, then proof of the end.
 
-The request itself bars the worker, and all below it, from starting more. Its guardian begins the escalation once those
-below have ended: deepest first, since each does the same.
+The request itself bars the worker, and all below it, from starting more. The guardian begins its escalation once those
+below have ended; since each guardian does the same, the deepest end first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cancelled:
     status: str
     survivors: list[dict[str, Any]] = field(default_factory=list)
     note: str | None = None
-    #: Its task, where it may be another one than was asked about; of one in another root the path.
+    #: Its task, where that may differ from the one asked about; the task's path if it is in another root.
     task_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -69,15 +69,15 @@ def cancel_workers(
     grace_s: float | None = None,
     wait: bool = True,
 ) -> list[Cancelled]:
-    """Cancel workers, with those that they started; returns once each has ended, or its survivors are known.
+    """Cancel workers and those that they started; return once each has ended, or its survivors are known.
 
     Args:
-        all_: All that have not ended.
+        all_: Cancel all that have not ended.
         recursive: With `all_`, those of the sub-tasks too.
-        grace_s: Another grace period than the worker's own, for each of its two.
+        grace_s: Replaces the worker's own grace period, for each of the two pauses.
         wait: False returns once the requests are on disk.
 
-    An interrupt of this call leaves the escalations running: shims do them.
+    Interrupting this call leaves the escalations running: shims carry them out.
     """
     check_may_be_stopped(task)
     named = [find_worker(task, name) for name in dict.fromkeys(instances)]
@@ -100,7 +100,7 @@ _Key = tuple[FilePath, str]
 
 
 def _key(worker: WorkerDir) -> _Key:
-    """A task of another root may have the same name."""
+    """Return path and instance: a task of another root may have the same name."""
     return worker.task.path, worker.instance
 
 
@@ -119,7 +119,7 @@ def _all_living(task: TaskDir, *, recursive: bool) -> list[WorkerDir]:
 
 
 def _request_all(named: Sequence[WorkerDir], grace_s: float | None) -> dict[_Key, tuple[WorkerDir, Cancelled | None]]:
-    """Ask for the ends of workers and of all below them; None for each whose end is to be waited for."""
+    """Request the ends of workers and of all below them; None for each whose end must be waited for."""
     asked: dict[_Key, tuple[WorkerDir, Cancelled | None]] = {}
     left = _queued_first(named)
     while left:
@@ -129,26 +129,26 @@ def _request_all(named: Sequence[WorkerDir], grace_s: float | None) -> dict[_Key
             break  # None of them ran, so none of them had a spawn under way.
         for root in {str(root_task_of(worker.task).path) for worker, _ in asked.values()}:
             with locked(TaskDir(root).queue_lock):
-                pass  # A child whose spawn was under way has its name put down by now; later ones are refused.
+                pass  # A child whose spawn was under way is recorded by now; later ones are refused.
         left = _with_all_below(named, asked)
     return asked
 
 
 def _queued_first(agents: Iterable[WorkerDir]) -> list[WorkerDir]:
-    """The end of a running one would start them."""
+    """Return the workers, queued ones first: the end of a running one would start them."""
     agents = list(agents)
     queued = {str(one.path): queued_instances(one) for one in {str(a.task.path): a.task for a in agents}.values()}
     return sorted(agents, key=lambda worker: worker.instance not in queued[str(worker.task.path)])
 
 
 def _with_all_below(named: Sequence[WorkerDir], asked: dict[_Key, Any]) -> list[WorkerDir]:
-    """Return who is below the named ones and was not asked yet, deepest first."""
+    """Return the workers below the named ones that have no request yet, deepest first."""
     found = {_key(below): below for worker in named for below in cancelled_with(worker)}
     return [worker for key, worker in reversed(found.items()) if key not in asked]
 
 
 def _request(worker_dir: WorkerDir, grace_s: float | None) -> Cancelled | None:
-    """Ask for a worker's end; None where that is to be waited for."""
+    """Request a worker's end; None where that must be waited for."""
     match request_end(worker_dir, Request(who(), grace_s)):
         case Answer.ENDED:
             return _had_ended(worker_dir)
@@ -157,7 +157,7 @@ def _request(worker_dir: WorkerDir, grace_s: float | None) -> Cancelled | None:
             note = "it is on another machine or in another pid namespace: cancel it there"
             return _result(worker_dir, cancelled=False, status=worker.status if worker else Status.RUNNING, note=note)
         case Answer.WITHDRAWN:
-            return _told(worker_dir)
+            return _end_of(worker_dir)
         case Answer.UNDER_WAY:
             return None
 
@@ -170,7 +170,7 @@ def _on_its_way(worker: WorkerDir) -> Cancelled:
     return _result(worker, cancelled=False, status=Status.RUNNING, note="the request is on disk")
 
 
-def _told(worker: WorkerDir) -> Cancelled:
+def _end_of(worker: WorkerDir) -> Cancelled:
     status = status_at_end(worker)
     return _result(worker, cancelled=status == Status.CANCELLED, status=status)
 
@@ -183,7 +183,7 @@ def _had_ended(worker: WorkerDir) -> Cancelled:
 
 
 def _await_ends(agents: Sequence[WorkerDir]) -> dict[_Key, Cancelled]:
-    """Wait for the ends of workers of any tasks: those above others end last, so one limit serves for all."""
+    """Wait for the ends of workers of any tasks. Those above others end last, so one time limit serves for all."""
     deadline = monotonic() + sum(sorted(map(_limit_s, agents), reverse=True)[:_LEVELS])
     done: dict[_Key, Cancelled] = {}
     for task in {str(worker.task.path): worker.task for worker in agents}.values():
@@ -192,7 +192,7 @@ def _await_ends(agents: Sequence[WorkerDir]) -> dict[_Key, Cancelled]:
     return done
 
 
-#: So many levels of workers, each of which waits for the one below it, does a cancel wait for at most.
+#: How many levels of workers, each waiting for the level below it, a cancel waits for at most.
 _LEVELS = 8
 
 
@@ -203,7 +203,7 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
             for name in names:
                 worker = view.workers.get(name)
                 if name not in done and (task.worker(name).has_ended or (worker and worker.is_terminal)):
-                    done[name] = _told(task.worker(name))
+                    done[name] = _end_of(task.worker(name))
                 elif name not in done and worker and worker.survivors:
                     done[name] = _survived(worker)
             if len(done) == len(names):

@@ -1,4 +1,4 @@
-"""Pause and continue a worker's whole tree; its clock stands still meanwhile."""
+"""Pauses and continues a worker's whole tree; its clock stands still meanwhile."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ANSWER_LIMIT_S = 15.0
 
 
 def pause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
-    """Stop a running worker's tree, and those of the workers it started; returns once they stand."""
+    """Pause a running worker's process tree, and those of the workers below it; return once they are stopped."""
     return _turn(task, instance, paused=True)
 
 
 def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
-    """Let a paused worker's tree, and those of the workers it started, go on."""
+    """Continue a paused worker's process tree, and those of the workers below it."""
     return _turn(task, instance, paused=False)
 
 

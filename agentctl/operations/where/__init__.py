@@ -1,4 +1,4 @@
-"""Which task and which worker is meant, whose they are, who asks, and which limits hold there.
+"""Which task and which worker a command means, whose they are, who calls, and which limits apply.
 
 Doors: `locating`, `calling`, `ownership`, `lineage`, `task_limits`, `subtasks_below`, `observed`, `sandbox`,
 `odd_files`, `findings`, `folding`.

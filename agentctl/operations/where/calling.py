@@ -1,4 +1,4 @@
-"""Which worker a command is called by, as its environment says."""
+"""Which worker calls a command, according to the environment."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def caller_or_refuse(what: str) -> Caller:
     """
     found = caller()
     if found is None or not found.worker.spec.exists():
-        raise Refused(f"{what} is for workers: this process runs in none", hint="agentctl spawn -- COMMAND starts one")
+        raise Refused(f"{what} is for workers; this process is in none", hint="agentctl spawn -- COMMAND starts one")
     return found

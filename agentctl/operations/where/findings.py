@@ -1,4 +1,4 @@
-"""What `doctor` says of one thing, and `trust` of what it refuses."""
+"""One finding: what `doctor` reports about one thing, and `trust` about what it refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
     @property
     def is_error_left(self) -> bool:
-        """Tell whether it is an error that was not mended."""
+        """Tell whether it is an error that was not fixed."""
         return self.severity == "error" and not self.fixed
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The whole log of a task, folded into what is so."""
+"""Folds the whole log of a task into its current state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentctl.domain.projection import TaskView
 
 
 def fold(task: TaskDir) -> TaskView:
-    """Return what the log of a task says; nothing is judged. Whoever looks more than once keeps a reader instead."""
+    """Return what the log of a task says; nothing is judged. To look more than once, keep a reader instead."""
     view = TaskView()
     view.apply(LogReader(task.events).rows())
     return view

@@ -1,8 +1,8 @@
-"""Which worker a start comes from, by proof and not by its word, and how deep that is.
+"""Which worker a start comes from, proven by the process tree rather than claimed, and how deep it is.
 
-The environment says who calls, and can be unset or set to anything. So the process tree is looked at too: whatever
-descends from a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
-Within one tree of tasks the deepest of what is said and shown counts: a lie can only make a start deeper.
+The environment names the caller, but can be unset or set to anything. So the process tree is checked too: every
+descendant of a worker has that worker's shim above it (a child subreaper), in spite of new sessions and double forks.
+Within one tree of tasks, the deepest of the claimed and the shown workers counts: a lie can only make a start deeper.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist
 from agentctl.supervision.worker.spec import held_limits, read_spec
 
-#: No honest tree of tasks is as deep; a forged one may be a circle.
+#: No honest tree of tasks is as deep; a forged one may be a cycle.
 _MOST_TASKS = 128
 _NOT_YOURS = "do the work here, or leave it to whoever started you: only a person lifts this limit"
 
 
 class Standing(NamedTuple):
-    """What follows from who starts a worker."""
+    """What a start inherits from the worker that it comes from."""
 
     parent: Caller | None
     depth: int
@@ -41,7 +41,7 @@ class Standing(NamedTuple):
 
 
 def true_caller() -> Caller | None:
-    """Return the worker in which this process runs; None outside of every one."""
+    """Return the worker in which this process runs; None outside of any worker."""
     shown = _shown_to(os.getpid())
     said = caller()
     if said is not None and (not shown or _is_of_one_tree(shown[0], said.worker)):
@@ -50,9 +50,9 @@ def true_caller() -> Caller | None:
 
 
 def shown_caller() -> Caller | None:
-    """Return the worker in which this process runs, for whoever must not be given more power by a lie about that.
+    """Return the worker in which this process runs, for decisions in which a lie about that must not give more power.
 
-    What is said counts only where nothing is shown.
+    What the environment claims counts only where the process tree shows nothing.
     """
     return _deepest(_shown_to(os.getpid())) or true_caller()
 
@@ -61,7 +61,7 @@ def _deepest(found: Sequence[WorkerDir]) -> Caller | None:
     there = [worker for worker in found if worker.spec.exists()]
     if not there:
         return None
-    deepest = max(there, key=_depth_of)  # Of equals the first: what is shown counts before what is said.
+    deepest = max(there, key=_depth_of)  # Of equals the first: what is shown counts before what is claimed.
     return Caller(deepest.task, deepest.instance)
 
 
@@ -70,9 +70,9 @@ def _is_of_one_tree(one: WorkerDir, other: WorkerDir) -> bool:
 
 
 def who() -> str:
-    """Return who acts, for the `by` of an event: the worker that calls, by proof, else `user`.
+    """Return who acts, for the `by` of an event: the calling worker, if that is proven, else `user`.
 
-    From a sandbox with a pid namespace of its own nobody can tell whose it is: `sandbox`.
+    In a sandbox with a pid namespace of its own, the worker cannot be known: `sandbox`.
     """
     found = true_caller()
     if found is not None:
@@ -81,7 +81,7 @@ def who() -> str:
 
 
 class _Above(NamedTuple):
-    """A worker whose shim, or whose first process where that was killed, is above this process."""
+    """A worker above this process: by its shim, or by its first process where the shim was killed."""
 
     worker: WorkerDir
     tree: TaskDir
@@ -90,12 +90,12 @@ class _Above(NamedTuple):
 
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
 def _shown_to(_pid: int) -> Sequence[WorkerDir]:
-    """Return the workers that this process may belong to: first that whose shim it is below, then those of its marks.
+    """Return the workers that this process may belong to: first one whose shim is above it, then those of its marks.
 
-    The shim that is farthest up is real: no worker can have made it. One below it may be real too, and only launched by
-    the upper one, as any shim does for whoever is next in the queue. Or it is a process of the upper worker, in a tree
-    of tasks of that one's own making. It is real if each tree above proves that, by a place or by a note. The lowest
-    real one counts, and not those above it; and a mark counts only where it is of the same tree as that one.
+    The topmost shim is real: no worker can have made it. A shim below it may be real too, and just launched by the
+    upper one, as every shim launches the next worker in the queue. Or it may be a process of the upper worker, in a
+    tree of tasks that this worker has made up. It is real if each tree above proves that, by a place or by a note. Only
+    the lowest real shim counts, and a mark counts only if it is of the same tree as that one.
     """
     if not processes.LINUX:
         return ()
@@ -109,17 +109,17 @@ def _shown_to(_pid: int) -> Sequence[WorkerDir]:
 
 
 def _above() -> tuple[list[_Above], list[WorkerDir]]:
-    """Return who seems to be above this process, and the workers whose marks it or one above has; nearest first."""
+    """Return the workers that seem to be above this process, and those whose marks are above it; nearest first."""
     above, marked = [], []
     for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
         guarded = guarded_by(pid)
-        worker = guarded or marked_by(processes.environment_of(pid))  # The marks are for one whose shim was killed.
+        worker = guarded or marked_by(processes.environment_of(pid))  # Marks: for a worker whose shim was killed.
         if worker is None or not _has_readable_spec(worker):
             continue
         if guarded is not None:
             above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
         elif read_quietly(worker.process).get("pid") == pid:
-            # Above a worker's first process there is its shim, or whoever took it from that.
+            # Above a worker's first process is its shim, or the process that adopted it when the shim was killed.
             above.append(_Above(worker, root_task_of(worker.task), None))
         else:
             marked.append(worker)
@@ -127,7 +127,7 @@ def _above() -> tuple[list[_Above], list[WorkerDir]]:
 
 
 def _has_readable_spec(worker: WorkerDir) -> bool:
-    """Tell whether a worker's spec can be read: else nobody knows how deep the worker is, and whose child."""
+    """Tell whether a worker's spec can be read: otherwise its depth and its parent are unknown."""
     try:
         read_spec(worker.spec)
     except AgentctlError:
@@ -143,7 +143,7 @@ def _depth_of(worker: WorkerDir) -> int:
 
 
 def depth_in(task: TaskDir, parent: Caller | None) -> int:
-    """Return the depth of a worker that `parent` starts in a task: no less than how many tasks are above that.
+    """Return the depth of a worker that `parent` starts in a task: at least the number of tasks above that task.
 
     Raises:
         Refused: It is deeper than it may be, or the parent has ended or is being cancelled.
@@ -163,15 +163,15 @@ def depth_in(task: TaskDir, parent: Caller | None) -> int:
 
 
 def limited(message: str, how: str) -> Limited:
-    """Return the refusal at a limit; `how` tells a person how to lift it, and no worker."""
+    """Return the refusal at a limit; `how` says how to lift it, and is shown to a person but not to a worker."""
     return Limited(message, hint=how if true_caller() is None else _NOT_YOURS)
 
 
 def depth_limit(task: TaskDir, parent: Caller | None) -> int:
-    """Return how deep workers may be in a task: what its root says, unless a task in between is stricter.
+    """Return how deep workers may be in a task: the limit of its root, unless a task in between is stricter.
 
-    A worker that starts something in a tree of its own making is still held to the tree that it is in, and to those of
-    the workers above it; and to what held when it was started, whatever it has written into a file since.
+    A worker that starts something in a tree of its own making is still held to the tree that it is in, to those of
+    the workers above it, and to the limits at the time of its own start, whatever it has written into a file since.
     """
     tasks = {one.path: one for one in (task, *tasks_above(task))}
     for above in (parent.worker, *ancestors(parent.worker)) if parent is not None else ():
@@ -196,7 +196,7 @@ def _top_of(task: TaskDir) -> TaskDir:
 
 
 def refuse_if_barred(parent: WorkerDir) -> None:
-    """Raise `Refused` for a parent that has ended, or that is being cancelled, or one above it."""
+    """Raise `Refused` where the parent has ended, or it or a worker above it is being cancelled."""
     if parent.has_ended or parent.cancel.exists():
         raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
     above = barred_by(parent)
@@ -218,7 +218,7 @@ def queues_locked(root_task: TaskDir, parent: Caller | None) -> Iterator[None]:
 
 
 def enlist_all(parent: Caller | None, children: Sequence[WorkerDir]) -> None:
-    """Put the names of children down in their parent's folder, unless it is barred by now (under both locks)."""
+    """Record children in their parent's folder, unless the parent is barred by now (the caller holds both locks)."""
     if parent is not None:
         refuse_if_barred(parent.worker)
         for child in children:

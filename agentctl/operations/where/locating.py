@@ -30,7 +30,7 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
             )
         make_folder(path / "tasks")
     elif not named and os.path.islink(path):
-        raise Refused(f"{path} is a link: nobody but you can say that it is meant", hint=f"--root {path}")
+        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {path}")
     root = Root(path)
     if not force:
         _refuse_unsafe(path)
@@ -42,7 +42,7 @@ def _absolute(named: str) -> str:
 
 
 def working_folder() -> FilePath:
-    """Return where this process is; the folder may have been removed below it."""
+    """Return the working folder; it may have been removed meanwhile."""
     try:
         return FilePath(os.getcwd())
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def foreign_current(root: Root) -> str | None:
         return None
     return (
         f"{root.current} names {named}, which was not made here by you, or was moved"
-        f" (agentctl trust {root.task(named).path}, if all in it is yours)"
+        f" (agentctl trust {root.task(named).path}, if everything in it is yours)"
     )
 
 
@@ -110,7 +110,7 @@ def current_task(root: Root) -> str | None:
 
     A repository that somebody else wrote can bring the file that names it.
     """
-    from agentctl.operations.where.ownership import may_be_stopped  # 2 ms: mostly the task is named.
+    from agentctl.operations.where.ownership import may_be_stopped  # 2 ms, and most commands name the task.
 
     name = _named_current(root)
     return name if name is not None and may_be_stopped(root.task(name)) else None
@@ -129,11 +129,11 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
 
     Raises:
         UsageError: It is not a name.
-        NotFound: There is no such worker; the hint names some that are.
+        NotFound: There is no such worker; the hint names some that exist.
     """
     worker = task.worker(check_name(instance, "the instance"))
     if os.path.islink(worker.path):
-        raise Refused(f"{worker.path} is a link, and no worker's folder", hint="agentctl doctor looks at it")
+        raise Refused(f"{worker.path} is a link, not a worker's folder", hint="agentctl doctor looks at it")
     if not worker.path.is_dir() and not is_in_log(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
@@ -143,13 +143,13 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:
-    """Refuse a sub-agent of a program that somebody runs by hand: nobody can wait for it or stop it here."""
+    """Refuse a sub-agent of a program that somebody runs by hand: agentctl cannot wait for it or stop it."""
     from agentctl.operations.where.observed import observed_row  # Few tasks have any.
 
     if observed_row(task, instance) is not None:
         raise Refused(
-            f"{instance} is a sub-agent of a program that is run by hand: it is observed, and no worker",
-            hint="agentctl show tells what is known of it; only its own program can stop it or wait for it",
+            f"{instance} is a sub-agent of a program that is run by hand: it is observed, not a worker",
+            hint="agentctl show prints what is known of it; only its own program can stop it or wait for it",
         )
 
 

@@ -1,6 +1,4 @@
-"""Sub-agents of a program that a person runs by hand, as `hook` has noted them: shown beside the workers, owned by
-nobody here.
-"""
+"""Sub-agents of a program that a person runs by hand, as `hook` noted them: shown beside the workers, but not ours."""
 
 from __future__ import annotations
 
@@ -15,20 +13,20 @@ from agentctl.lean import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentctl.domain.worker_row import WorkerRow
 
-#: So many of the newest are shown.
+#: How many of them are shown, the newest ones.
 _MOST = 50
 _ENDS = {"completed": Status.COMPLETED, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
 
 
 def observed_rows(task: TaskDir) -> list[WorkerRow]:
-    """Return a row for each, like those of `list`; `observed` is true in it."""
+    """Return a row for each observed sub-agent, like those of `list`; `observed` is true in it."""
     if not task.observed.exists():
         return []
     from agentctl.adapters.activitylog import ActivityReader  # Few tasks have any.
     from agentctl.domain.activity.rows import read_line
 
     found: dict[bytes, WorkerRow] = {}
-    with contextlib.suppress(OddFile):  # A link, a FIFO or the like tells of nobody.
+    with contextlib.suppress(OddFile):  # A link, a FIFO or the like counts as empty.
         for line in (line for block in ActivityReader(task.observed).blocks() for line in block.splitlines()):
             row = read_line(line, 0)
             if row is not None and row.kind == "agent":
@@ -37,7 +35,7 @@ def observed_rows(task: TaskDir) -> list[WorkerRow]:
 
 
 def observed_row(task: TaskDir, name: str) -> WorkerRow | None:
-    """Return the row of one by its name; None where there is none."""
+    """Return the row of an observed sub-agent by its name; None where there is none."""
     return next((row for row in observed_rows(task) if row["agentInstance"] == name), None)
 
 

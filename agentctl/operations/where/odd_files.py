@@ -1,4 +1,4 @@
-"""Files that are not what their place says, such as a link or a FIFO, and shims that do not answer."""
+"""Findings of `doctor`: files of the wrong kind, such as a link or a FIFO, and shims that do not answer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from agentctl.operations.where.findings import Finding, finding
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker.control import open_to_wake, poke
 
-#: A task of 10,000 workers that have all been through everything has as many.
+#: A task of 10,000 workers that have used every feature has as many.
 _MOST_ENTRIES = 300_000
 _MOST_NAMED = 100
-#: Folders of a task that hold other things than files of ours: workers, and what a person's template is made of.
+#: Folders of a task that do not hold files of ours: the workers, and a person's template.
 _NOT_OF_FILES = frozenset({"agents", "template"})
 #: A shim takes its byte within milliseconds, unless the machine is busy, or it waits for the disk.
 _ANSWER_S = 3.0
@@ -39,16 +39,16 @@ _FAILED = re.compile(rb"^\S+ pid \d+ ended unexpectedly$", re.MULTILINE)
 
 
 def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
-    """Yield findings for files and folders of a task that are something else, or cannot be used; a hundred at most."""
+    """Yield findings for files and folders of a task that are of the wrong kind or unusable; a hundred at most."""
     for number, (path, is_folder, problem) in enumerate(_odd(_places(task))):
         if number >= _MOST_NAMED:
-            yield finding("error", "there are more of these", task.path, "mend them, then look again")
+            yield finding("error", "there are more of these", task.path, "fix these, then look again")
             return
-        is_mended = fix and path != task.task_file and _mend(path)  # Without task.yaml there would be no task.
-        if is_mended and is_folder:
-            _make_anew(task)
+        is_fixed = fix and path != task.task_file and _repair(path)  # Without task.yaml there would be no task.
+        if is_fixed and is_folder:
+            _make_folders(task)
         next_ = "look at it, and remove it" if path == task.task_file else "agentctl doctor --fix"
-        yield finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_mended)
+        yield finding("error", f"{os.path.basename(path)} {problem}", path, next_, fixed=is_fixed)
 
 
 def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
@@ -56,11 +56,11 @@ def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
     files, folders = (root.current, root.lock, root.gitignore), (root.path / "tasks", root.worktrees)
     places = [*((path, False) for path in files), *((path, True) for path in folders)]
     for path, is_folder, problem in _odd(places):
-        is_mended = fix and _mend(path)
-        if is_mended and is_folder:
+        is_fixed = fix and _repair(path)
+        if is_fixed and is_folder:
             make_folder(path)
         name = os.path.basename(path)
-        yield finding("error", f"{name} {problem}", path, "agentctl doctor --fix", fixed=is_mended)
+        yield finding("error", f"{name} {problem}", path, "agentctl doctor --fix", fixed=is_fixed)
 
 
 def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
@@ -70,15 +70,15 @@ def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
             yield path, is_folder, problem
 
 
-def _make_anew(task: TaskDir) -> None:
-    """Make the folders that a task has from the start, where nothing else lies in their places by now."""
+def _make_folders(task: TaskDir) -> None:
+    """Make the folders that a task has from the start, as far as they are missing."""
     with contextlib.suppress(AgentctlError, OSError):
         for folder in task.folders():
             make_folder(folder)
 
 
 def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
-    """Yield what a task and its workers have, and whether it is a folder: the folders first, and what is in them."""
+    """Yield each path of a task and its workers, and whether it should be a folder: each folder before its content."""
     yield from _entries(task)
     if os.path.islink(task.path / "agents"):
         return
@@ -125,8 +125,8 @@ def _problem(path: str, is_folder: bool) -> str | None:
     return None if found.st_mode & 0o600 == 0o600 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
 
 
-def _mend(path: str) -> bool:
-    """Give a file of ours its mode back, and anything else another name; tell whether that could be done."""
+def _repair(path: str) -> bool:
+    """Give a file of ours its mode back, and set anything else aside; tell whether that worked."""
     try:
         found = os.lstat(path)
         is_ours = found.st_uid == os.geteuid()
@@ -142,9 +142,9 @@ def _mend(path: str) -> bool:
 
 
 def refuse_odd_within(task: TaskDir) -> None:
-    """Raise `Refused` for the first thing in a task's folder that is not a plain file or folder of this person's.
+    """Raise `Refused` for the first entry of a task's folder that is not a plain file or folder of this person.
 
-    The FIFO that wakes a worker's shim may lie in its own place.
+    The FIFO that wakes a worker's shim is allowed in its own place.
     """
     number = 0
     folders = [str(task.path)]
@@ -182,7 +182,7 @@ def _is_control(task: TaskDir, path: str) -> bool:
 
 
 def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterator[Finding]:
-    """Yield a finding for each guarded worker whose shim does not take the byte that wakes it; all at once."""
+    """Yield a finding for each guarded worker whose shim does not read the byte that wakes it; tests all at once."""
     guarded = [task.worker(name) for name, found in conditions.items() if found is Condition.SUPERVISED]
     pipes = {worker.instance: fd for worker in guarded if (fd := _woken(worker)) is not None}
     try:
@@ -195,13 +195,13 @@ def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterato
             os.close(fd)
     for name in waiting:
         yield finding(
-            "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} holds",
+            "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} is enforced",
             f"{task.id}/{name}", _next(task.worker(name)),
         )  # fmt: skip
 
 
 def _woken(worker: WorkerDir) -> int | None:
-    """Wake a shim; return its FIFO, which tells whether it has taken the byte; None where it has none."""
+    """Wake a shim; return its FIFO, which shows whether it has read the byte; None where it has none."""
     try:
         fd = open_to_wake(worker) if poke(worker) else None
     except OSError:
@@ -222,7 +222,7 @@ def _next(worker: WorkerDir) -> str:
 
 
 def examine_notes(task: TaskDir) -> Iterator[Finding]:
-    """Yield a finding for what shims have noted: an error of ours, or else what they could not read and did without."""
+    """Yield a finding for the notes of shims: an error of ours, or else a file that they could not read and ignored."""
     try:
         fd = open_plain(task.shim_log)
     except OSError:
@@ -237,5 +237,5 @@ def examine_notes(task: TaskDir) -> Iterator[Finding]:
     elif text.strip():
         last = text.strip().splitlines()[-1].decode(errors="replace")
         message = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
-        what = f"a shim met what it could not read: {message}"
-        yield finding("warning", what, task.shim_log, "remove it once you have seen to it")
+        what = f"a shim met something that it could not read: {message}"
+        yield finding("warning", what, task.shim_log, "remove it once you have dealt with it")

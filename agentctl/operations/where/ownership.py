@@ -1,7 +1,7 @@
-"""Whether a task is this person's own: only then is anything started or written there, and its files believed.
+"""Whether a task is this person's own: only then is anything started or written there, and are its files believed.
 
-A repository that somebody else wrote may bring tasks, with everything that lies in one: orders, a queue, records of
-worktrees, identities of processes, rules. They can be looked at, and that is all.
+A repository that somebody else wrote may bring tasks, with everything that a task contains: orders, a queue, records of
+worktrees, identities of processes, rules. Such a task can only be looked at.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TASK, _RULES, _ANSWER = "task", "rules", "answer"
 
 
 def mark_own(task: TaskDir) -> None:
-    """Note that this person makes a task; the caller makes its `origin` durable, with all else that it writes there.
+    """Note that this person makes a task; the caller makes its `origin` durable, with everything else in the task.
 
     Raises:
         Refused: There is no place for the note.
@@ -45,10 +45,10 @@ def mark_own(task: TaskDir) -> None:
 
 
 def take_over(task: TaskDir) -> None:
-    """Note that a person takes a task for their own, with the orders that were written for it.
+    """Note that a person makes a task their own, with the orders that were written for it.
 
-    It gets a new random text: whoever made the task knows the one that came with it. The text is noted first, and the
-    mark comes last: where this is killed, the task is not one's own yet, and the next call knows both texts.
+    The task gets a new random text, since its maker knows the one that came with it. The text is noted first, and the
+    mark comes last: if this is killed in between, the task is not their own yet, and the next call knows both texts.
 
     Raises:
         Refused: There is no place for the note.
@@ -69,9 +69,9 @@ def take_over(task: TaskDir) -> None:
 
 
 def put_origin_back(task: TaskDir) -> bool:
-    """Give a task that was made here its random text again; tell whether the order of one of its workers proves it.
+    """Give a task that was made here its random text back; tell whether the order of one of its workers proves it.
 
-    Another task that lies in its place by now has no order with that text, which nobody else knows.
+    Another task that is in its place now has no order with that text, which nobody else knows.
     """
     noted = _noted(task)
     orders = (read_quietly(task.worker(name).spec).get("origin") for name in task.instances())
@@ -108,29 +108,29 @@ def check_own(task: TaskDir) -> None:
     """Raise `Refused` where a task's files may be somebody else's: nothing is started or written there."""
     if not is_own(task):
         raise Refused(
-            f"{task.path} was not made here by you, or was moved: it can be looked at (list, show, logs), and no more",
-            hint=f"work in a task of your own (agentctl new TITLE); if all that lies in it is yours: {_how(task.path)}",
+            f"{task.path} was not made here by you, or was moved: it can only be looked at (list, show, logs)",
+            hint=f"work in a task of your own (agentctl new TITLE); if everything in it is yours: {_how(task.path)}",
         )
 
 
 def may_be_stopped(task: TaskDir) -> bool:
-    """Tell whether what runs in a task may be judged and ended: it is one's own, or a task of one's own lay there.
+    """Tell whether what runs in a task may be judged and ended: the task at its path is this person's own, or was.
 
-    A worker can change `origin`; that must not keep anybody from stopping it.
+    A worker can change `origin`; that must not keep the person from stopping it.
     """
     return is_own(task) or (not os.path.islink(task.path) and bool(_noted(task)))
 
 
 def check_may_be_stopped(task: TaskDir) -> None:
-    """Raise `Refused` where a task's files may be somebody else's, and no task of one's own ever lay there."""
+    """Raise `Refused` where a task's files may be somebody else's, and no task of this person was ever at its path."""
     if not may_be_stopped(task):
         check_own(task)
 
 
 def _is_callers(task: TaskDir) -> bool:
-    """Tell whether a worker of the task calls, which may have another HOME, without the marks.
+    """Tell whether the caller is a worker of the task; its HOME may be another one, without the marks.
 
-    It has its cookie from its shim, and shims run in a person's own tasks and their sub-tasks, and nowhere else.
+    The worker has its cookie from its shim, and shims run only in a person's own tasks and their sub-tasks.
     """
     me, cookie = caller(), os.environ.get(COOKIE)
     if me is None or not cookie or task.path not in (me.task.path, root_task_of(me.task).path):
@@ -139,21 +139,21 @@ def _is_callers(task: TaskDir) -> bool:
 
 
 def _above(task: TaskDir) -> Iterator[TaskDir]:
-    """Yield the tasks above one, as long as each tells of the one below it, which a worker with another HOME may make.
+    """Yield the tasks above one, as long as each names the one below it, which a worker with another HOME may make.
 
     In a clone, two tasks may name each other.
     """
     seen = {task.path}
     while (config := cached(task)) is not None and config.parent_task_id is not None:
         above = task.sibling(config.parent_task_id)
-        if above.path in seen or not _tells_of(above, task):
+        if above.path in seen or not _names(above, task):
             return
         seen.add(above.path)
         yield above
         task = above
 
 
-def _tells_of(above: TaskDir, task: TaskDir) -> bool:
+def _names(above: TaskDir, task: TaskDir) -> bool:
     payloads = (event["payload"] for event in LogReader(above.events).events() if event["type"] == SUBTASK_CREATED)
     return any(one.get("taskId") == task.id and one.get("origin") == task.nonce() for one in payloads)
 
@@ -167,7 +167,7 @@ def allowing(rules: Rules) -> list[Mapping[str, str]]:
 
 
 def vouch_for_rules(task: TaskDir, rules: Rules) -> None:
-    """Note that the rules in a task's task.yaml are this person's word."""
+    """Note that this person vouches for the rules in a task's task.yaml."""
     if allowing(rules):
         origin.mark(place_for_marks(), task, _RULES, _text_of(rules))
 
@@ -178,7 +178,7 @@ def are_vouched_for(task: TaskDir, rules: Rules) -> bool:
 
 
 def doubt_rules(task: TaskDir, rules: Rules) -> bool:
-    """Take one's word for rules back; tell whether it was given."""
+    """Stop vouching for rules; tell whether this person had vouched for them."""
     return _unmark(task, _RULES, _text_of(rules))
 
 
@@ -201,10 +201,10 @@ def _text_of(rules: Rules) -> str:
 
 
 def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> None:
-    """Note, where its driver looks for it, that an answer to a request for permission came through agentctl.
+    """Note, where the worker's driver looks for it, that an answer to a request for permission came through agentctl.
 
     Args:
-        question: All of what was answered: to the same request in other words it is not an answer.
+        question: The whole question that was answered: for a differently worded request it is not an answer.
     """
     origin.mark(_marks_in(order_of(worker).get("marks")), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
@@ -213,7 +213,7 @@ def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mappi
     """Tell whether an answer to this very question came through agentctl, and remove the note of that.
 
     Args:
-        marks: Where it is noted, as the driver knows it: the worker may have written what lies in its own folder.
+        marks: Where it is noted, as the driver knows it: the worker may have changed the files in its own folder.
     """
     return origin.unmark(_marks_in(marks), worker.task, _ANSWER, *_details_of(worker, question, answer))
 
@@ -251,7 +251,7 @@ def _unmark(task: TaskDir, what: str, *details: str) -> bool:
 
 
 def _folders() -> Iterator[FilePath]:
-    """Yield where marks may be: among a person's own files, and in memory, for whoever has no home."""
+    """Yield where marks may be: among a person's own files, and in memory, for processes without a home folder."""
     yield origin.marks_folder(os.environ)
     try:
         yield store_folder() / "own"

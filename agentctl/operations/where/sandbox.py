@@ -1,6 +1,6 @@
 """Whether workers may be started from here: not from a sandbox with a pid namespace of its own.
 
-What is started there dies with the command (Codex's `workspace-write` does so), and nobody outside can judge it.
+A worker started there dies with the command (as in Codex's `workspace-write`), and nothing outside can judge it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
 
 
 def is_in_sandbox_of(worker_dir: WorkerDir) -> bool:
-    """Tell whether this process may be in a sandbox of a worker: in a pid namespace that is neither the worker's own
-    nor that of the whole machine.
-    """
+    """Tell whether this process may be in a worker's sandbox: in a pid namespace not the worker's nor the machine's."""
     worker, here = processes.identity_from(read_quietly(worker_dir.process)), processes.pid_namespace()
     return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 

@@ -8,12 +8,12 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.operations.where.folding import fold
 
-#: A forged circle of tasks ends there; no honest tree is as deep.
+#: A forged cycle of tasks is cut there; no honest tree is as deep.
 _DEEPEST = 64
 
 
 def subtree(task: TaskDir) -> list[TaskDir]:
-    """Return a task and all below it, each behind the one above it."""
+    """Return a task and all tasks below it, each after the one above it."""
     found, seen = [task], {task.id}
     for one in found:
         for below in subtasks_of(one, fold(one).subtasks):
@@ -24,7 +24,7 @@ def subtree(task: TaskDir) -> list[TaskDir]:
 
 
 def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
-    """Yield a task and all below it as an outline: each task, how deep it stands, then what is below it."""
+    """Yield a task and all below it as an outline: each task with its level, then the tasks below it."""
     yield task, level
     if level < _DEEPEST:
         for below in subtasks_of(task, fold(task).subtasks):
@@ -32,7 +32,7 @@ def nesting(task: TaskDir, level: int = 0) -> Iterator[tuple[TaskDir, int]]:
 
 
 def subtasks_of(task: TaskDir, names: Iterable[str]) -> list[TaskDir]:
-    """Return the sub-tasks that a task's log names, as far as they are there and name the task as the one above."""
+    """Return the sub-tasks that a task's log names, as far as they exist and name the task as their parent."""
     found = []
     for name in names:
         config = cached(task.sibling(name))

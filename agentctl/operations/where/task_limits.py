@@ -1,4 +1,4 @@
-"""The limits of a task as its person wrote them, parsed again only when the head of task.yaml has changed."""
+"""Reads the limits of a task from task.yaml, which is parsed again only when its head has changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_OF_OTHERS = 16 << 10
 
 
 def read_config(task: TaskDir) -> TaskConfig:
-    """Return what the head of task.yaml says now; YAML is loaded only when it differs from the one parsed last.
+    """Return what the head of task.yaml says now; it is parsed only if it differs from the one parsed last.
 
     Raises:
         UsageError: It cannot be read; the message names file, line and key.
@@ -39,7 +39,7 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
     is_ours = is_own(task)
     if len(head) > _MOST_OF_OTHERS and not is_ours:
         raise UsageError(f"{task.task_file} is larger than {_MOST_OF_OTHERS} bytes, and was not made here by you")
-    from agentctl.adapters.yamldoc import parse  # Only here: a hot path that finds the cache good loads no YAML.
+    from agentctl.adapters.yamldoc import parse  # Only here: a hot path with a valid cache loads no YAML.
 
     found = _understood(parse(Path(task.task_file), head))
     if is_ours:
@@ -48,7 +48,7 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
 
 
 def keep_config(task: TaskDir, head: bytes, value: dict[str, Any]) -> None:
-    """Keep `value` as what the head of one's own task says, which was just written: nobody has to parse it."""
+    """Cache `value` as the content of a head that was just written to an own task, so that nobody has to parse it."""
     _keep(task, head, _understood(Document(Path(task.task_file), value, {})))
 
 
@@ -59,7 +59,7 @@ def _keep(task: TaskDir, head: bytes, found: TaskConfig) -> None:
 
 def _understood(document: Document) -> TaskConfig:
     text = {key: value for key, value in document.value.items() if isinstance(value, str)}
-    # What a sub-task does not say of depth, the tasks above it do.
+    # Where a sub-task has no maxDepth, those of the tasks above it apply.
     base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
     return TaskConfig(
         limits=reader.read_limits(document, base),
@@ -114,7 +114,7 @@ def _personal() -> Document:
     if data is None or says is not None:
         return Document(path, says or {}, {})
     document = reader.parse_personal(path, data)
-    with contextlib.suppress(UsageError):  # It is not kept: whoever needs what is wrong there is told the line.
+    with contextlib.suppress(UsageError):  # It is not cached: a caller that needs the wrong key gets the error.
         reader.read_limits(document)
         _order_in(document)
         known.keep("config", path, data, document.value)

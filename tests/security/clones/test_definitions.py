@@ -98,6 +98,6 @@ def test_a_folder_that_takes_too_long_is_left_where_it_stands(tmp_path: Path, mo
         (tmp_path / f"a{number:03}.md").write_text(f"---\nname: a{number}\ndescription: {'[' * 8000}\n---\n")
     began = time.monotonic()
     warnings = found_in(tmp_path, "claude").warnings
-    assert "and what follows is left out: the folder takes too long to read" in warnings[-1]
+    assert "and the files after it are left out: the folder takes too long to read" in warnings[-1]
     assert len(warnings) < 200
     assert time.monotonic() - began < QUICK_S

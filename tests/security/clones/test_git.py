@@ -119,7 +119,7 @@ def test_a_folder_that_is_itself_one_of_gits_is_no_repository(root: Path, tmp_pa
     for options in (["--reuse"], ["--worktree"]):
         refused = run("spawn", *options, "--cwd", place, "--", "true", check=False)
         assert not ran.exists(), options
-        assert (refused.code, "no working tree" in refused.err) == (1, True)
+        assert (refused.code, "not a working tree" in refused.err) == (1, True)
     for folder in (place, place / "objects"):
         with pytest.raises(GitError, match="a folder of git's own"):
             git_in(str(folder), limit_s=20).run("status")

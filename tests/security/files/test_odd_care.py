@@ -139,7 +139,7 @@ def test_what_a_shim_noted_is_a_warning_and_only_a_traceback_is_to_be_reported(r
     log.write_text("2026-11-22T17:44:53.245Z pid 1 t/w: q1.json is not a plain file: it is a FIFO\n")
     (row,) = [row for row in findings() if row["where"] == str(log)]
     assert (row["severity"], row["what"]) == (
-        "warning", "a shim met what it could not read: t/w: q1.json is not a plain file: it is a FIFO",
+        "warning", "a shim met something that it could not read: t/w: q1.json is not a plain file: it is a FIFO",
     )  # fmt: skip
     log.write_text("2026-11-22T17:44:53.245Z pid 1 ended unexpectedly\nTraceback (most recent call last):\n  x\n")
     (row,) = [row for row in findings() if row["where"] == str(log)]
