@@ -47,7 +47,7 @@ class ActivityReader:
         self._inode: int | None = None
 
     def is_replaced(self) -> bool:
-        """Tell whether the file was replaced or cut, so that what was read so far no longer counts."""
+        """Return whether the file was replaced or cut, so that what was read so far no longer counts."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:

@@ -13,7 +13,7 @@ from agentctl.adapters.opening import read_bytes
 
 @cache
 def _has_children_files() -> bool:
-    """Tell whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
+    """Return whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
     return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 

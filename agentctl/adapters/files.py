@@ -134,7 +134,7 @@ def set_aside(path: AnyPath) -> str:
 
 
 def create_whole(path: AnyPath, data: bytes) -> bool:
-    """Create `path` with `data`, durably, unless it exists; tell whether it was created.
+    """Create `path` with `data`, durably, unless it exists; return whether it was created.
 
     If several race, one wins and the others see its whole file: creating a hard link is atomic.
     """
@@ -182,7 +182,7 @@ def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
 
 
 def _flush_file_system(folder: AnyPath) -> bool:
-    """Flush the file system that `folder` lies on (syncfs(2)); tell whether that worked."""
+    """Flush the file system that `folder` lies on (syncfs(2)); return whether that worked."""
     import ctypes
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

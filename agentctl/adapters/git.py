@@ -47,7 +47,7 @@ class GitError(AgentctlError):
 
     @property
     def is_locked(self) -> bool:
-        """Tell whether another git was in the way: a later try may work."""
+        """Return whether another git was in the way: a later try may work."""
         return _LOCKED.search(self.message) is not None
 
 
@@ -193,7 +193,7 @@ def _refuse_hidden(folder: str) -> None:
 
 
 def _is_gits(folder: str) -> bool:
-    """Tell whether git would find its own files in a folder, or some of them and a pointer to the others."""
+    """Return whether git would find its own files in a folder, or some of them and a pointer to the others."""
     has = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "commondir")]
     return has[0] and any(has[1:])
 

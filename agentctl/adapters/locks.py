@@ -154,7 +154,7 @@ def hold_alive(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_alive_held(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a process holds the liveness lock, without touching it (5 us); an odd file has no holder."""
+    """Return whether a process holds the liveness lock, without touching it (5 us); an odd file has no holder."""
     try:
         fd = open_plain(path)
     except (FileNotFoundError, OddFile):
@@ -166,7 +166,7 @@ def is_alive_held(path: str | os.PathLike[str]) -> bool:
 
 
 def is_held_elsewhere(fd: int) -> bool:
-    """Tell whether another process holds the liveness lock of an open file."""
+    """Return whether another process holds the liveness lock of an open file."""
     fields = _FLOCK.unpack(fcntl.fcntl(fd, _GET, _request(fcntl.F_WRLCK)))
     held: bool = fields[0 if _LINUX else 3] != fcntl.F_UNLCK
     return held

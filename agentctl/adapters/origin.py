@@ -84,7 +84,7 @@ def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
 
 
 def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
-    """Tell whether this mark exists, and nobody else could have left it."""
+    """Return whether this mark exists, and nobody else could have left it."""
     if not task.nonce():
         return False
     return _is_ones_own(folder, folder / _name_of(task, what, parts))
@@ -99,7 +99,7 @@ def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
 
 
 def unmark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
-    """Take a mark back; tell whether it was there."""
+    """Take a mark back; return whether it was there."""
     try:
         os.unlink(folder / _name_of(task, what, parts))
     except OSError:
@@ -122,7 +122,7 @@ def _hash_of(task: TaskDir, *parts: str) -> str:
 
 
 def can_be_marked(folder: FilePath) -> bool:
-    """Tell whether marks can be left in a folder; make it if it is missing."""
+    """Return whether marks can be left in a folder; make it if it is missing."""
     try:
         make_folder(os.path.realpath(folder))
     except (OSError, StorageError):

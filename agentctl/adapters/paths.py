@@ -30,14 +30,14 @@ class FilePath(str):
         return FilePath(os.path.dirname(self))
 
     def exists(self) -> bool:
-        """Tell whether it names something that can be reached."""
+        """Return whether it names something that can be reached."""
         try:
             return os.access(self, os.F_OK)  # os.stat would raise an exception for each missing file.
         except ValueError:  # A NUL, half a character: no file has such a name.
             return False
 
     def is_dir(self) -> bool:
-        """Tell whether it names a folder."""
+        """Return whether it names a folder."""
         return os.path.isdir(self)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:

@@ -21,5 +21,5 @@ def state_folder(environ: Mapping[str, str]) -> FilePath:
 
 
 def is_ones_own(found: os.stat_result) -> bool:
-    """Tell whether a file or folder belongs to this person, and nobody else can write to it."""
+    """Return whether a file or folder belongs to this person, and nobody else can write to it."""
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022

@@ -107,7 +107,7 @@ _SANDBOX_INITS = frozenset({"bwrap", "codex-linux-san", "codex-linux-sandbox"})
 
 @cache
 def is_in_sandbox() -> bool:
-    """Tell whether process 1, as seen from here, is the init of a sandbox."""
+    """Return whether process 1, as seen from here, is the init of a sandbox."""
     return _read_text("/proc/1/comm").strip() in _SANDBOX_INITS
 
 
@@ -207,7 +207,7 @@ def identify(pid: int) -> Identity | None:
 
 
 def life_of(identity: Identity) -> Life:
-    """Tell whether a process lives; a zombie has ended."""
+    """Return whether a process lives; a zombie has ended."""
     if identity.machine != machine_id():
         return Life.ELSEWHERE
     if identity.boot != boot_id():
@@ -267,7 +267,7 @@ def _si_of(status: int) -> tuple[int, int]:
 
 
 def send(identity: Identity, number: int) -> bool:
-    """Signal exactly the process of an identity; tell whether it was still there.
+    """Signal exactly the process of an identity; return whether it was still there.
 
     Raises:
         PermissionError: It belongs to somebody else.

@@ -35,7 +35,7 @@ class Resolver:
             return None
 
     def leads_out(self, path: str) -> bool:
-        """Tell whether a link in the folder leads a path out of it: anybody who works there may have made it."""
+        """Return whether a link in the folder leads a path out of it: anybody who works there may have made it."""
         place, waiting, links, passes = "/", os.path.join(self._folder, path).split("/")[::-1], 0, False
         while waiting:
             name = waiting.pop()
@@ -62,7 +62,7 @@ class Resolver:
 
 
 def _is_unclear(path: str) -> bool:
-    """Tell whether a resolved path still contains a link: `realpath` stops at a loop without an error."""
+    """Return whether a resolved path still contains a link: `realpath` stops at a loop without an error."""
     place = "/"
     for name in path.split("/")[1:]:
         place = os.path.join(place, name)

@@ -98,7 +98,7 @@ class _Folder:
                 yield self.path / entry.file_name, isinstance(entry, _Place)
 
     def is_at(self, path: str) -> bool:
-        """Tell whether a path leads to this folder; it may do so through another link."""
+        """Return whether a path leads to this folder; it may do so through another link."""
         if self.path == path:
             return True
         try:
@@ -186,7 +186,7 @@ class TaskDir(_Folder):
 
     @property
     def exists(self) -> bool:
-        """Tell whether there is such a task."""
+        """Return whether there is such a task."""
         return self.task_file.exists()
 
     def sibling(self, task_id: str) -> TaskDir:
@@ -271,7 +271,7 @@ class WorkerDir(_Folder):
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether its end is decided."""
+        """Return whether its end is decided."""
         return self.exit.exists()
 
     def attempt_exit(self, attempt: int) -> FilePath:

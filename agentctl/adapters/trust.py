@@ -47,7 +47,7 @@ def read_trusted(file: Path) -> Trusted:
 
 
 def is_trusted(trusted: Trusted, path: str, digest: str) -> bool:
-    """Tell whether the file of this path is trusted with this content."""
+    """Return whether the file of this path is trusted with this content."""
     return trusted.get(os.path.realpath(path), {}).get("sha256") == digest
 
 

@@ -56,7 +56,7 @@ def _windows(account: dict[str, Any]) -> str:
         until = f", until {local_time(window['resetsAt'])}" if window["resetsAt"] else ""
         words.append(f"{label_of(window['window'])} window{used}{until}")
     if account["held"]:
-        words.append(waiting_for(account["held"], is_parked=False).replace("waits for its account", "left alone"))
+        words.append(waiting_for(account["held"], is_parked=False).replace("waits for its account", "on hold"))
     return plain("; ".join(words))
 
 

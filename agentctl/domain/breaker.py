@@ -43,7 +43,7 @@ class Breaker(NamedTuple):
     reason: str
 
     def has_tripped(self, limits: Limits) -> bool:
-        """Tell whether there are too many failures."""
+        """Return whether there are too many failures."""
         return bool(limits.breaker_failures) and self.failures >= limits.breaker_failures
 
     def left(self, limits: Limits, age: float | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def lies_in(path: str, folder: str) -> bool:
-    """Tell whether a path is below a folder.
+    """Return whether a path is below a folder.
 
     >>> [lies_in("/a/b", folder) for folder in ("/a", "/a/", "/", "/a/b", "/a/bc", "")]
     [True, True, True, False, False, False]

@@ -118,7 +118,7 @@ def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]
 
 
 def are_events(values: Sequence[Any]) -> bool:
-    """Tell whether decoded lines all have the form of an event; a call for each takes several times as long."""
+    """Return whether decoded lines all have the form of an event; a call for each takes several times as long."""
     return set(map(type, values)) <= {dict} and all(
         set(map(type, map(dict.get, values, repeat(key), repeat(default)))) <= {type_} for key, default, type_ in _FORM
     )

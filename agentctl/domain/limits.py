@@ -39,14 +39,14 @@ class Limits(NamedTuple):
     #: After this many failures in a row (0: never) an agent is not started for the cool-down below.
     breaker_failures: int = 5
     breaker_cooldown_seconds: float = 300
-    #: How long an account is left alone after a rate limit; doubled each time a worker meets another. 0: not at all.
+    #: How long an account is on hold after a rate limit; doubled each time a worker meets another. 0: not at all.
     cooldown_seconds: float = 60
     #: How long a stopped worker may wait for its account before it fails.
     max_park_seconds: float = LONGEST_PARK_S
 
     @property
     def has_budget(self) -> bool:
-        """Tell whether the tree as a whole has a limit."""
+        """Return whether the tree as a whole has a limit."""
         return any((self.max_tokens, self.max_cost_usd, self.max_workers, self.max_wall_seconds))
 
     def to_json(self) -> dict[str, float]:

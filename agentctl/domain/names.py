@@ -27,7 +27,7 @@ class WorkerId(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Tell whether `text` can be an instance, a task id or a consumer.
+    """Return whether `text` can be an instance, a task id or a consumer.
 
     >>> [is_name(n) for n in ("explore-1", "../x", "-x", "x" * 65, "", "é", "a\\n")]
     [True, False, False, False, False, False, False]

@@ -42,7 +42,7 @@ class Real(Protocol):
         """Return where a path leads, its links resolved; None where that is unknown."""
 
     def leads_out(self, path: str) -> bool:
-        """Tell whether a link within the agent's folder leads a path out of it."""
+        """Return whether a link within the agent's folder leads a path out of it."""
 
 
 class BadValue(UsageError):
@@ -110,7 +110,7 @@ def decide(
 
 
 def denies(rules: Sequence[Mapping[str, str]]) -> bool:
-    """Tell whether any of the rules denies something."""
+    """Return whether any of the rules denies something."""
     return any(rule["answer"] == "deny" for rule in rules)
 
 
@@ -155,7 +155,7 @@ class _Touched:
         self._json = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:
-        """Tell whether a rule matches this call."""
+        """Return whether a rule matches this call."""
         if not _is_tool(self._tool, rule["tool"].lower()):
             return False
         pattern = rule["pattern"]
@@ -164,7 +164,7 @@ class _Touched:
         return self._all_match(pattern) if rule["answer"] == "allow" else self._any_matches(pattern)
 
     def _all_match(self, pattern: str) -> bool:
-        """Tell whether the pattern matches everything that the call touches."""
+        """Return whether the pattern matches everything that the call touches."""
         if any(not _is_simple(command) for command in self._commands):
             return False
         if pattern.startswith("{") or not (self._commands or self._paths or self._others):
@@ -185,7 +185,7 @@ class _Touched:
         )
 
     def _leads_to(self, path: str, pattern: str, *, narrowly: bool) -> bool:
-        """Tell whether a resolved path matches a pattern, as it is written or with its own folder resolved.
+        """Return whether a resolved path matches a pattern, as it is written or with its own folder resolved.
 
         Args:
             narrowly: Do not resolve that folder by links out of the agent's folder: somebody else may have made them.
@@ -196,7 +196,7 @@ class _Touched:
         return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real, narrowly=narrowly))
 
     def _is_no_link(self, path: str) -> bool:
-        """Tell whether a path leads exactly where it says."""
+        """Return whether a path leads exactly where it says."""
         here = (self._real(".") if self._real else None) or "/"
         return self._real is None or self._real(path) == posixpath.normpath(posixpath.join(here, path))
 
@@ -240,7 +240,7 @@ def _as_command(value: Any) -> str:
 
 
 def _is_simple(command: str) -> bool:
-    """Tell whether a line of shell can only run one program, with exactly the words that it shows."""
+    """Return whether a line of shell can only run one program, with exactly the words that it shows."""
     return command.isprintable() and not _CONTROL.search(command)
 
 
@@ -253,7 +253,7 @@ def _pieces(command: str) -> list[str]:
 
 
 def _path_matches(path: str, pattern: str) -> bool:
-    """Tell whether a path matches a pattern; one that climbs (`..`) might lead anywhere, and never does."""
+    """Return whether a path matches a pattern; one that climbs (`..`) might lead anywhere, and never does."""
     return ".." not in path.split("/") and fnmatchcase(path, pattern)
 
 

@@ -63,11 +63,11 @@ class WorkerView:
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return self.status in TERMINAL
 
     def move(self, status: Status) -> bool:
-        """Move to a status if `MOVES` allows it; tell whether it did."""
+        """Move to a status if `MOVES` allows it; return whether it did."""
         if status not in MOVES[self.status]:
             return False
         self.status = status

@@ -36,7 +36,7 @@ class Window(NamedTuple):
 
     @property
     def is_near(self) -> bool:
-        """Tell whether it is nearly used up."""
+        """Return whether it is nearly used up."""
         return self.is_rejected or (self.used_percent or 0) >= NEAR_PERCENT
 
     @property
@@ -131,13 +131,13 @@ def merged(known: Iterable[Window], news: Iterable[Window]) -> list[Window]:
 
 
 def _is_same(before: Window, now: Window) -> bool:
-    """Tell whether a window has not been reset since it was used up."""
+    """Return whether a window has not been reset since it was used up."""
     moved = 0.0 if now.resets_at is None or before.resets_at is None else now.resets_at - before.resets_at
     return moved <= _MOVED_S and (now.used_percent is None or now.used_percent >= _USED_PERCENT)
 
 
 def concerns(window: Window, model: str | None) -> bool:
-    """Tell whether a window applies to a model; a window of a single model does not where the model is unknown.
+    """Return whether a window applies to a model; a window of a single model does not where the model is unknown.
 
     >>> [concerns(Window("seven_day_opus"), model) for model in ("claude-opus-5", "claude-sonnet-5-5", None)]
     [True, False, False]

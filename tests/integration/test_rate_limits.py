@@ -48,13 +48,13 @@ def test_everybody_of_the_account_waits_and_the_slot_is_lent_to_others(task: Tas
     task.has("agent.retrying", "a")
     refused = agent("say no", name="b", check=False)
     assert refused.code == 1
-    assert "is left alone for another" in refused.err
+    assert "is on hold for another" in refused.err
     for name in ("c", "d"):
         agent("say late", "--queue", name=name)
     run("spawn", "--name", "command", "--queue", "--", "true")
     run("wait", "command")  # In the slot of a, which waits.
     assert statuses() == {"a": "queued", "c": "queued", "d": "queued", "command": "completed"}
-    notes = [one["what"] for one in run("doctor", "--json", check=False).json if "left alone" in one["what"]]
+    notes = [one["what"] for one in run("doctor", "--json", check=False).json if "on hold" in one["what"]]
     assert len(notes) == 1
     free()
     assert [ends(name)["status"] for name in ("a", "c", "d")] == ["completed"] * 3
@@ -68,7 +68,7 @@ def test_another_task_of_the_person_waits_too_and_its_queue_goes_on_by_itself(ta
     run("new", "Other", "--id", "other")
     told = agent("say hello", "--queue", "--json", name="x").json
     assert told["status"] == "queued"
-    assert "is left alone" in told["message"]
+    assert "is on hold" in told["message"]
     other = Task(task.path.parent / "other")
     assert other.events("agent.started") == []
     free()

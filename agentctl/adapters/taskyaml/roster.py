@@ -82,7 +82,7 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 
 
 def put_marker_back(task: TaskDir) -> bool:
-    """Append an empty half of ours where the marker is missing; tell whether it was."""
+    """Append an empty half of ours where the marker is missing; return whether it was."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
         head, tail = _split(task.task_file.read_bytes(_MOST_BYTES))
         if tail is None:
@@ -133,7 +133,7 @@ def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, RosterRow], Iterab
 
 
 def was_just_written(task: TaskDir, within_s: float) -> bool:
-    """Tell whether task.yaml was written less than `within_s` ago."""
+    """Return whether task.yaml was written less than `within_s` ago."""
     try:
         return 0 <= time.time() - os.stat(task.task_file).st_mtime < within_s
     except OSError:

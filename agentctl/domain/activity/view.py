@@ -126,7 +126,7 @@ def _heads_of_cycles(items: Mapping[bytes, Item], below: dict[bytes, list[Item]]
 
 
 def _is_in_ring(items: Mapping[bytes, Item], id_: bytes) -> bool:
-    """Tell whether an agent is its own ancestor, and not merely below one that is."""
+    """Return whether an agent is its own ancestor, and not merely below one that is."""
     seen, at = {id_}, items[id_].parent
     while at in items and at not in seen:
         seen.add(at)

@@ -113,7 +113,7 @@ def _machine() -> Iterator[Finding]:
 
 
 def _kills_at_logout() -> bool:
-    """Tell whether logind.conf(5) says KillUserProcesses=yes; the file read last wins."""
+    """Return whether logind.conf(5) says KillUserProcesses=yes; the file read last wins."""
     value = "no"
     base = Path("/etc/systemd/logind.conf")
     for path in (base, *sorted(Path("/etc/systemd/logind.conf.d").glob("*.conf"))):

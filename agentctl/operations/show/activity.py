@@ -20,7 +20,7 @@ from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 
 def has_transcript(worker: WorkerDir) -> bool:
-    """Tell whether a worker has a transcript: its driver reports what the program does, and does not only run it."""
+    """Return whether a worker has a transcript: its driver reports what the program does, and does not only run it."""
     if not is_for_agent(order_of(worker)):
         return False
     return worker.activity.exists() or not worker.has_ended

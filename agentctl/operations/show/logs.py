@@ -48,7 +48,7 @@ def follow_logs(
 
 
 def is_live(worker: WorkerDir) -> bool:
-    """Tell whether a worker may still write."""
+    """Return whether a worker may still write."""
     return not worker.has_ended and judge(worker) in _LIVE
 
 

@@ -89,7 +89,7 @@ def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
 
 
 def is_agent(worker: WorkerDir) -> bool:
-    """Tell whether a worker runs an agent: its stdout is then a protocol and not its own words."""
+    """Return whether a worker runs an agent: its stdout is then a protocol and not its own words."""
     return is_for_agent(order_of(worker))
 
 
@@ -123,7 +123,7 @@ def _last_words(worker: WorkerDir, known: Mapping[str, Any], looked_back: int = 
 
 
 def _went_on(worker: WorkerDir) -> bool:
-    """Tell whether there is activity after a result: from a later turn or attempt that has no result yet."""
+    """Return whether there is activity after a result: from a later turn or attempt that has no result yet."""
     try:
         return os.stat(worker.activity).st_mtime_ns > os.stat(worker.result).st_mtime_ns
     except OSError:

@@ -38,7 +38,7 @@ class WorkerTree(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the worker has ended."""
+        """Return whether the worker has ended."""
         return self.row["status"] in TERMINAL
 
     def to_json(self) -> dict[str, Any]:

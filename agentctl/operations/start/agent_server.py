@@ -66,7 +66,7 @@ def _has_library() -> bool:
 
 
 def is_ours(server: Mapping[str, Any]) -> bool:
-    """Tell whether a server is the one that `with_server` adds."""
+    """Return whether a server is the one that `with_server` adds."""
     return str(_PROGRAM) in server.get("args", ())
 
 
@@ -79,7 +79,7 @@ def _names_ours(order: Order) -> bool:
 
 
 def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
-    """Tell whether a server is worth its memory and its share of the agent's start-up time.
+    """Return whether a server is worth its memory and its share of the agent's start-up time.
 
     For an agent that may start nothing, a server is useful only to ask questions, which most programs can do
     themselves, or if the definition names its tools.

@@ -40,7 +40,7 @@ def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str
 
 
 def has_spoken(worker: WorkerDir) -> bool:
-    """Tell whether anything of the agent itself is in its activity: a word, a tool call, tokens."""
+    """Return whether anything of the agent itself is in its activity: a word, a tool call, tokens."""
     for block in ActivityReader(worker.activity).blocks():
         for number, line in enumerate(block.splitlines()):
             row = read_line(line, number)

@@ -87,7 +87,7 @@ class SpawnRequest(NamedTuple):
 
     @property
     def continues(self) -> bool:
-        """Tell whether it continues an agent's earlier run: by the same order, in the same folder."""
+        """Return whether it continues an agent's earlier run: by the same order, in the same folder."""
         return self.work is not None and self.work.order is not None
 
 

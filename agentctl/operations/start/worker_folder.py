@@ -179,7 +179,7 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wo
 
 
 def _is_subtask(worker: WorkerDir) -> bool:
-    """Tell whether a worker's name is the id of a sub-task of its tree: the name could then mean either."""
+    """Return whether a worker's name is the id of a sub-task of its tree: the name could then mean either."""
     other, root_task = worker.task.sibling(worker.instance), root_task_of(worker.task)
     is_other = other.path not in (worker.task.path, root_task.path) and other.exists
     return is_other and root_task_of(other).path == root_task.path
@@ -235,7 +235,7 @@ def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wor
 
 
 def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
-    """Tell whether the worker of a key is in the queue or further, or on its way there.
+    """Return whether the worker of a key is in the queue or further, or on its way there.
 
     A refused worker no longer has a folder. One whose spawner was killed on the way has neither ticket nor shim; if it
     is in the log already, it was begun, and has failed.
@@ -248,7 +248,7 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
 
 
 def _has_failed(worker: WorkerDir) -> bool:
-    """Tell whether a worker has ended without success, so that its answer is not reused."""
+    """Return whether a worker has ended without success, so that its answer is not reused."""
     decision = decision_of(worker)
     return decision is not None and decision.status is not Status.COMPLETED
 

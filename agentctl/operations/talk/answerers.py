@@ -81,7 +81,7 @@ def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: s
 
 
 def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, Any], answer: str) -> bool:
-    """Tell whether an agent's own rules allow it this exact call in the same folder, and the answer allows no more."""
+    """Return whether an agent's own rules allow this exact call in the same folder, and the answer allows no more."""
     order, folder = read_order(parent), read_quietly(worker.spec).get("cwd")
     if order is None or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
         return False
@@ -96,5 +96,5 @@ def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, 
 
 
 def _has(tools: list[str] | None, tool: str) -> bool:
-    """Tell whether an agent has a tool at all."""
+    """Return whether an agent has a tool at all."""
     return tools is None or tool.lower() in {name.partition("(")[0].strip().lower() for name in tools}

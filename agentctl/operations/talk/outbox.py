@@ -27,7 +27,7 @@ _PATIENCE_S = 20.0
 
 
 def is_walled(worker: WorkerDir, error: Exception) -> bool:
-    """Tell whether a write failed because a sandbox lets this process write only the outbox of its worker's folder."""
+    """Return whether a write failed because a sandbox lets this process write nothing but its worker's outbox."""
     cause = error if isinstance(error, OSError) else error.__cause__
     is_refused = isinstance(cause, OSError) and cause.errno in _WALLED
     return is_refused and worker.outbox.is_dir() and os.access(worker.outbox, os.W_OK)

@@ -103,7 +103,7 @@ def bytes_of(template: Template) -> bytes:
 
 
 def is_usable(template: Template) -> bool:
-    """Tell whether a template may be used: it is the user's own, shipped, or trusted as it is."""
+    """Return whether a template may be used: it is the user's own, shipped, or trusted as it is."""
     try:
         check_usable(template)
     except (AgentctlError, OSError):

@@ -137,7 +137,7 @@ def _with(ranges: Sequence[Sequence[int]], seq: int, order: Sequence[int]) -> li
 
 
 def _is_gap_empty(end: int, start: int, order: Sequence[int]) -> bool:
-    """Tell whether `order` has nothing between two seqs, and reaches at least to the second."""
+    """Return whether `order` has nothing between two seqs, and reaches at least to the second."""
     if start <= end + 1:
         return True
     following = bisect_right(order, end)

@@ -28,12 +28,12 @@ class Seen(NamedTuple):
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether the worker has ended."""
+        """Return whether the worker has ended."""
         return self.status in TERMINAL
 
     @property
     def is_news(self) -> bool:
-        """Tell whether the worker has ended or needs an answer."""
+        """Return whether the worker has ended or needs an answer."""
         return self.is_terminal or self.status is Status.BLOCKED
 
 
@@ -87,7 +87,7 @@ def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> Sight:
 
 
 def _is_replaced(task: TaskDir, worker: WorkerView) -> bool:
-    """Tell whether the folder of an ended worker was removed, and a new worker at work has its name."""
+    """Return whether the folder of an ended worker was removed, and a new worker at work has its name."""
     worker_dir = task.worker(worker.instance)
     return worker.end_seq is not None and not worker_dir.has_ended and worker_dir.spec.exists()
 

@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
     @property
     def is_error_left(self) -> bool:
-        """Tell whether it is an error that was not fixed."""
+        """Return whether it is an error that was not fixed."""
         return self.severity == "error" and not self.fixed
 
     def to_json(self) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _above() -> tuple[list[_Above], list[WorkerDir]]:
 
 
 def _has_readable_spec(worker: WorkerDir) -> bool:
-    """Tell whether a worker's spec can be read: otherwise its depth and its parent are unknown."""
+    """Return whether a worker's spec can be read: otherwise its depth and its parent are unknown."""
     try:
         read_spec(worker.spec)
     except AgentctlError:

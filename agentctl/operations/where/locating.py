@@ -154,5 +154,5 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
 
 
 def is_in_log(worker: WorkerDir) -> bool:
-    """Tell whether the log knows a worker: somebody may have removed its folder while it runs."""
+    """Return whether the log knows a worker: somebody may have removed its folder while it runs."""
     return any(event.get("agentInstance") == worker.instance for event in LogReader(worker.task.events).events())

@@ -126,7 +126,7 @@ def _problem(path: str, is_folder: bool) -> str | None:
 
 
 def _repair(path: str) -> bool:
-    """Give a file of ours its mode back, and set anything else aside; tell whether that worked."""
+    """Give a file of ours its mode back, and set anything else aside; return whether that worked."""
     try:
         found = os.lstat(path)
         is_ours = found.st_uid == os.geteuid()

@@ -69,7 +69,7 @@ def take_over(task: TaskDir) -> None:
 
 
 def put_origin_back(task: TaskDir) -> bool:
-    """Give a task that was made here its random text back; tell whether the order of one of its workers proves it.
+    """Give a task that was made here its random text back; return whether the order of one of its workers proves it.
 
     Another task that is in its place now has no order with that text, which nobody else knows.
     """
@@ -86,19 +86,19 @@ def _noted(task: TaskDir) -> list[str]:
 
 
 def disown(task: TaskDir) -> bool:
-    """Forget that a task is this person's own; tell whether it was noted."""
+    """Forget that a task is this person's own; return whether it was noted."""
     for folder in _folders():
         origin.forget_place(folder, task)
     return _unmark(task, _TASK)
 
 
 def is_own(task: TaskDir) -> bool:
-    """Tell whether this person made a task, in the place where it lies now."""
+    """Return whether this person made a task, in the place where it lies now."""
     return _is_known(task) or any(map(_is_known, _above(task)))
 
 
 def _is_known(task: TaskDir) -> bool:
-    """Tell whether a task is noted as this person's, or belongs to the worker that calls."""
+    """Return whether a task is noted as this person's, or belongs to the worker that calls."""
     if os.path.islink(task.path) or os.path.islink(task.path.parent):
         return False
     return _is_marked(task, _TASK) or _is_callers(task)
@@ -114,7 +114,7 @@ def check_own(task: TaskDir) -> None:
 
 
 def may_be_stopped(task: TaskDir) -> bool:
-    """Tell whether what runs in a task may be judged and ended: the task at its path is this person's own, or was.
+    """Return whether what runs in a task may be judged and ended: the task at its path is this person's own, or was.
 
     A worker can change `origin`; that must not keep the person from stopping it.
     """
@@ -128,7 +128,7 @@ def check_may_be_stopped(task: TaskDir) -> None:
 
 
 def _is_callers(task: TaskDir) -> bool:
-    """Tell whether the caller is a worker of the task; its HOME may be another one, without the marks.
+    """Return whether the caller is a worker of the task; its HOME may be another one, without the marks.
 
     The worker has its cookie from its shim, and shims run only in a person's own tasks and their sub-tasks.
     """
@@ -173,12 +173,12 @@ def vouch_for_rules(task: TaskDir, rules: Rules) -> None:
 
 
 def are_vouched_for(task: TaskDir, rules: Rules) -> bool:
-    """Tell whether a task's rules allow nothing, or this person has vouched for them as they are."""
+    """Return whether a task's rules allow nothing, or this person has vouched for them as they are."""
     return not allowing(rules) or _is_marked(task, _RULES, _text_of(rules))
 
 
 def doubt_rules(task: TaskDir, rules: Rules) -> bool:
-    """Stop vouching for rules; tell whether this person had vouched for them."""
+    """Stop vouching for rules; return whether this person had vouched for them."""
     return _unmark(task, _RULES, _text_of(rules))
 
 
@@ -210,7 +210,7 @@ def vouch_for_answer(worker: WorkerDir, question: Question, answer: Mapping[str,
 
 
 def take_answer(marks: str, worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> bool:
-    """Tell whether an answer to this very question came through agentctl, and remove the note of that.
+    """Return whether an answer to this very question came through agentctl, and remove the note of that.
 
     Args:
         marks: Where it is noted, as the driver knows it: the worker may have changed the files in its own folder.
@@ -246,7 +246,7 @@ def _is_marked(task: TaskDir, what: str, *details: str) -> bool:
 
 
 def _unmark(task: TaskDir, what: str, *details: str) -> bool:
-    """Take a mark back wherever it is; tell whether there was one."""
+    """Take a mark back wherever it is; return whether there was one."""
     return bool(sum(origin.unmark(folder, task, what, *details) for folder in _folders()))
 
 

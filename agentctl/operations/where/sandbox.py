@@ -31,13 +31,13 @@ def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
 
 
 def is_in_sandbox_of(worker_dir: WorkerDir) -> bool:
-    """Tell whether this process may be in a worker's sandbox: in a pid namespace not the worker's nor the machine's."""
+    """Return whether this process may be in a worker's sandbox: its pid namespace is not the worker's or the machine's."""
     worker, here = processes.identity_from(read_quietly(worker_dir.process)), processes.pid_namespace()
     return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 
 
 def _is_other(identity: Identity | None, here: str) -> bool:
-    """Tell whether a process of this machine and boot is in another pid namespace."""
+    """Return whether a process of this machine and boot is in another pid namespace."""
     if identity is None or identity.machine != processes.machine_id() or identity.boot != processes.boot_id():
         return False
     return identity.pid_namespace != here

@@ -85,7 +85,7 @@ def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
 
 
 def _lacks_changes(worker: WorkerDir, record: Mapping[str, Any]) -> bool:
-    """Tell whether the changes of an ended worker are not recorded, but still can be."""
+    """Return whether the changes of an ended worker are not recorded, but still can be."""
     known = record.get("changes")
     return (
         bool(record) and worker.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))

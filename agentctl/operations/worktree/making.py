@@ -157,7 +157,7 @@ def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
 
 
 def is_within(cwd: str, path: str) -> bool:
-    """Tell whether a worker's folder is a worktree or below it; links in both are resolved."""
+    """Return whether a worker's folder is a worktree or below it; links in both are resolved."""
     cwd, path = os.path.realpath(cwd), os.path.realpath(path)
     return cwd == path or cwd.startswith(f"{path}/")
 
@@ -250,7 +250,7 @@ def without_repository(environ: Mapping[bytes, bytes], kept: Mapping[str, str]) 
 
 
 def is_being_made(worker: WorkerDir) -> bool:
-    """Tell whether the spawn that makes a worker's worktree may still be alive."""
+    """Return whether the spawn that makes a worker's worktree may still be alive."""
     spawner = processes.identity_from(read_quietly(worker.worktree).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE
 

@@ -1,4 +1,4 @@
-"""Whether an account is held, that is, left alone for a while: by usage windows that programs report, or a back-off.
+"""Whether an account is on hold for a while: by usage windows that programs report, or by a back-off.
 
 An account is held while one of its windows refuses requests, until the reset that was reported. If none was reported,
 it is held for a chosen pause (a back-off). A reset is a moment of the world, so the wall clock counts. Unless the
@@ -40,7 +40,7 @@ _CLOCKS_DIFFER_S = 5.0
 
 
 class Hold(NamedTuple):
-    """That an account is held (left alone); times in seconds from now."""
+    """That an account is on hold; times in seconds from now."""
 
     account: str
     #: 0 or below: the hold is over, and the workers that waited start one after another.
@@ -73,7 +73,7 @@ class Hold(NamedTuple):
     def reason(self) -> str:
         """The reason that a waiting worker shows."""
         if self.window is None:
-            return f"the account of {self.account} is left alone for another {self.left_s:.0f} s after a rate limit"
+            return f"the account of {self.account} is on hold for another {self.left_s:.0f} s after a rate limit"
         return f"the account of {self.account} is used up until {self.until} ({label_of(self.window)} window)"
 
 
