@@ -31,7 +31,7 @@ def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
 
 
 def is_in_sandbox_of(worker_dir: WorkerDir) -> bool:
-    """Return whether this process may be in a worker's sandbox: in neither the worker's nor the machine's pid namespace."""
+    """Return whether this process may be in a worker's sandbox: neither in its pid namespace nor in the machine's."""
     worker, here = processes.identity_from(read_quietly(worker_dir.process)), processes.pid_namespace()
     return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 
