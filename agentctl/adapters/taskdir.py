@@ -197,6 +197,10 @@ class TaskDir(_Folder):
         """Return the directory of a worker, which need not exist."""
         return WorkerDir(self.agents / instance, self)
 
+    def worker_at(self, worker_id: WorkerId) -> WorkerDir:
+        """Return the directory of a worker of any task of the same root."""
+        return self.sibling(worker_id.task_id).worker(worker_id.instance)
+
     def instances(self) -> list[str]:
         """Return the names of all agent folders."""
         return sorted(_folders_in(self.agents))

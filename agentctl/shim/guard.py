@@ -72,7 +72,7 @@ class Guard:
     ) -> None:
         (root_task, folder, self.me, self.wall), self.ticket = post, ticket
         self.root_task, self.folder = root_task, folder
-        self.worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+        self.worker = root_task.worker_at(ticket.worker_id)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
         self.since = 0

@@ -141,7 +141,7 @@ class _Shim:
             return None  # A full disk, a removed task: nothing new is started; the next dispatch goes on.
         carry_out(self.root_task, done, folder=self.folder)
         for ticket in done.removed:
-            self.debt.add_ended(self.root_task.sibling(ticket.task_id).worker(ticket.instance))
+            self.debt.add_ended(self.root_task.worker_at(ticket.worker_id))
         if done.mine is None:
             return None
         self.ticket, self.place = done.mine

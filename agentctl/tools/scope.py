@@ -143,7 +143,7 @@ class Scope:
 
     def agent_of(self, key: WorkerId) -> WorkerDir:
         """Return the folder of a worker."""
-        return self.task.sibling(key.task_id).worker(key.instance)
+        return self.task.worker_at(key)
 
     def below(self) -> list[WorkerDir]:
         """Return the workers that the caller has started, and those below them; for a person all of the task.

@@ -190,7 +190,7 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
     assert place is not None
     guest = guest_place(tree, place)
     assert guest is not None
-    guest.occupy(Occupant(tree.id, "leaf"))
+    guest.occupy(Occupant(WorkerId(tree.id, "leaf")))
     with locked(tree.queue_lock):
         assert not dispatch_locked(tree, lender=top).launches
     guest.let_go()

@@ -280,7 +280,7 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
         if not environment.waits(folder, ticket.environment):
             yield finding("warning", "queued, but its environment is gone", where, "agentctl resume-queue")
         with contextlib.suppress(AgentctlError):
-            spec = read_spec(task.sibling(ticket.task_id).worker(ticket.instance).spec)
+            spec = read_spec(task.worker_at(ticket.worker_id).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
                 yield finding("warning", f"queued, but its program is missing: {spec.argv[0]}", where, "install it")

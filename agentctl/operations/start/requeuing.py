@@ -22,7 +22,7 @@ def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets that a spawn has put into the queue: a cloned repository may bring others."""
     views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
     logged = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
-    return [ticket for ticket in logged if is_of_task(root_task.sibling(ticket.task_id).worker(ticket.instance))]
+    return [ticket for ticket in logged if is_of_task(root_task.worker_at(ticket.worker_id))]
 
 
 def resume_queue(task: TaskDir) -> list[str]:
@@ -35,7 +35,7 @@ def resume_queue(task: TaskDir) -> list[str]:
     folder, digests = environment.store_folder(), {}
     with locked(root_task.queue_lock):
         for ticket in _in_log(root_task, read_queue(root_task)):
-            worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+            worker = root_task.worker_at(ticket.worker_id)
             if environment.waits(folder, ticket.environment):
                 continue
             if is_over(worker):

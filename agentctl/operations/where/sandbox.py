@@ -48,5 +48,5 @@ def _live_shims(root_task: TaskDir) -> list[Identity]:
     return [
         occupant.shim
         for occupant in places
-        if occupant.shim and is_alive_held(root_task.sibling(occupant.task_id).worker(occupant.instance).shim)
+        if occupant.shim and is_alive_held(root_task.worker_at(occupant.worker_id).shim)
     ]

@@ -149,7 +149,7 @@ def _give_place(
     root_task: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
 ) -> None:
     if shim is not None and done.mine is None:
-        place.occupy(Occupant(ticket.task_id, ticket.instance, shim))
+        place.occupy(Occupant(ticket.worker_id, shim))
         done.mine = (ticket, place)
     else:
         done.launches.append(launch(root_task, ticket, place))
@@ -199,4 +199,4 @@ def _descends(root_task: TaskDir, ticket: Ticket, lender: WorkerId) -> bool:
 
 
 def _agent_of(root_task: TaskDir, ticket: Ticket) -> WorkerDir:
-    return root_task.sibling(ticket.task_id).worker(ticket.instance)
+    return root_task.worker_at(ticket.worker_id)

@@ -31,15 +31,13 @@ def ready_tickets(
     waiting = []
     if some_wait(queue):  # A running worker may have put a ticket of its own there; it is left out.
         named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
-        waiting = [
-            ticket for ticket in named if not _is_begun(root_task.sibling(ticket.task_id).worker(ticket.instance))
-        ]
+        waiting = [ticket for ticket in named if not _is_begun(root_task.worker_at(ticket.worker_id))]
     held_back = _end_hopeless(root_task, waiting, removed)
     for ticket in queue:
         worker_id = ticket.worker_id
         if ticket in held_back or worker_id in starting:
             continue
-        worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+        worker = root_task.worker_at(ticket.worker_id)
         if _is_begun(worker):
             remove_ticket(root_task, ticket)
             removed.append(ticket)
@@ -75,7 +73,7 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
         for ticket in [ticket for ticket in waiting if ticket not in hopeless]:
             failed, is_met = _look_at_dependencies(root_task, ticket)
             if failed:
-                worker = root_task.sibling(ticket.task_id).worker(ticket.instance)
+                worker = root_task.worker_at(ticket.worker_id)
                 _refuse(root_task, ticket, worker, Reason.DEPENDENCY, f"a dependency was not met: {failed}")
                 removed.append(ticket)
                 hopeless.add(ticket)

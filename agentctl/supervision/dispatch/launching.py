@@ -101,7 +101,7 @@ def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
         OSError: The system refuses another process or descriptor; the place is still the caller's.
     """
     _reap()
-    place.occupy(Occupant(ticket.task_id, ticket.instance))
+    place.occupy(Occupant(ticket.worker_id))
     shim = _give_to_shim(root_task, ticket, place)
     place.let_go()
     failpoints.reached("dispatch.after-launch")
@@ -116,7 +116,7 @@ def _give_to_shim(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
         try:
             identity = shim.identity or _identity_of(twin_at(shim.orders))
             note_guardian(root_task, identity)
-            place.occupy(Occupant(ticket.task_id, ticket.instance, identity))
+            place.occupy(Occupant(ticket.worker_id, identity))
             send_fds(shim.orders, place.fd)
         except OSError:
             _dismiss(shim)

@@ -28,6 +28,8 @@ from agentctl.supervision.queue.places import Occupant, Place, is_slot, names_sh
 GUEST = ".guest"
 LOAN = ".loan"
 IDLE = ".idle"
+#: Who has a slot whose file cannot be read.
+_UNKNOWN = WorkerId("", "?")
 
 
 def _names(root_task: TaskDir) -> list[str]:
@@ -83,7 +85,7 @@ def _look_at_slot(root_task: TaskDir, path: FilePath, found: Survey) -> None:
     fd = _try_lock(path)
     occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
     if fd is None:
-        found.taken.append(occupant or Occupant("", "?"))
+        found.taken.append(occupant or Occupant(_UNKNOWN))
         return
     found.free.append(Place(fd))
     if occupant is not None and is_still_there(root_task, occupant):
@@ -93,7 +95,7 @@ def _look_at_slot(root_task: TaskDir, path: FilePath, found: Survey) -> None:
 
 def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
     """Return whether any process of an occupant without a shim may be alive; write down what is proven about it."""
-    worker = root_task.sibling(occupant.task_id).worker(occupant.instance)
+    worker = root_task.worker_at(occupant.worker_id)
     if not worker.path.exists():
         return False
     condition = judge(worker)
@@ -145,7 +147,7 @@ def move_guests(root_task: TaskDir, found: Survey) -> None:
         found.free.remove(place)
         _move(root_task, name, slot.name)
         os.close(place.fd)
-        found.taken.append(read_occupant(slot) or Occupant("", "?"))
+        found.taken.append(read_occupant(slot) or Occupant(_UNKNOWN))
 
 
 def _close_gaps(root_task: TaskDir) -> None:
@@ -210,7 +212,7 @@ def guest_place(root_task: TaskDir, place: str) -> Place | None:
 
 def describe_taken(taken: list[Occupant]) -> str:
     """Return the names of the workers that have the slots."""
-    return first_of(sorted(occupant.instance for occupant in taken))
+    return first_of(sorted(occupant.worker_id.instance for occupant in taken))
 
 
 def is_being_started(root_task: TaskDir, worker_id: WorkerId) -> bool:

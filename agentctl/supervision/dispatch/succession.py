@@ -52,7 +52,7 @@ class Succession:
         names = read_names(self._root_task)
         ticket = self._first(names)
         if ticket is not None:
-            place.occupy(Occupant(ticket.task_id, ticket.instance, me))
+            place.occupy(Occupant(ticket.worker_id, me))
             forget_environment(ended.environment, self._folder, names)
         return ticket
 
@@ -62,9 +62,9 @@ class Succession:
         if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
             return None  # A dependency may be met now, an account may be held, or a guest comes before the queue.
         for ticket in filter(None, map(parse_ticket, names)):
-            if head_for(ticket.task_id, ticket.instance) in taken:
+            if head_for(ticket.worker_id) in taken:
                 continue  # Its shim is on the way.
-            worker = self._root_task.sibling(ticket.task_id).worker(ticket.instance)
+            worker = self._root_task.worker_at(ticket.worker_id)
             is_plain = worker.path.exists() and not worker.process.exists()
             return ticket if is_plain and environment.waits(self._folder, ticket.environment) else None
         return None

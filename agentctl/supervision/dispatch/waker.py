@@ -65,7 +65,7 @@ class _Waker:
     def _folders(self) -> list[str]:
         """Return the folders in which a change may let a worker start: the queue, and those of the accounts."""
         tickets = read_queue(self.root_task)
-        found = (account_of(self.root_task.sibling(ticket.task_id).worker(ticket.instance)) for ticket in tickets)
+        found = (account_of(self.root_task.worker_at(ticket.worker_id)) for ticket in tickets)
         return [self.root_task.queue, *{account.folder for account in found if account is not None}]
 
     def _dispatch(self) -> Dispatched:

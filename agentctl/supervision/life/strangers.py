@@ -124,7 +124,7 @@ def guarded_by(pid: int) -> WorkerDir | None:
         return None
     me, root_task = processes.identify(pid), TaskDir(arguments[-1])
     occupant = occupant_by_shim(root_task.slots, me)
-    worker = occupant and root_task.sibling(occupant.task_id).worker(occupant.instance)
+    worker = occupant and root_task.worker_at(occupant.worker_id)
     return worker if worker is not None and _guardian_of(worker) == me else None
 
 

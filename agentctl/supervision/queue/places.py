@@ -27,14 +27,8 @@ _MOST_LOOKS = 100
 class Occupant(NamedTuple):
     """The worker to which a place was given, with its shim."""
 
-    task_id: str
-    instance: str
+    worker_id: WorkerId
     shim: Identity | None = None
-
-    @property
-    def worker_id(self) -> WorkerId:
-        """The task and the name of the worker."""
-        return WorkerId(self.task_id, self.instance)
 
 
 class Place(NamedTuple):
@@ -44,8 +38,8 @@ class Place(NamedTuple):
 
     def occupy(self, occupant: Occupant) -> None:
         """Write down the occupant. Overwritten in place: a rename would leave the lock on the old file."""
-        who = head_for(occupant.task_id, occupant.instance)
-        write_in_place(self.fd, b'%b, "shim": %b}\n' % (who, processes.text_of(occupant.shim)))
+        head, shim = head_for(occupant.worker_id), processes.text_of(occupant.shim)
+        write_in_place(self.fd, b'%b, "shim": %b}\n' % (head, shim))
 
     def vacate(self, shim: Identity | None) -> None:
         """Give the place back.
@@ -62,9 +56,9 @@ class Place(NamedTuple):
         os.close(self.fd)
 
 
-def head_for(task_id: str, instance: str) -> bytes:
+def head_for(worker_id: WorkerId) -> bytes:
     """Return the beginning of a place's file that names this worker, as `Place.occupy` writes it."""
-    return f'{{"taskId": "{task_id}", "instance": "{instance}"'.encode()
+    return f'{{"taskId": "{worker_id.task_id}", "instance": "{worker_id.instance}"'.encode()
 
 
 def head_of(data: bytes) -> bytes:
@@ -155,4 +149,4 @@ def _occupant_from(value: dict[str, Any]) -> Occupant | None:
     task_id, instance = str(value.get("taskId")), str(value.get("instance") or "")
     if not is_name(task_id) or not is_name(instance):  # A path could lead anywhere.
         return None
-    return Occupant(task_id, instance, processes.identity_from(value.get("shim")))
+    return Occupant(WorkerId(task_id, instance), processes.identity_from(value.get("shim")))
