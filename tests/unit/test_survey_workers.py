@@ -109,7 +109,7 @@ def test_a_hostile_tree_is_survived_and_told(tmp_path: Path, name: str) -> None:
     done = examined(tmp_path, name, hostile(tmp_path / "tree"))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.findings["summary"] + done.text.replace("\n", ""))
     if name == "size":
-        assert "Not read: binary (1), larger than 1 MiB (1), special files (1), symbolic links (2)." in done.text
+        assert "Not read: binary (1), larger than 1 MiB (1), special file (1), symbolic link (2)." in done.text
         assert "Unreadable: `File name too long: d" in done.text
         assert all(f"`{shown}`" in done.text for shown in ("n\\xff.py", "evil\\x1b[31m\\nname.py", "latin.py"))
 
@@ -213,7 +213,7 @@ def test_what_is_declared_is_compared_with_what_is_imported(tmp_path: Path) -> N
     }
     done = examined(tmp_path, "dependencies", grow(tmp_path / "tree", files))
     counts = "7 packages declared, 2 of them for use and never imported; 1 module imported and not declared"
-    assert done.findings["summary"] == f"{counts} (2 remarks in the text)"
+    assert done.findings["summary"] == f"{counts} (2 remarks)"
     assert "| `extra` | `pyproject.toml` |\n| `unused` | `pyproject.toml` |\n" in done.text
     assert "| `missing` | 2 | `src/app/local.py` |" in done.text
     assert "`old/old.py` cannot be parsed.\n\n`old/setup.py` is of a kind that is not read." in done.text

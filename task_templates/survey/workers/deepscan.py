@@ -16,7 +16,6 @@ from survey import TOP, Tree, Worker, argument_parser, code, plural, run, table,
 LEAST_PERCENT = 60
 FEWEST_TOKENS, MOST_TOKENS = 50, 4000
 MOST_FILES = 1000
-SAVED_EACH = 20
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -26,7 +25,7 @@ def work(worker: Worker, arguments: argparse.Namespace) -> None:
     alike: list[tuple[float, str, str]] = []
     for done, ((one, left), (other, right)) in enumerate(combinations(texts.items(), 2)):
         worker.progress(100 * done / total, f"pair {done:,} of {total:,}, {len(alike)} alike")
-        if done % SAVED_EACH == 0:
+        if done % 20 == 0:
             worker.save(findings_of(alike, done, total), complete=False)
         # autojunk off: it would ignore the frequent tokens, and in a program those are its structure.
         percent = 100 * SequenceMatcher(None, left, right, autojunk=False).ratio()

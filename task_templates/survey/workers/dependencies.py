@@ -31,7 +31,8 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:$|[\[<>=!~;@,(#])")
 
 def work(worker: Worker, arguments: argparse.Namespace) -> None:
     tree = walk(arguments.path)
-    declared: dict[str, str] = {}  # Each package with its manifest; with none if it is for development alone.
+    declared: set[str] = set()
+    for_use: dict[str, str] = {}  # With the manifest that declares it, and not for development alone.
     imported: defaultdict[str, set[str]] = defaultdict(set)  # Each module, dotted, with the files that import it.
     remarks: list[str] = []
     for file in worker.each(tree.files, "reading"):
@@ -44,11 +45,13 @@ def work(worker: Worker, arguments: argparse.Namespace) -> None:
             remarks += [] if parsed else [f"{code(file.relative)} cannot be parsed."]
         elif file.name == "pyproject.toml" or _REQUIREMENTS_FILE.search(file.relative):
             try:
-                for name, is_used in declared_in(file, tree.text(file) or ""):
-                    declared[name] = declared.get(name) or (file.relative if is_used else "")
+                packages = list(declared_in(file, tree.text(file) or ""))
             except (ValueError, TypeError, AttributeError, RecursionError) as problem:
                 remarks.append(f"{code(file.relative)} is not understood: {shown(str(problem))}.")
-    worker.finish(findings_of(tree, declared, imported, remarks))
+                continue
+            declared |= {name for name, _ in packages}
+            for_use |= {name: file.relative for name, is_used in packages if is_used}
+    worker.finish(findings_of(tree, declared, for_use, imported, remarks))
 
 
 def declared_in(file: SourceFile, text: str) -> Iterator[tuple[str, bool]]:
@@ -70,7 +73,10 @@ def declared_in(file: SourceFile, text: str) -> Iterator[tuple[str, bool]]:
 
 
 def imports_in(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -83,28 +89,28 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def beginnings(packages: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def beginnings(packages: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each package with what the modules that it may provide begin with, in the normal form."""
     known = defaultdict(list, {name: [module] for name, module in MODULES.items()})
     for module, distributions in metadata.packages_distributions().items():
         for one in distributions:
             known[normal(one)].append(module)
     for name in sorted(packages):
-        bare = name.removeprefix("types-").removesuffix("-stubs").removeprefix("python-")
-        yield name, tuple(f"{normal(one)}-" for one in (name, bare, *known[name]))
+        yield name, tuple(f"{normal(one)}-" for one in (name, name.removeprefix("python-"), *known[name]))
 
 
 def findings_of(
-    tree: Tree, declared: dict[str, str], imported: dict[str, set[str]], remarks: list[str]
+    tree: Tree, declared: set[str], for_use: dict[str, str], imported: dict[str, set[str]], remarks: list[str]
 ) -> dict[str, Any]:
     local = {name for file in tree.files for name in (*file.relative.split("/")[:-1], file.name.partition(".")[0])}
     known = local | sys.stdlib_module_names | {"_typeshed"}
+    modules = [(module, f"{normal(module)}-") for module in imported]
     never, provided = [], set()
     for name, starts in beginnings(declared):
-        used = {module for module in imported if f"{normal(module)}-".startswith(starts)}
+        used = {module for module, dashed in modules if dashed.startswith(starts)}
         provided |= used
-        if not used and declared[name]:
-            never.append((code(name), code(declared[name])))
+        if name in for_use and not used:
+            never.append((code(name), code(for_use[name])))
     missing: defaultdict[str, set[str]] = defaultdict(set)
     for module, files in imported.items():
         if module not in provided and module.partition(".")[0] not in known:
@@ -113,11 +119,10 @@ def findings_of(
     rows.sort(key=lambda row: (-row[1], row[0]))
     summary = f"{plural(len(declared), 'package')} declared, {len(never):,} of them for use and never imported; "
     summary += f"{plural(len(rows), 'module')} imported and not declared"
-    summary += f" ({plural(len(remarks), 'remark')} in the text)" if remarks else ""
+    summary += f" ({plural(len(remarks), 'remark')})" if remarks else ""
     lines = [f"Declared for use, never imported: {len(never):,}", "", *table(("name", "manifest"), never[:TOP]), ""]
     lines += [f"Imported, not declared: {len(rows):,}", "", *table(("module", "files", "first in"), rows[:TOP])]
     lines += [line for remark in remarks[:TOP] for line in ("", remark)]
-    lines += ["", f"{plural(len(remarks) - TOP, 'more remark')}."] if len(remarks) > TOP else []
     return {"summary": summary, "markdown": lines}
 
 

@@ -16,9 +16,7 @@ from survey import TOP, SourceFile, Worker, WorkerError, argument_parser, code, 
 
 LONG_LINES, DEEP_LEVELS = 50, 4
 MOST_OPTIONS, NONE = 6, "none"
-_BLOCKS = (
-    ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match,
-)  # fmt: skip
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,7 +61,8 @@ def work(worker: Worker, arguments: argparse.Namespace) -> None:
 def functions_in(file: SourceFile, tree: ast.Module) -> list[Function]:
     """Return all functions, methods and inner functions of a file."""
     found: list[Function] = []
-    pending: list[tuple[ast.AST, str, Function | None, int]] = [(tree, "", None, 0)]
+    none = Function(name="", file=file, line=0, lines=0)
+    pending: list[tuple[ast.AST, str, Function, int]] = [(tree, "", none, 0)]
     while pending:  # Not by recursion: generated code may be nested deeper than the interpreter's stack.
         node, prefix, function, depth = pending.pop()
         for child in ast.iter_child_nodes(node):
@@ -72,13 +71,12 @@ def functions_in(file: SourceFile, tree: ast.Module) -> list[Function]:
                 found.append(Function(name=name, file=file, line=child.lineno, lines=lines))
                 pending.append((child, f"{name}.", found[-1], 0))
             elif isinstance(child, ast.ClassDef):
-                pending.append((child, f"{prefix}{child.name}.", None, 0))
+                pending.append((child, f"{prefix}{child.name}.", none, 0))
             elif not isinstance(child, ast.expr):
                 # An `elif` is an `if` in the tree, but no level deeper for a reader.
                 is_elif = isinstance(node, ast.If) and isinstance(child, ast.If) and child.col_offset == node.col_offset
                 deeper = depth + (isinstance(child, _BLOCKS) and not is_elif)
-                if function is not None:
-                    function.nesting = max(function.nesting, deeper)
+                function.nesting = max(function.nesting, deeper)
                 pending.append((child, prefix, function, deeper))
     return found
 
@@ -96,7 +94,7 @@ def heavy_in(functions: list[Function]) -> int:
 
 
 def findings_of(longest: list[Function], areas: Areas, unparsed: list[str]) -> dict[str, Any]:
-    heading = f"Heavy: {LONG_LINES} lines or more, or {DEEP_LEVELS} levels of nesting or more. Longest:"
+    heading = f"Heavy: {LONG_LINES} lines or more, or {DEEP_LEVELS} levels of nesting or more. The longest:"
     rows = [(code(one.name, 60), one.lines, one.nesting, code(where(one))) for one in longest[:TOP]]
     lines = [heading, "", *table(("function", "lines", "nesting", "where"), rows)]
     if unparsed:

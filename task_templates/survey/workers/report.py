@@ -63,8 +63,8 @@ def report_of(path: str, parts: list[Part]) -> list[str]:
     lines = [f"# Survey of {code(path, 400)}", ""]
     lines += [f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, {plural(len(parts), 'part')}.", ""]
     lines += table(("part", "ended", "in short"), rows)
-    if broken := [part.name for part in parts if not part.is_whole]:
-        lines += ["", f"**This report is not whole**: {', '.join(broken)}."]
+    broken = ", ".join(part.name for part in parts if not part.is_whole)
+    lines += ["", f"**This report is not whole**: {broken}."] if broken else []
     lines += ["", "## Where to look first", "", *crossed({part.name: part for part in parts})]
     for part in parts:
         lines += ["", f"## {part.name.capitalize()}", ""]

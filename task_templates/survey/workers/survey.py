@@ -25,9 +25,7 @@ from typing import Any
 #: -P: the current folder may be the surveyed tree, and nothing is imported from there.
 AGENTCTL = (sys.executable, "-P", "-m", "agentctl")
 PROGRESS_INTERVAL_S = 1.0
-EXIT_INTERRUPTED = 130
-TOP = 10
-"How many entries each list has."
+TOP = 10  # How many entries each list has.
 TEXT_LIMIT_BYTES = 1024 * 1024
 
 #: Folders that do not hold a project's own source, and files that mark such a folder.
@@ -121,7 +119,7 @@ def _block_sigint() -> None:
 
 def run(name: str, work: Callable[[Worker, argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Run one worker to its end; never returns."""
-    signal.signal(signal.SIGINT, lambda *_: sys.exit(EXIT_INTERRUPTED))  # `subprocess.run` kills its child on the way.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # `subprocess.run` kills its child on the way.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -175,7 +173,7 @@ class Tree:
     skipped: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
-    "How many symbolic links, special, binary and very large files were not read."
+    "How many links, special, binary and very large files were not read."
 
     def text(self, file: SourceFile) -> str | None:
         """Return the file's text; None, with the reason noted, if it has none that can be read."""
@@ -186,12 +184,10 @@ class Tree:
         except OSError as problem:
             self.unreadable[file.relative] = problem.strerror or str(problem)
             return None
-        if len(content) > TEXT_LIMIT_BYTES:
-            self.left_out["larger than 1 MiB"] += 1
-        elif b"\0" in content:
-            self.left_out["binary"] += 1
-        else:
+        reason = "larger than 1 MiB" if len(content) > TEXT_LIMIT_BYTES else "binary" if b"\0" in content else None
+        if reason is None:
             return content.decode("utf-8-sig", "replace")
+        self.left_out[reason] += 1
         return None
 
 
@@ -207,12 +203,14 @@ def walk(path: str) -> Tree:
         folder = pending.pop()
         try:
             with os.scandir(os.path.join(tree.root, folder)) as listing:
-                for entry in sorted(listing, key=lambda entry: entry.name, reverse=True):
-                    _take(tree, f"{folder}/{entry.name}".lstrip("/"), entry, pending)
+                entries = list(listing)
         except OSError as problem:
             if not folder:
                 raise WorkerError(f"cannot list the folder {shown(tree.root)}: {problem.strerror}") from problem
             tree.unreadable[folder] = problem.strerror or str(problem)
+            continue
+        for entry in entries:
+            _take(tree, f"{folder}/{entry.name}".lstrip("/"), entry, pending)
     tree.files.sort(key=lambda file: file.relative)
     return tree
 
@@ -229,7 +227,7 @@ def _take(tree: Tree, relative: str, entry: os.DirEntry[str], pending: list[str]
     elif stat.S_ISREG(status.st_mode):
         tree.files.append(SourceFile(path=entry.path, relative=relative, size_bytes=status.st_size))
     else:
-        tree.left_out["symbolic links" if stat.S_ISLNK(status.st_mode) else "special files"] += 1
+        tree.left_out["symbolic link" if stat.S_ISLNK(status.st_mode) else "special file"] += 1
 
 
 def parse(text: str) -> ast.Module | None:
