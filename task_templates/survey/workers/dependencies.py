@@ -103,7 +103,7 @@ def findings_of(
     tree: Tree, declared: set[str], for_use: dict[str, str], imported: dict[str, set[str]], remarks: list[str]
 ) -> dict[str, Any]:
     local = {name for file in tree.files for name in (*file.relative.split("/")[:-1], file.name.partition(".")[0])}
-    known = local | sys.stdlib_module_names | {"_typeshed"}
+    known = local | sys.stdlib_module_names | {"_typeshed", tree.root.rpartition("/")[2]}
     modules = [(module, f"{normal(module)}-") for module in imported]
     never, provided = [], set()
     for name, starts in beginnings(declared):

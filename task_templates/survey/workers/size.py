@@ -43,11 +43,12 @@ def findings_of(tree: Tree, lines: dict[SourceFile, int]) -> dict[str, Any]:
     rows = [(name, files[name], count, f"{100 * count / (total or 1):.1f} %") for name, count in ranked]
     longest = sorted(lines.items(), key=lambda item: (-item[1], item[0].relative))[:TOP]
     summary = f"{plural(total, 'line')} in {plural(len(lines), 'text file')} of {plural(len(tree.files), 'file')}"
-    summary += f"; mostly {', '.join(name for name, _ in ranked[:3])}" if ranked else ""
+    main = ", ".join(name for name, count in ranked[:3] if count)
+    summary += f"; mostly {main}" if main else ""
     markdown = table(("language", "files", "lines", "share"), rows[:TOP])
     markdown += ["", f"{plural(len(rows) - TOP, 'more language')}."] if len(rows) > TOP else []
-    markdown += ["", "Longest files:", ""]
-    markdown += table(("file", "lines"), [(code(file.relative), number) for file, number in longest])
+    files_table = table(("file", "lines"), [(code(file.relative), number) for file, number in longest])
+    markdown += ["", "Longest files:", "", *files_table]
     return {"summary": summary, "areas": dict(areas), "markdown": [*markdown, *remarks(tree)]}
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 #: -P: the current folder may be the surveyed tree, and nothing is imported from there.
 AGENTCTL = (sys.executable, "-P", "-m", "agentctl")
-PROGRESS_INTERVAL_S = 1.0
 TOP = 10  # How many entries each list has.
 TEXT_LIMIT_BYTES = 1024 * 1024
 
@@ -56,7 +55,7 @@ class Worker:
         is_reporting = self._reporting is not None and self._reporting.poll() is None
         if not self.in_task or is_reporting or time.monotonic() < self._next_progress_at:
             return
-        self._next_progress_at = time.monotonic() + PROGRESS_INTERVAL_S
+        self._next_progress_at = time.monotonic() + 1
         command = [*AGENTCTL, "report", "progress", str(round(percent)), text]
         self._reporting = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_block_sigint)  # noqa: PLW1509
 
