@@ -123,7 +123,7 @@ def findings_of(
     lines = [f"Declared for use, never imported: {len(never):,}", "", *table(("name", "manifest"), never[:TOP]), ""]
     lines += [f"Imported, not declared: {len(rows):,}", "", *table(("module", "files", "first in"), rows[:TOP])]
     lines += [line for remark in remarks[:TOP] for line in ("", remark)]
-    return {"summary": summary, "markdown": lines}
+    return {"summary": summary if declared or imported else "no Python project found", "markdown": lines}
 
 
 if __name__ == "__main__":

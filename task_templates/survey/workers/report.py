@@ -79,10 +79,10 @@ def crossed(parts: dict[str, Part]) -> list[str]:
     size, todos, functions = (parts.get(name, Part(name=name)) for name in ("size", "todos", "functions"))
     rows = []
     for name in {area for part in parts.values() for area in part.findings.get("areas", {})}:
-        lines, notes = size.number(name), todos.number(name)
+        lines, left = size.number(name), todos.number(name)
         heavy, longest = functions.number(name, "heavy"), functions.number(name, "longest")
-        density = f"{1000 * (heavy + notes) / lines:.1f}" if lines else "-"
-        rows.append((code(name), lines, notes, heavy, longest, density))
+        density = f"{1000 * (heavy + left) / lines:.1f}" if lines else "-"
+        rows.append((code(name), lines, left, heavy, longest, density))
     rows.sort(key=lambda row: (-row[2] - row[3], -row[1], row[0]))
     headers = ("folder", "lines", "left to do", "heavy functions", "longest function", "both per 1,000 lines")
     more = ["", f"{plural(len(rows) - TOP, 'more folder')}."] if len(rows) > TOP else []

@@ -27,12 +27,12 @@ AGENTCTL = (sys.executable, "-P", "-m", "agentctl")
 TOP = 10  # How many entries each list has.
 TEXT_LIMIT_BYTES = 1024 * 1024
 
-#: Folders that do not hold a project's own source, and files that mark such a folder.
+#: Folders that do not hold a project's own source, and files that only such a folder has.
 SKIPPED = {
     ".git", ".hg", ".svn", ".agentctl", "node_modules", "site-packages", "vendor", "third_party", "__pycache__",
     ".mypy_cache", ".hypothesis", ".cache", ".tox", ".nox", ".eggs",
 }  # fmt: skip
-MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")
+SKIPPED_WITH = ("pyvenv.cfg", "CACHEDIR.TAG")
 
 
 class WorkerError(Exception):
@@ -92,7 +92,7 @@ class Worker:
         return unfinished.replace(self.folder / name)
 
     def finish(self, findings: dict[str, Any], file: Path | None = None) -> None:
-        """Save the complete findings, print their text, and declare the result with a file (findings.json)."""
+        """Save the complete findings, print them, and declare the result with a file: by default the findings."""
         saved = self.save(findings, complete=True)
         print("\n".join([findings["summary"], "", *findings["markdown"]]), flush=True)
         given = [f"--file={file or saved}"] if file or saved else []
@@ -112,7 +112,7 @@ class Worker:
 
 
 def _block_sigint() -> None:
-    """Have a command ignore the SIGINT of a cancel, which reaches all processes: the worker ends it silently."""
+    """Keep the SIGINT of a cancel, which reaches all processes, from a command that would end with a traceback."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
@@ -221,8 +221,8 @@ def _take(tree: Tree, relative: str, entry: os.DirEntry[str], pending: list[str]
         tree.unreadable[relative] = problem.strerror or str(problem)
         return
     if stat.S_ISDIR(status.st_mode):
-        is_marked = any(os.path.lexists(os.path.join(entry.path, mark)) for mark in MARKS)
-        (tree.skipped if entry.name in SKIPPED or is_marked else pending).append(relative)
+        is_skipped = any(os.path.lexists(os.path.join(entry.path, name)) for name in SKIPPED_WITH)
+        (tree.skipped if is_skipped or entry.name in SKIPPED else pending).append(relative)
     elif stat.S_ISREG(status.st_mode):
         tree.files.append(SourceFile(path=entry.path, relative=relative, size_bytes=status.st_size))
     else:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from survey import TOP, SourceFile, Worker, argument_parser, code, plural, run, shown, table, walk
+from survey import TOP, SourceFile, Worker, argument_parser, code, run, shown, table, walk
 
 KINDS = ("TODO", "FIXME", "XXX", "HACK")
 _KIND = rf"({'|'.join(KINDS)})\b(?![\w/|,'\"`>-])"
@@ -39,8 +39,8 @@ def todos_in(file: SourceFile, text: str) -> Iterator[Todo]:
     for number, part in comments_of(text) if file.is_python else enumerate(text.split("\n"), start=1):
         match = _COMMENT.search(part)
         if match is not None and not any(part.count(quote, 0, match.start()) % 2 for quote in "\"'`"):
-            note = part[match.start(1) :].strip().removesuffix("*/").removesuffix("-->").strip()
-            yield Todo(match[1], f"{shown(file.relative)}:{number}", note, file.area)
+            rest = part[match.start(1) :].strip().removesuffix("*/").removesuffix("-->").strip()
+            yield Todo(match[1], f"{shown(file.relative)}:{number}", rest, file.area)
 
 
 def comments_of(text: str) -> Iterator[tuple[int, str]]:
@@ -57,7 +57,7 @@ def findings_of(todos: list[Todo]) -> dict[str, Any]:
     kinds = Counter(todo.kind for todo in todos)
     counted = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
     lines = table(("where", "text"), [(code(todo.where), code(todo.text, 120)) for todo in todos[:TOP]])
-    more = ["", f"{plural(len(todos) - TOP, 'more note')}."] if len(todos) > TOP else []
+    more = ["", f"{len(todos) - TOP:,} more."] if len(todos) > TOP else []
     return {
         "summary": counted or "nothing is marked as left to do",
         "areas": dict(Counter(todo.area for todo in todos)),
