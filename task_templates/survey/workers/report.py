@@ -1,7 +1,6 @@
 """Survey: joins what the other workers found into one report.md.
 
-It starts when they have ended, however they ended: a part that failed, was cancelled or left nothing
-is told as such.
+It starts when they have ended, however they ended; it says which part failed, was cancelled or left nothing.
 """
 
 from __future__ import annotations
@@ -13,18 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import markdown
-from markdown import code, plural
-from source_tree import shown
-from worker import Worker, WorkerError, agentctl_json, argument_parser, run, write_atomically
-
-TITLES = {
-    "size": "Size and languages",
-    "todos": "Left to do",
-    "functions": "Functions",
-    "dependencies": "Dependencies",
-}
-MOST_AREAS = 12
+from survey import TOP, Worker, WorkerError, argument_parser, code, plural, run, table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,137 +20,76 @@ class Part:
     """What one worker left behind."""
 
     name: str
-    status: str
-    "As agentctl tells it; `unknown` when nobody could."
-    reason: str = ""
+    ended: str = "unknown"
+    "How it ended, as agentctl says; `unknown` outside a task."
     findings: dict[str, Any] = field(default_factory=dict)
-    problem: str = ""
-    "Why there are no findings."
 
     @property
     def is_whole(self) -> bool:
-        """Only agentctl may call a part failed: run by hand, complete findings are enough."""
-        return self.findings.get("complete") is True and self.status in ("completed", "unknown")
+        return self.findings.get("complete") is True and self.ended in {"completed", "unknown"}
 
-    @property
-    def title(self) -> str:
-        return TITLES.get(self.name, shown(self.name))
-
-    @property
-    def told(self) -> str:
-        """How it ended, in words."""
-        ending = f"{self.status} ({self.reason})" if self.reason else self.status
-        if self.problem:
-            return f"{ending}; {self.problem}"
-        return ending if self.is_whole else f"{ending}; what it had found until then is below"
+    def number(self, area: str, key: str | None = None) -> int:
+        """Return what it counted for a folder."""
+        value = self.findings.get("areas", {}).get(area, 0)
+        return int(value.get(key, 0) if isinstance(value, dict) else value)
 
 
 def work(worker: Worker, arguments: argparse.Namespace) -> None:
-    if worker.agent_dir is None:
+    if worker.folder is None:
         raise WorkerError("AGENTCTL_AGENT_DIR is not set: it names the folder beside those of the other workers")
     worker.progress(10, "reading the findings of the others")
-    endings = endings_of(worker)
-    parts = [part_of(worker.agent_dir.parent, name, endings.get(name, {})) for name in arguments.parts]
-    report = worker.agent_dir / "report.md"
-    write_atomically(report, "\n".join(report_of(arguments.path, parts)) + "\n")
-    whole = sum(part.is_whole for part in parts)
-    summary = f"report.md joins {whole} of {plural(len(parts), 'part')}"
-    missing = [f"{part.name} {part.status}" for part in parts if not part.is_whole]
-    worker.save({"summary": summary, "report": str(report), "notWhole": missing}, complete=True)
-    print(f"{summary}" + (f"; not whole: {', '.join(missing)}" if missing else ""))
-    print(report)
-    worker.declare(summary + (f" (not whole: {', '.join(missing)})" if missing else ""), report)
+    rows = (worker.agentctl("list") or []) if worker.in_task else []
+    endings = {row["agentInstance"]: row for row in rows}
+    parts = [part_of(worker.folder.parent, name, endings.get(name, {})) for name in arguments.parts]
+    report = worker.write("report.md", "\n".join(report_of(arguments.path, parts)) + "\n")
+    broken = [f"{part.name} {part.ended}" for part in parts if not part.is_whole]
+    summary = f"report.md joins {len(parts) - len(broken)} of {plural(len(parts), 'part')}"
+    summary += f" (not whole: {', '.join(broken)})" if broken else ""
+    worker.finish({"summary": summary, "markdown": [str(report)]}, report)
 
 
-def endings_of(worker: Worker) -> dict[str, dict[str, Any]]:
-    """Status and reason of each worker of this task, as agentctl lists them."""
-    rows = agentctl_json("list") if worker.in_task else None
-    if not isinstance(rows, list):
-        return {}
-    return {str(row.get("agentInstance")): row for row in rows if isinstance(row, dict)}
-
-
-def part_of(agents: Path, name: str, ending: dict[str, Any]) -> Part:
-    ending = ending or _object(agents / name / "exit.json") or {}
-    status, reason = str(ending.get("status") or "unknown"), str(ending.get("reason") or "")
-    target = agents / name / "findings.json"
-    findings = _object(target)
-    if findings is None:
-        problem = "its findings cannot be read" if target.exists() else "it left no findings"
-        return Part(name=name, status=status, reason=reason, problem=problem)
-    return Part(name=name, status=status, reason=reason, findings=findings)
-
-
-def _object(path: Path) -> dict[str, Any] | None:
+def part_of(agents: Path, name: str, row: dict[str, Any]) -> Part:
+    """Read the findings of one worker; its row of the list says how it ended."""
+    ended = row.get("status", "unknown") + (f" ({row['reason']})" if row.get("reason") else "")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
+        findings = json.loads((agents / name / "findings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return Part(name=name, ended=f"{ended}, without findings that can be read")
+    return Part(name=name, ended=ended, findings=findings)
 
 
 def report_of(path: str, parts: list[Part]) -> list[str]:
-    known = next((part.findings["path"] for part in parts if part.findings.get("path")), path)
-    lines = [f"# Survey of {code(str(known), 400)}", ""]
+    rows = [(part.name, part.ended, code(part.findings.get("summary", "-"), 300)) for part in parts]
+    lines = [f"# Survey of {code(path, 400)}", ""]
     lines += [f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, {plural(len(parts), 'part')}.", ""]
-    lines += [*overview(parts), "", *crossed(parts)]
+    lines += table(("part", "ended", "in short"), rows)
+    broken = ", ".join(part.name for part in parts if not part.is_whole)
+    lines += ["", f"**This report is not whole**: {broken}."] if broken else []
+    lines += ["", "## Where to look first", "", *crossed({part.name: part for part in parts})]
     for part in parts:
-        lines += ["", f"## {part.title}", "", *body_of(part)]
+        lines += ["", f"## {part.name.capitalize()}", ""]
+        if not part.is_whole:
+            lines += [f"Not whole: {part.ended}. What it had found until then:", ""]
+        lines += part.findings.get("markdown", ["Nothing."])
     return lines
 
 
-def overview(parts: list[Part]) -> list[str]:
-    """One line a part: how it ended and what it found."""
-    rows = [(part.title, part.told, code(str(part.findings.get("summary", "-")), 300)) for part in parts]
-    lines = markdown.table(("part", "ended", "in short"), rows)
-    missing = [part.title for part in parts if not part.is_whole]
-    if missing:
-        lines += ["", f"**This report is not whole**: {', '.join(missing)}."]
-    return lines
-
-
-def body_of(part: Part) -> list[str]:
-    text = part.findings.get("markdown")
-    if not isinstance(text, list):
-        return [f"Nothing to show: {part.told}."]
-    told = [] if part.is_whole else [f"Not whole: {part.told}.", ""]
-    return [*told, *(str(line) for line in text)]
-
-
-def crossed(parts: list[Part]) -> list[str]:
-    """The folders of the tree with what each part knows of them, the heaviest first."""
-    areas = {part.name: part.findings.get("areas") for part in parts}
-    sizes, todos, functions = (_areas(areas.get(name)) for name in ("size", "todos", "functions"))
-    names = {*sizes, *todos, *functions}
-    if not names:
-        return []
-
-    def weight(name: str) -> tuple[int, int, str]:
-        return -_number(functions, name, "heavy") - _number(todos, name), -_number(sizes, name, "lines"), name
-
+def crossed(parts: dict[str, Part]) -> list[str]:
+    """Return the folders of the tree with what each part knows of them, the heaviest first."""
+    size, todos, functions = (parts.get(name, Part(name=name)) for name in ("size", "todos", "functions"))
     rows = []
-    for name in sorted(names, key=weight)[:MOST_AREAS]:
-        lines, markers = _number(sizes, name, "lines"), _number(todos, name)
-        heavy, longest = _number(functions, name, "heavy"), _number(functions, name, "longestLines")
-        density = f"{1000 * (heavy + markers) / lines:.1f}" if lines else "-"
-        rows.append((code(name), lines, markers, heavy, longest, density))
+    for name in {area for part in parts.values() for area in part.findings.get("areas", {})}:
+        lines, left = size.number(name), todos.number(name)
+        heavy, longest = functions.number(name, "heavy"), functions.number(name, "longest")
+        density = f"{1000 * (heavy + left) / lines:.1f}" if lines else "-"
+        rows.append((code(name), lines, left, heavy, longest, density))
+    rows.sort(key=lambda row: (-row[2] - row[3], -row[1], row[0]))
     headers = ("folder", "lines", "left to do", "heavy functions", "longest function", "both per 1,000 lines")
-    more = [f"{plural(len(names) - MOST_AREAS, 'more folder')}."] if len(names) > MOST_AREAS else []
-    return ["## Where to look first", "", *markdown.table(headers, rows), *(["", *more] if more else [])]
-
-
-def _areas(found: object) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
-
-
-def _number(areas: dict[str, Any], name: str, key: str | None = None) -> int:
-    value = areas.get(name)
-    if key is not None:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, int) else 0
+    more = ["", f"{plural(len(rows) - TOP, 'more folder')}."] if len(rows) > TOP else []
+    return [*table(headers, rows[:TOP]), *more]
 
 
 if __name__ == "__main__":
-    arguments = argument_parser(__doc__)
-    arguments.add_argument("parts", nargs="*", default=list(TITLES), help="the workers to join (default: all four)")
-    run("report", work, arguments)
+    parser = argument_parser(__doc__)
+    parser.add_argument("parts", nargs="+", help="the workers to join")
+    run("report", work, parser)

@@ -1,160 +1,69 @@
-"""Survey: what was left to do (TODO, FIXME, XXX, HACK in comments), the oldest first.
-
-The age is that of the line in git; of the file, and told so, where git knows nothing of it.
-"""
+"""Survey: what was left to do: TODO, FIXME, XXX or HACK at the beginning of a comment."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import re
-import time
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-import markdown
-from comments import comment_lines
-from git_age import Age, LineAges
-from languages import PROSE, language_of
-from markdown import code, plural
-from source_tree import SourceFile, Tree, area, is_generated, shown, walk
-from worker import Worker, argument_parser, positive, run
+from survey import TOP, SourceFile, Worker, argument_parser, code, run, shown, table, walk
 
-TEXT_LIMIT = 120
-DAY_S = 86_400
 KINDS = ("TODO", "FIXME", "XXX", "HACK")
-
-# Quoted or in a list (`TODO|FIXME`, "TODO") the words are spoken of, not used.
-MARKER = re.compile(r"(?<![\w/|,'\"`<-])(TODO|FIXME|XXX|HACK)(?![\w/|,'\"`>-])")
-NOTE_BEGINS = re.compile(r"[\s*+>-]*(?:TODO|FIXME|XXX|HACK)\s*[:(\[]")
+_KIND = rf"({'|'.join(KINDS)})\b(?![\w/|,'\"`>-])"
+_COMMENT = re.compile(rf"(?:^\s*[#;*]+|#\s|(?<!:)//|/\*+|--\s|<!--)[\s!]*{_KIND}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Marker:
+class Todo(NamedTuple):
     kind: str
-    file: SourceFile
-    line: int
+    where: str
     text: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Todo:
-    marker: Marker
-    age: Age
-
-    def days(self, now: float) -> int:
-        return max(0, int((now - self.age.at) / DAY_S))
-
-    def as_json(self, now: float) -> dict[str, Any]:
-        return {
-            "kind": self.marker.kind,
-            "path": shown(self.marker.file.relative),
-            "line": self.marker.line,
-            "text": shown(self.marker.text, TEXT_LIMIT),
-            "since": datetime.fromtimestamp(self.age.at, UTC).strftime("%Y-%m-%d"),
-            "days": self.days(now),
-            "ageFrom": self.age.source,
-            "atLeast": self.age.at_least,
-            "author": shown(self.age.author, 60),
-        }
+    area: str
 
 
 def work(worker: Worker, arguments: argparse.Namespace) -> None:
-    tree = walk(arguments.path, lambda found: worker.progress(0, f"listing: {plural(found, 'file')}"))
-    marked: dict[str, list[Marker]] = {}
-    for file in worker.each(tree.files, "reading", 0, 40):
-        markers = list(markers_of(tree, file))
-        if markers:
-            marked[file.relative] = markers
-    ages = LineAges(budget_s=arguments.git_seconds)
+    tree = walk(arguments.path)
     todos: list[Todo] = []
-    for markers in worker.each(list(marked.values()), "asking git for the age", 40, 100):
-        aged = ages.of(markers[0].file, sorted({marker.line for marker in markers}))
-        todos += [Todo(marker=marker, age=aged[marker.line]) for marker in markers]
-    worker.finish(findings_of(tree, todos, ages, arguments.top))
+    for file in worker.each(tree.files, "reading"):
+        text = tree.text(file) or ""
+        if any(kind in text for kind in KINDS):
+            todos += todos_in(file, text)
+    worker.finish(findings_of(todos))
 
 
-def markers_of(tree: Tree, file: SourceFile) -> Iterator[Marker]:
-    text = tree.text(file)
-    if text is None or not any(kind in text for kind in KINDS) or is_generated(file, text):
+def todos_in(file: SourceFile, text: str) -> Iterator[Todo]:
+    """Yield what a file marks as left to do; a word in a string or within a sentence marks nothing."""
+    for number, part in comments_of(text) if file.is_python else enumerate(text.split("\n"), start=1):
+        match = _COMMENT.search(part)
+        if match is not None and not any(part.count(quote, 0, match.start()) % 2 for quote in "\"'`"):
+            rest = part[match.start(1) :].strip().removesuffix("*/").removesuffix("-->").strip()
+            yield Todo(match[1], f"{shown(file.relative)}:{number}", rest, file.area)
+
+
+def comments_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of Python with their lines, as far as the text can be read as Python."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    except (tokenize.TokenError, SyntaxError):
         return
-    language = language_of(file.name, text)
-    comments = {} if language in PROSE else comment_lines(text, language)
-    for number, line in enumerate(text.split("\n"), start=1):
-        # A line that begins with it is a note wherever it stands: in prose, in a docstring.
-        note = line if NOTE_BEGINS.match(line) else comments.get(number, "")
-        if match := MARKER.search(note):  # one line is one thing to do, however many markers it has
-            yield Marker(
-                kind=match[1],
-                file=file,
-                line=number,
-                text=note[match.start() :].strip().removesuffix("*/").strip(),
-            )
 
 
-def findings_of(tree: Tree, todos: list[Todo], ages: LineAges, top: int) -> dict[str, Any]:
-    now = time.time()
-    oldest = sorted(todos, key=lambda todo: (todo.age.at, todo.marker.file.relative, todo.marker.line))
-    kinds = Counter(todo.marker.kind for todo in todos)
-    findings: dict[str, Any] = {
-        "path": shown(tree.root, 4096),
-        "total": len(todos),
-        "kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
-        "todos": [todo.as_json(now) for todo in oldest],
-        "ageFromGit": sum(todo.age.source == "git" for todo in todos),
-        "ageFromDate": dict(ages.failures),
-        "areas": dict(Counter(shown(area(todo.marker.file.relative)) for todo in todos).most_common()),
-        **tree.remarks(),
+def findings_of(todos: list[Todo]) -> dict[str, Any]:
+    kinds = Counter(todo.kind for todo in todos)
+    counted = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
+    lines = table(("where", "text"), [(code(todo.where), code(todo.text, 120)) for todo in todos[:TOP]])
+    more = ["", f"{len(todos) - TOP:,} more."] if len(todos) > TOP else []
+    return {
+        "summary": counted or "nothing is marked as left to do",
+        "areas": dict(Counter(todo.area for todo in todos)),
+        "markdown": [*lines, *more],
     }
-    findings["summary"] = summary_of(findings)
-    findings["markdown"] = section(findings, top)
-    return findings
-
-
-def summary_of(findings: dict[str, Any]) -> str:
-    if not findings["total"]:
-        return "nothing is marked as left to do"
-    counted = ", ".join(f"{number:,} {kind}" for kind, number in findings["kinds"].items())
-    oldest = findings["todos"][0]
-    where = f"{oldest['path']}:{oldest['line']}"
-    return f"{counted}; the oldest since {oldest['since']} ({age_text(oldest)}) in {where}"
-
-
-def section(findings: dict[str, Any], top: int) -> list[str]:
-    rows = [
-        (
-            one["since"],
-            age_text(one),
-            one["kind"],
-            code(f"{one['path']}:{one['line']}"),
-            code(one["text"]),
-            one["author"],
-        )
-        for one in findings["todos"][:top]
-    ]
-    lines = markdown.table(("since", "age", "kind", "where", "text", "author"), rows)
-    if findings["total"] > top:
-        lines += ["", f"The {top} oldest of {findings['total']:,}; all are in findings.json."]
-    if findings["ageFromDate"]:
-        reasons = ", ".join(f"{number:,} {why}" for why, number in findings["ageFromDate"].items())
-        lines += ["", f"Age by the date of the file, as git could not tell it: {reasons}."]
-    return [*(lines or ["Nothing found."]), *markdown.remarks(findings)]
-
-
-def age_text(one: dict[str, Any]) -> str:
-    days = one["days"]
-    if days >= 2 * 365:
-        text = f"{days / 365.25:.1f} years"
-    elif days >= 60:
-        text = f"{days // 30} months"
-    else:
-        text = plural(days, "day")
-    return ("at least " if one["atLeast"] else "") + text + (" (file)" if one["ageFrom"] == "mtime" else "")
 
 
 if __name__ == "__main__":
-    arguments = argument_parser(__doc__)
-    arguments.add_argument("--git-seconds", type=positive, default=120, help="how long git is asked (default: 120)")
-    run("todos", work, arguments)
+    run("todos", work, argument_parser(__doc__))

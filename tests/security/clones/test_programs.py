@@ -14,7 +14,7 @@ from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
 from tests.repositories import commit, new_repository
 from tests.steps import new_task
-from tests.support import REPOSITORY, alike, run, start_argv
+from tests.support import alike, run, start_argv
 
 PROGRAM = [sys.executable, "-P", "-m", "agentctl"]
 
@@ -51,22 +51,6 @@ def test_the_demo_runs_what_ships_and_not_what_a_clone_calls_so(root: Path, monk
     assert "$ agentctl new --template shipped:survey" in out
     assert (process.returncode, err) == (0, "")
     assert "nothing of it is running any more" in out
-
-
-def test_the_survey_runs_no_git_of_the_folder_that_it_is_started_in(root: Path, tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    new_repository(clone)
-    (clone / "x.py").write_text("# TODO: one\n")
-    commit(clone, "one")
-    ran = tmp_path / "RAN"
-    (clone / "git").write_text(f"#!/bin/sh\ntouch '{ran}'\n")
-    (clone / "git").chmod(0o755)
-    script = REPOSITORY / "task_templates" / "survey" / "workers" / "todos.py"
-    for path in (f".:{os.environ['PATH']}", f":{os.environ['PATH']}"):
-        worker = start_argv([sys.executable, str(script), "."], cwd=clone, env={"PATH": path})
-        worker.communicate(timeout=20)
-        assert not ran.exists()
 
 
 def test_a_shipped_template_can_be_meant_whatever_hides_it(root: Path) -> None:
