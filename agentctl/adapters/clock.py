@@ -1,6 +1,6 @@
 """Time: wall time to show, and the monotonic clock (which stops while the machine sleeps) for every limit.
 
-Nobody can set the monotonic clocks, and all processes of a boot share them.
+Nobody can set the clocks that count from boot, and all processes of a boot share them.
 """
 
 from __future__ import annotations

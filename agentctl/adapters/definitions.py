@@ -26,7 +26,7 @@ from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
 _SIZE_LIMIT = 256 * 1024
-#: YAML is slow to parse; long text belongs into the prompt below.
+#: YAML is slow to parse; long text belongs in the prompt below.
 _FRONT_LIMIT = 16 * 1024
 #: The parts of a TOML key; the time that a parser takes grows with their square.
 _MOST_PARTS = 200
