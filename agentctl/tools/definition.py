@@ -24,7 +24,7 @@ class Call:
     """One call of a tool: how long it may take, and what breaks it off."""
 
     limit_s: float | None = None
-    #: A descriptor that becomes readable when the call is broken off.
+    #: A descriptor that becomes readable when the call is aborted.
     broken: int | None = None
     #: Called with the workers that the call waits for, so that their progress can be reported to the caller.
     on_wait: Callable[[Scope, Sequence[Target]], object] | None = None

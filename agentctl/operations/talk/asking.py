@@ -269,7 +269,7 @@ class _Wait:
     def _sleep(self, watch: Watch, now: float) -> None:
         left = [until - now for until in (self._deadline, self._until) if until is not None]
         if self._broken in watch.sleep(min(left, default=None), [] if self._broken is None else [self._broken]):
-            raise BrokenOff("the call was broken off; the question stays open")
+            raise BrokenOff("the call was aborted; the question stays open")
 
 
 def close_question(worker: WorkerDir, name: str, default: str | None, why: str = "deadline") -> None:
