@@ -153,7 +153,7 @@ def alike(*cases: Any) -> list[Any]:
 
 
 def by_turns(cases: Iterable[Any], nth: int = 6) -> list[Any]:
-    """Keep each nth parameter of a test; mark the others, which are much like it, so that only `make soak` tries them."""
+    """Return a test's parameters, all but each nth marked: they are much like it, so only `make soak` tries them."""
     return [case if number % nth == 0 else alike(case)[0] for number, case in enumerate(cases)]
 
 

@@ -1,4 +1,4 @@
-"""The workers of the survey template really examine a tree: whatever it holds, what they tell is so."""
+"""At stake: the workers of the survey template examine any tree, and what they report about it is true."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def agent_folder(tmp_path: Path, name: str) -> Path:
 
 
 def survey(tmp_path: Path, name: str, tree: Path | str, *options: str, **more: str) -> Done:
-    """Run one worker as a person would by hand, with a folder of its own beside those of the others."""
+    """Run one worker as a person would by hand, in a folder of its own beside those of the others."""
     folder = agent_folder(tmp_path, name)
     command = [sys.executable, str(TEMPLATE / "workers" / f"{name}.py"), str(tree), *options]
     done = subprocess.run(command, env=environment(folder, **more), capture_output=True, check=False, timeout=50)
@@ -87,7 +87,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
 
 
 def hostile(root: Path) -> Path:
-    """One good file among all that a walk can stumble over."""
+    """Return a folder with one good file among everything that may break a walk."""
     grow(root, {"good.py": "def good():\n    pass  # TODO: rest\n", "evil\x1b[31m\nname.py": "x = 1\n"})
     (root / "binary.py").write_bytes(b"\0\1\2" * 1000)
     (root / "utf16.py").write_bytes("y = 1\n".encode("utf-16"))
@@ -303,7 +303,7 @@ def test_python_that_does_not_parse_is_measured_by_its_indentation(tmp_path: Pat
     assert examined(tmp_path, "functions", tree)["notParsed"] == ["old.py"]
 
 
-#: Each with what an estimate by braces or indentation could trip over: function, lines, nesting.
+#: Code that could mislead an estimate by braces or indentation: function, lines, nesting.
 OTHER_LANGUAGES = {
     "a.js": (
         """
@@ -549,7 +549,7 @@ def test_a_given_folder_without_functions_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_question_that_cannot_be_asked_costs_no_findings(tmp_path: Path) -> None:
-    """The task is gone: asking and reporting fail, what was found stays."""
+    """The task is gone: asking and reporting fail, but the findings are kept."""
     gone = {"AGENTCTL_TASK": "gone", "AGENTCTL_ROOT": str(tmp_path / "root")}
     done = survey(tmp_path, "functions", two_folders(tmp_path), **gone)
     assert done.code == 1
@@ -748,7 +748,7 @@ def argv_of(entry: dict[str, Any], tree: Path) -> list[str]:
 
 
 def test_the_whole_template_ends_in_one_report(tmp_path: Path) -> None:
-    """Every line of the roster, in its order, with nothing but what the template says."""
+    """Every line of the roster, in its order, with nothing that is not in the template."""
     tree = two_folders(tmp_path)
     grow(tree, {"small/b.py": "# TODO: soon\nimport requests\n"})
     for entry in template()["roster"]:
@@ -811,7 +811,7 @@ def test_nothing_in_a_tree_breaks_out_of_the_report(tmp_path: Path) -> None:
 
 
 def start_survey(root: Path, tree: Path, **settings: str) -> Path:
-    """Make a task of the template and start it; returns the folder of its workers."""
+    """Make a task from the template and start it; return the folder of its workers."""
     given = [f"--set={name}={value}" for name, value in {"path": str(tree), **settings}.items()]
     run("new", "--template", "survey", "--id", "survey", *given, "--start")
     return root / "tasks" / "survey" / "agents"
@@ -884,7 +884,7 @@ def test_sigint_ends_a_worker_at_once_and_keeps_what_it_found(tmp_path: Path) ->
 
 
 def test_sigint_to_all_of_a_worker_leaves_no_traceback_of_its_report(tmp_path: Path) -> None:
-    """A cancel signals the whole tree: here while the worker is just reporting its progress."""
+    """A cancel signals the whole tree, here while the worker is reporting its progress."""
     tree = grow(tmp_path / "tree", {f"{n}.py": PYTHON * 20 + f"\nx = {n}\n" for n in range(40)})
     gone = {"AGENTCTL_TASK": "gone", "AGENTCTL_ROOT": str(tmp_path / "root")}
     command = [sys.executable, str(TEMPLATE / "workers" / "deepscan.py"), str(tree)]
