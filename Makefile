@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-# A PYTHON that was given is taken at its word; otherwise the first one that is new enough is.
+# If PYTHON is set by the user, only that one is tried; otherwise the first one that is new enough is used.
 PYTHON ?= python3
 ifeq ($(origin PYTHON),file)
 PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3.11
@@ -13,7 +13,7 @@ PYTHONS := $(PYTHON)
 endif
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
-# The tests often wait for processes of theirs: one more at once than there are cores here.
+# Tests mostly wait for their processes, so run one more at once than the development machine has cores.
 PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
@@ -23,24 +23,24 @@ TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(VENV)/.run ## run the shipped survey on this repository, from start to report
+demo: $(VENV)/.run ## run the included survey on this repository, from start to report
 	@$(PY) -m agentctl demo
 
-test: $(VENV)/.dev ## the tests, without the long ones
+test: $(VENV)/.dev ## run the tests, except the long ones
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not agents"
 
-soak: $(VENV)/.dev ## the long tests alone: races and failures, tried many times
+soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents"
 
-test-agents: $(VENV)/.dev ## the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
+test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
 
-test-all: $(VENV)/.dev ## every test, without those of the real agent programs
+test-all: $(VENV)/.dev ## run every test, except those with the real agent programs
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents"
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
+lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy --strict
@@ -53,14 +53,14 @@ format: $(VENV)/.dev ## rewrite the code the way `make lint` wants it
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-bench: $(VENV)/.run ## measure, and print one table
+bench: $(VENV)/.run ## measure agentctl's speed and memory, and print one table
 	@$(PY) bench/run.py
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Each stamp is touched last, so an installation that was interrupted is taken up again.
+# Each stamp is touched last, so an interrupted installation is repeated.
 $(VENV)/.created:
 	@for python in $(PYTHONS); do \
 		if "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \

@@ -1,6 +1,6 @@
-"""An agent program without a model: it speaks Claude Code's two-way protocol, and asks for one permission.
+"""Plays an agent program without a model: it speaks Claude Code's two-way protocol and asks for one permission.
 
-It notes CLOCK_MONOTONIC, the same for all processes, when the answer has arrived.
+When the answer arrives, it writes down CLOCK_MONOTONIC, which is the same for all processes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def begin() -> None:
-    """Say what Claude Code says before it asks whether it may run a command."""
+    """Send what Claude Code sends up to its question whether it may run a command."""
     say(type="system", subtype="init", tools=["Bash"], model="none", permissionMode="default", cwd=os.getcwd())
     assistant("msg_1", CALL)
     request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": CALL["input"], "tool_use_id": CALL["id"]}
@@ -47,7 +47,7 @@ def begin() -> None:
 
 
 def finish() -> None:
-    """Say what it says at its end."""
+    """Send what Claude Code sends at its end."""
     result = {"type": "tool_result", "tool_use_id": CALL["id"], "content": "done", "is_error": False}
     say(type="user", message={"role": "user", "content": [result]}, parent_tool_use_id=None)
     assistant("msg_2", {"type": "text", "text": "Done."})

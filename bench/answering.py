@@ -1,4 +1,4 @@
-"""Figures 8 and 9: from `interact respond` to the agent program, and the memory of the driver in between."""
+"""Figures 8 and 9: the time from `interact respond` to the agent program, and the memory of the driver in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, altern
 _LOOKS = 3
 ANSWER_GOAL_MS, MEMORY_GOAL_KIB = 50, 25 * 1024
 _AGENT = REPOSITORY / "bench" / "agent.py"
-#: Says that it is ready, reads a line, and writes down when it has it.
+#: Writes a byte when it is ready, reads a line, and writes down when it has read it.
 _READER = """
 import os, sys, time
 os.write(1, b".")
@@ -31,7 +31,7 @@ os.write(told, b"%d" % time.monotonic_ns())
 
 
 def measure_answer(ground: Ground, rounds: Rounds) -> Found:
-    """Measure an answer's way into the agent program, and beside it that of a line into a child's stdin."""
+    """Measure how long an answer takes to reach the agent program and, to compare, a line to reach a child's stdin."""
     task = ground.task(cap=5)
     answer, line = Sample(name="respond's return to the program"), Sample(name="write(2) to the reader of a pipe")
     alternate(
@@ -44,12 +44,12 @@ def measure_answer(ground: Ground, rounds: Rounds) -> Found:
         figure=8, what="an answer reaches the agent program", subject=answer, neighbour=line,
         result=answer.median, kind="median ms", goal=ANSWER_GOAL_MS,
     )  # fmt: skip
-    note = "8: from the end of `interact respond`, a process of its own; below 0, the program had the answer before it"
+    note = "8: counted from the end of the process `interact respond`; below 0, the program had the answer before that"
     return Found(rows=[row], notes=[note])
 
 
 def measure_driver(ground: Ground, rounds: Rounds) -> Found:
-    """Measure drivers whose agents wait for an answer, and bare interpreters beside them."""
+    """Measure drivers whose agents wait for an answer and, to compare, bare interpreters."""
     if not Path("/proc/self/smaps_rollup").exists():
         return Found(missing=["9: /proc/PID/smaps_rollup: not found"])
     task = ground.task(cap=5)
@@ -92,7 +92,7 @@ def _by_pipe(ground: Ground) -> float:
 
 
 def _asking(ground: Ground, task: TaskDir, told: Path) -> str:
-    """Start an agent; return its name once it has asked for its permission."""
+    """Start an agent; return its instance once it has asked for permission."""
     path = f"{_programs(ground)}{os.pathsep}{ground.environ['PATH']}"
     command = ground.command(task, "spawn", "--driver", "claude", "--permissions", "ask", "do it")
     instance = ground.timed(command, env={"PATH": path, TOLD: str(told)}).out.split()[0]
@@ -102,7 +102,7 @@ def _asking(ground: Ground, task: TaskDir, told: Path) -> str:
 
 
 def _programs(ground: Ground) -> Path:
-    """Return a folder with an agent program under the name by which its driver looks for it."""
+    """Return a folder with the agent program under the name that its driver looks for."""
     folder = ground.disk / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / "claude"

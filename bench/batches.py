@@ -13,12 +13,12 @@ GOAL = 1.2
 
 
 def measure_batch(ground: Ground, rounds: Rounds) -> Found:
-    """Measure on disk, and in memory where there is any."""
+    """Measure on disk and, if there is one, on a file system in memory."""
     found = Found(
         missing=[f"4: {rival.name}: not found" for rival in (PARALLEL, *OTHERS) if not rival.is_installed],
         notes=[
-            f"4: medians of {rounds.batches} rounds (--full: 15); the task and daemons are there before",
-            "4: ext4 steps over what was deleted in the last minutes: after `make test` it takes twice as long",
+            f"4: medians of {rounds.batches} rounds (--full: 15); task and daemons are started before the measurement",
+            "4: ext4 skips inodes that were freed in the last minutes: after `make test` it takes twice as long",
         ],
     )
     rivals = [rival for rival in (PARALLEL, *OTHERS) if rival.is_installed]

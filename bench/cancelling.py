@@ -1,4 +1,4 @@
-"""Figure 7: a cancelled tree of 50 stubborn processes, from the end of the last grace period to the event."""
+"""Figure 7: the cancel of a tree of 50 stubborn processes, from the end of the last grace period to the event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TREE = REPOSITORY / "tests" / "workers" / "tree.py"
 
 
 def measure_cancel(ground: Ground, rounds: Rounds) -> Found:
-    """Measure the cancel, and beside it a loop that knows all pids and kills the same tree."""
+    """Measure the cancel and, to compare, a loop that knows all pids and kills the same tree."""
     task = ground.task(cap=5)
     event = Sample(name="last grace period to agent.cancelled")
     loop = Sample(name="SIGKILL to the same 50, by pid")
@@ -34,7 +34,7 @@ def measure_cancel(ground: Ground, rounds: Rounds) -> Found:
         figure=7, what=f"cancel of {SIZE} stubborn processes", subject=event, neighbour=loop,
         result=event.median, kind="median ms", goal=GOAL_MS,
     )  # fmt: skip
-    note = f"7: from `at` in cancel.json + 2 x {GRACE_S:g} s to `ts` of agent.cancelled: writing the request is in it"
+    note = f"7: from `at` of cancel.json + 2 x {GRACE_S:g} s to `ts` of agent.cancelled; that includes the request"
     return Found(rows=[row], notes=[note])
 
 
@@ -45,7 +45,7 @@ def _cancel(ground: Ground, task: TaskDir) -> float:
     members = _members(told)
     ground.agentctl(task, "cancel", instance)
     if any(processes.life_of(member) is Life.ALIVE for member in members):
-        raise BenchError("something of the tree is alive after its cancel")
+        raise BenchError("a process of the tree is alive after its cancel")
     ground.settle(task)
     return (_cancelled_at(task, instance) - _asked_at(task.worker(instance)) - 2 * GRACE_S) * 1000
 

@@ -1,4 +1,4 @@
-"""A program that delegates, and prints how many milliseconds that took: `delegate.py HOW COUNT CAP SECONDS`.
+"""Runs children in one of three ways, and prints how many milliseconds that took: `delegate.py HOW COUNT CAP SECONDS`.
 
 HOW is `executor` (agentctl.TaskExecutor), `asyncio` (its subprocesses behind a semaphore) or `child` (subprocess.run).
 Each child sleeps for SECONDS. Everything is imported, and one child has been run, before the clock starts.
@@ -16,7 +16,7 @@ import agentctl
 
 
 async def by_executor(argv: list[str], count: int, cap: int) -> float:
-    """Run children through `execute_parallel`."""
+    """Run children through `execute_parallel`; return the milliseconds."""
     task = agentctl.Task.create("bench", max_concurrent_agents=cap)
     async with agentctl.TaskExecutor(task) as executor:
         await executor.execute_task("warm up", argv=["true"])
@@ -28,7 +28,7 @@ async def by_executor(argv: list[str], count: int, cap: int) -> float:
 
 
 async def by_asyncio(argv: list[str], count: int, cap: int) -> float:
-    """Run children as asyncio's subprocesses."""
+    """Run children as asyncio's subprocesses; return the milliseconds."""
     semaphore = asyncio.Semaphore(cap)
 
     async def one(command: list[str]) -> None:
@@ -43,8 +43,8 @@ async def by_asyncio(argv: list[str], count: int, cap: int) -> float:
 
 
 async def by_child(argv: list[str], count: int, _cap: int) -> float:
-    """Run children one behind the other, with nothing around them."""
-    subprocess.run(["true"], check=True)  # noqa: ASYNC221  nothing else is to be done meanwhile
+    """Run children one after the other, with nothing around them; return the milliseconds."""
+    subprocess.run(["true"], check=True)  # noqa: ASYNC221  there is nothing else to do meanwhile
     began = time.perf_counter()
     for _ in range(count):
         subprocess.run(argv, check=True)  # noqa: ASYNC221

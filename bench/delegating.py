@@ -1,4 +1,4 @@
-"""Figures 11 and 12: tasks that a Python program delegates, one that it waits for, and a hundred at once."""
+"""Figures 11 and 12: tasks that a Python program delegates: one that it waits for, and a hundred at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.measuring import Found, Rounds, Row, Sample, Turn, alternate, ratio
 _PROGRAM = Path(__file__).with_name("delegate.py")
 _COUNT, _CAP = 100, 16
 _ONE_S = 0.2
-#: What the children of a fan-out do: nothing at all, and the least that is worth a process of its own.
+#: How long the children of a fan-out sleep: not at all, and the shortest work that is worth a process of its own.
 _WORK_S = (0.0, 0.25)
 OVERHEAD_GOAL_MS, FAN_OUT_GOAL = 40, 3
 
 
 def measure_delegation(ground: Ground, rounds: Rounds) -> Found:
-    """Measure a blocking task over its child's own time."""
+    """Measure by how much a blocking task takes longer than its child."""
     own, child = Sample(name="execute_task, less the child's time"), Sample(name="the child alone")
     alternate(
         rounds.usual,
@@ -33,7 +33,7 @@ def measure_delegation(ground: Ground, rounds: Rounds) -> Found:
 
 def measure_fan_out(ground: Ground, rounds: Rounds) -> Found:
     """Measure a hundred tasks at once against asyncio's own subprocesses."""
-    found = Found(notes=["12: the goal is that of children that do something; `true` shows what a worker itself costs"])
+    found = Found(notes=["12: the goal is for children that do some work; `true` shows what a worker itself costs"])
     for seconds in _WORK_S:
         own, theirs = Sample(name="execute_parallel"), Sample(name="asyncio subprocesses")
         alternate(

@@ -1,4 +1,4 @@
-"""Tasks with thousands of ended workers: some really run, the others in the form that these have left on disk."""
+"""Makes tasks with thousands of ended workers: some were really run, the others are copies of their files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agentctl.domain.states import Status
 from bench.ground import Ground
 from bench.measuring import BenchError
 
-#: How many of a filled task are really run.
+#: How many workers of a filled task are really run.
 REAL = 10
 FILLED = (
-    f"3, 5: in a filled task {REAL} workers really ran, the others are written in the form of these: folders, log"
-    " and roster, compared with them, and looked at with list and doctor"
+    f"3, 5: in a filled task {REAL} workers really ran; the folders, events and roster rows of the others are copies of"
+    " theirs, compared with them and checked with list and doctor"
 )
 
 
@@ -31,7 +31,7 @@ def name(number: int) -> str:
 
 
 def filled_task(ground: Ground, workers: int, cap: int = 5) -> TaskDir:
-    """Return a task in which `workers` runs of `true` have ended, as the log, the roster and the folders tell."""
+    """Return a task in which `workers` runs of `true` have ended, according to its log, roster and folders."""
     task = ground.task(cap)
     for _ in range(min(REAL, workers)):
         ground.agentctl(task, "spawn", "--queue", "--", "true")
@@ -60,7 +60,7 @@ def _fill(task: TaskDir, numbers: range) -> None:
 
 
 def _content(path: str) -> bytes | None:
-    """Return what a file holds; None for a FIFO."""
+    """Return a file's content; None for a FIFO."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         return None
     with open(path, "rb") as file:
@@ -89,20 +89,20 @@ def _renamed(event: Event, old: str, new: str) -> Event:
     return renamed
 
 
-# -- that it is true ---------------------------------------------------------------------------------------------
+# -- checks ------------------------------------------------------------------------------------------------------
 
 
 def _check(ground: Ground, task: TaskDir, workers: int) -> None:
-    """Compare what was written with what really ran, and let agentctl itself look at it."""
+    """Compare a copied worker with one that really ran, and check the task with `list` and `doctor`."""
     real, written = task.worker(name(1)), task.worker(name(workers))
     for what, look in (("files", _shape), ("events", lambda agent: list(map(_keys, _events_of(task, agent.instance))))):
         if look(real) != look(written):
             raise BenchError(f"the {what} of {written.instance} are not those of a real worker: {look(written)}")
     statuses = Counter(row["status"] for row in json.loads(ground.agentctl(task, "list", "--json").out))
     if statuses != {"completed": workers}:
-        raise BenchError(f"the filled task is not as meant: {dict(statuses)}")
-    told = json.loads(ground.timed([*ground.program, "doctor", "--root", str(task.root.path), "--json"]).out)
-    if problems := [row for row in told if row["severity"] in ("warning", "error") and task.path in str(row)]:
+        raise BenchError(f"the filled task has other statuses than it should: {dict(statuses)}")
+    found = json.loads(ground.timed([*ground.program, "doctor", "--root", str(task.root.path), "--json"]).out)
+    if problems := [row for row in found if row["severity"] in ("warning", "error") and task.path in str(row)]:
         raise BenchError(f"doctor finds damage in the filled task: {problems[:3]}")
 
 

@@ -1,4 +1,4 @@
-"""Figure 15: from a command to the model's first request, of an agent and of its program by itself."""
+"""Figure 15: the time from a command to the model's first request, of an agent and of its program by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.agents.install import installed
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of
 
-#: How often the program's own time an agent may take.
+#: How many times as long as the program by itself an agent may take.
 GOALS = {"claude": 1.4, "codex": 2.2}
 _PROMPT = "SCENARIO:text"
 _BARE = {"claude": ["-p", _PROMPT], "codex": ["exec", "--skip-git-repo-check", _PROMPT]}
@@ -73,7 +73,7 @@ class Program:
 
 
 def measure_first_word(ground: Ground, rounds: Rounds) -> Found:
-    """Measure both programs that the cache of `tests.agents.install` holds; what is not there is told."""
+    """Measure both agent programs; one that is not in the cache of `tests.agents.install` is listed as missing."""
     found, programs = Found(), installed()
     for name, goal in GOALS.items():
         if name not in programs:
@@ -87,7 +87,7 @@ def measure_first_word(ground: Ground, rounds: Rounds) -> Found:
 
 
 def _launcher_of(binary: Path, name: str) -> Path | None:
-    """Return the command that npm installs, where that is a script for Node that runs the binary, and Node is there."""
+    """Return the command that npm installs, if that is a script for Node that runs the binary and Node is installed."""
     modules = next((folder for folder in binary.parents if folder.name == "node_modules"), binary)
     launcher = modules / ".bin" / name
     is_script = launcher.exists() and launcher.read_bytes()[:2] == b"#!"
@@ -106,7 +106,7 @@ def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, shown: str, 
         ]
         alternate(rounds.usual, Turn(lambda: [program.bare()], bare), *turns)
         if not program.has_server():
-            found.notes.append(f"15: {shown} was given none of our tools: pip install 'agentctl[mcp]'")
+            found.notes.append(f"15: {shown} got none of agentctl's tools: pip install 'agentctl[mcp]'")
         ground.drop(program.task)
     for agent, sample in zip(_AGENTS, samples, strict=True):
         found.rows.append(ratio(15, f"{shown} {agent}, until its model is asked", sample, bare, goal))

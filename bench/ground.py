@@ -1,7 +1,4 @@
-"""Where everything happens: temporary folders, an environment of their own, and programs that are timed.
-
-Nothing of it is left: no file, and no process.
-"""
+"""Provides temporary folders and tasks, runs and times programs in them, and leaves no file and no process behind."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ TYPER = f"{Path(sys.executable).name} -c 'import typer'"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """A program that has ended well."""
+    """A program that has ended with exit code 0."""
 
     began_ns: int
     ms: float
@@ -49,7 +46,7 @@ class Ground:
         self._tasks: list[TaskDir] = []
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment of all that is run: without agentctl's own names, and with bytecode kept as usual."""
+        """Return the environment for all programs: without agentctl's variables, and with bytecode caching as usual."""
         dropped = {"PYTHONDONTWRITEBYTECODE"}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("AGENTCTL_") and k not in dropped}
         home, runtime = self.disk / "home", (self.memory or self.disk) / "run"
@@ -75,7 +72,7 @@ class Ground:
         return path
 
     def timed(self, argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
-        """Run a program to its end; it must end well."""
+        """Run a program to its end; raise `BenchError` if it fails."""
         environ = self.environ | dict(env or {})
         began_ns, began = time.time_ns(), time.perf_counter()
         done = subprocess.run(
@@ -90,7 +87,7 @@ class Ground:
 
     @contextlib.contextmanager
     def started(self, argv: Sequence[str], *, stdout: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a program; it is killed where it has not ended by itself when this is left."""
+        """Start a program, and kill it at the end of the block if it has not ended by itself."""
         with subprocess.Popen(argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=stdout) as process:
             try:
                 yield process
@@ -106,7 +103,7 @@ class Ground:
         return [*self.program, *verb.split(), "--root", str(task.root.path), "--task", task.id, *args]
 
     def import_typer(self) -> Ran:
-        """Run the neighbour of every command: the same interpreter, which imports typer and ends."""
+        """Run what commands are compared with: the same interpreter, which imports typer and ends."""
         return self.timed([sys.executable, "-c", "import typer"])
 
     def task(self, cap: int, below: Path | None = None) -> TaskDir:
@@ -118,29 +115,29 @@ class Ground:
         self._tasks.append(task)
         return task
 
-    # -- leaving nothing ---------------------------------------------------------------------------------------
+    # -- cleaning up -------------------------------------------------------------------------------------------
 
     def settle(self, task: TaskDir) -> None:
-        """Return once no shim of a task is left."""
+        """Wait until no shim of a task is left."""
         wait_until(lambda: not any(task.path in processes.command_line(pid) for pid in processes.all_pids()))
 
     def drop(self, task: TaskDir) -> None:
-        """Cancel what lives in a task.
+        """Cancel the live workers of a task.
 
-        Its folder is removed at the very end: ext4 steps over each inode that was freed a moment ago
-        (fs/ext4/ialloc.c, recently_deleted), so what is measured next would pay for it.
+        Its folder is removed at the very end: ext4 skips each inode that was freed a moment ago (fs/ext4/ialloc.c,
+        recently_deleted), which would slow the next measurement down.
         """
         self.agentctl(task, "cancel", "--all", "--grace-seconds", "0.1")
         self.settle(task)
         self._tasks.remove(task)
 
     def running(self) -> list[int]:
-        """Return the processes that name one of our folders on their command line or in their environment."""
+        """Return the processes that name one of these folders on their command line or in their environment."""
         names = [str(path) for path in (self.disk, self.memory) if path is not None]
         return [pid for pid in processes.all_pids() if pid != os.getpid() and _mentions(pid, names)]
 
     def close(self) -> list[str]:
-        """Cancel and remove everything; return what had to be killed, which should be nothing."""
+        """Cancel and remove everything; return the processes that had to be killed, of which there should be none."""
         for task in list(self._tasks):
             with contextlib.suppress(BenchError, subprocess.TimeoutExpired):
                 self.drop(task)
@@ -172,16 +169,16 @@ def _mentions(pid: int, names: list[str]) -> bool:
 
 
 def wait_until(is_so: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
-    """Look again and again until `is_so()` is true."""
+    """Poll until `is_so()` is true; raise `BenchError` after `limit_s`."""
     deadline = time.monotonic() + limit_s
     while not is_so():
         if time.monotonic() > deadline:
-            raise BenchError(f"waited {limit_s:g} s in vain")
+            raise BenchError(f"nothing happened within {limit_s:g} s")
         time.sleep(_LOOK_S)
 
 
 def busy_percent(seconds: float = 0.5) -> float:
-    """Return how busy the processors are while this process sleeps (proc_stat(5)); 0 where that cannot be seen."""
+    """Return how busy the processors are while this process sleeps (proc_stat(5)); 0 if that cannot be read."""
     before = _ticks()
     time.sleep(seconds)
     total, idle = (now - then for now, then in zip(_ticks(), before, strict=True))
@@ -189,7 +186,7 @@ def busy_percent(seconds: float = 0.5) -> float:
 
 
 def _ticks() -> tuple[int, int]:
-    """Return the clock ticks of all processors since boot, and those in which they were idle or waited for a disk."""
+    """Return the clock ticks of all processors since boot: in all, and those spent idle or waiting for a disk."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             ticks = list(map(int, file.readline().split()[1:9]))

@@ -1,4 +1,4 @@
-"""Figure 6: the memory that a shim has for itself."""
+"""Figure 6: the private memory of a shim."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bench.ground import Ground
 from bench.measuring import BenchError, Found, Rounds, Row, Sample
 
 GOAL_KIB = 6144
-#: How many workers the shims of the second row have guarded before, together.
+#: How many workers all shims of the second row together have guarded before.
 BEFORE = 300
 _USED = 5
-#: Rows of the roster are paid after half a second, files are looked at every second: all code has run by then.
+#: The roster is written after half a second, files are checked every second: after this, all that code has run.
 _SETTLED_S = 2.5
 _SLEEP = ("sleep", "600")
 BARE = (sys.executable, "-I", "-S", "-c", "import signal; signal.pause()")
@@ -44,7 +44,7 @@ def measure_memory(ground: Ground, rounds: Rounds) -> Found:
 
 
 def _fresh(ground: Ground, count: int) -> tuple[list[float], list[float]]:
-    """Return the memory of as many shims, and of bare interpreters beside them."""
+    """Return the memory of `count` shims, and of as many bare interpreters."""
     task = ground.task(cap=count)
     bare = []
     try:
@@ -85,7 +85,7 @@ def _of_shims(task: TaskDir, count: int) -> list[float]:
 
 
 def private_dirty(pid: int) -> float:
-    """Return the memory that a process has for itself and has written to, in KiB."""
+    """Return the private memory that a process has written to, in KiB."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     matched = re.search(r"^Private_Dirty:\s+(\d+) kB$", text, re.MULTILINE)
     if matched is None:

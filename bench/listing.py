@@ -10,7 +10,7 @@ GOALS = {1000: 1.5, 10_000: 3.0}
 
 
 def measure_list(ground: Ground, rounds: Rounds) -> Found:
-    """Measure `list --json` of tasks of all sizes beside the import of typer."""
+    """Measure `list --json` of tasks of all sizes and, to compare, the import of typer."""
     tasks = {workers: filled_task(ground, workers) for workers in GOALS}
     samples = {workers: Sample(name=f"list --json of {workers:,}") for workers in GOALS}
     typer = Sample(name=TYPER)

@@ -1,4 +1,4 @@
-"""Samples, what is made of them, and the rows of the table."""
+"""Takes samples in alternation, and computes the rows of the table from them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class BenchError(Exception):
-    """A measurement that could not be taken; the others go on."""
+    """A measurement could not be taken; the others go on."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Sample:
-    """What was measured of one thing, once a round."""
+    """The values measured for one thing, one each round."""
 
     name: str
     unit: str = "ms"
@@ -26,7 +26,7 @@ class Sample:
         return statistics.median(self.values)
 
     def percentile(self, percent: float) -> float:
-        """The value below or at which `percent` of all lie (nearest rank)."""
+        """The smallest value such that `percent` of all are not above it (nearest rank)."""
         rank = -(-len(self.values) * percent // 100)
         return sorted(self.values)[max(0, int(rank) - 1)]
 
@@ -36,7 +36,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One line of the table: a figure, its neighbour in the same run, and what is made of the two."""
+    """One line of the table: a figure, what it is compared with in the same run, and the result of the two."""
 
     figure: int
     what: str
@@ -49,11 +49,11 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the goal is met; None where there is none."""
+        """Whether the goal is met; None if there is none."""
         return None if self.goal is None else self.result <= self.goal
 
     def to_json(self) -> dict[str, Any]:
-        """Return it with every single value."""
+        """Return the row as JSON, with every single value."""
         samples = {"subject": self.subject, "neighbour": self.neighbour}
         return {
             "figure": self.figure, "what": self.what, "kind": self.kind, "result": self.result, "goal": self.goal,
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass(slots=True)
 class Found:
-    """What one figure came to: its rows, remarks for below the table, and what was looked for in vain."""
+    """The results of a figure: its rows, the remarks below the table, and what was not found."""
 
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -90,17 +90,17 @@ class Rounds:
 
 
 def ratio(figure: int, what: str, subject: Sample, neighbour: Sample, goal: float | None = None) -> Row:
-    """Return the row of a figure that is compared with its neighbour's, round by round.
+    """Return the row of a figure that is compared with its neighbour round by round.
 
-    A processor changes its pace for seconds at a time, and slows both of a round alike: over the same values, the
-    median of the rounds' ratios scatters half as much as the ratio of the medians.
+    A processor changes its speed for seconds at a time, which affects both values of a round alike: for the same
+    values, the median of the rounds' ratios scatters half as much as the ratio of the medians.
     """
     result = statistics.median(own / other for own, other in zip(subject.values, neighbour.values, strict=True))
     return Row(figure=figure, what=what, subject=subject, neighbour=neighbour, result=result, kind="ratio", goal=goal)
 
 
 def alternate(rounds: int, *turns: Callable[[], object], warm_up: int = 1) -> None:
-    """Take turns, so that noise meets all alike; the first round only warms up, and its values are dropped.
+    """Run the turns in alternation, so that noise affects all alike; drop the values of the first, warming-up round.
 
     Each turn measures once and appends to its samples; `Turn` does both.
     """
@@ -112,7 +112,7 @@ def alternate(rounds: int, *turns: Callable[[], object], warm_up: int = 1) -> No
 
 
 class Turn:
-    """One measurement a round: `measure` returns a value for each of `samples`."""
+    """One measurement each round: `measure` returns a value for each of `samples`."""
 
     def __init__(self, measure: Callable[[], Sequence[float]], *samples: Sample) -> None:
         self._measure = measure
@@ -123,13 +123,13 @@ class Turn:
             sample.values.append(value)
 
     def drop(self) -> None:
-        """Forget what was measured so far."""
+        """Drop the values measured so far."""
         for sample in self._samples:
             sample.values.clear()
 
 
 def number(value: float) -> str:
-    """Return a number with three digits that mean something.
+    """Return a number with about three significant digits.
 
     >>> number(0.12345), number(12.345), number(1234.5)
     ('0.12', '12.3', '1,234')

@@ -1,6 +1,6 @@
-"""Measure agentctl beside its neighbours, and print one table.
+"""Measure agentctl and what it is compared with, and print one table.
 
-Every figure is taken in alternation with what it is compared to, so that noise meets both; everything lies in
+Every figure is measured in alternation with what it is compared with, so that noise affects both; all files are in
 temporary folders, and nothing is left running.
 """
 
@@ -57,12 +57,12 @@ ROUNDS = {
     "quick": Rounds(usual=5, waits=20, batches=2),
     "full": Rounds(batches=15, waits=300),
 }
-#: With more than this, what runs on one processor is held up otherwise than what runs on all.
+#: Above this, other work slows a program on one processor differently from a program on all of them.
 _QUIET_PERCENT = 15
 
 
 def main() -> int:
-    """Run what was asked for; 0 even where a goal is missed, 1 where something could not be measured."""
+    """Run the chosen figures; return 0 even if a goal is missed, 1 if something could not be measured."""
     options = _options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found = Found()
@@ -72,7 +72,7 @@ def main() -> int:
         for number in options.only or FIGURES:
             failures += _measure(number, ground, ROUNDS[options.rounds], found)
     except KeyboardInterrupt:
-        failures.append("interrupted: what is missing above was not measured")
+        failures.append("interrupted: the figures missing above were not measured")
     finally:
         left = ground.close()
     print(_conditions(ground), draw(found), sep="\n\n")
@@ -91,21 +91,21 @@ def _options() -> argparse.Namespace:
         action="append",
         choices=FIGURES,
         metavar="N",
-        help=f"one figure, 1 to {max(FIGURES)}; repeatable",
+        help=f"measure only this figure, 1 to {max(FIGURES)}; repeatable",
     )
     length = parser.add_mutually_exclusive_group()
     for name, text in (("quick", "5 rounds"), ("full", "15 rounds of figure 4 too, 300 of figure 2")):
         length.add_argument(f"--{name}", dest="rounds", action="store_const", const=name, help=text)
-    parser.add_argument("--json", metavar="FILE", help="write every single value there")
+    parser.add_argument("--json", metavar="FILE", help="write every single value to this file")
     parser.set_defaults(rounds="default")
     return parser.parse_args()
 
 
 def _measure(number: int, ground: Ground, rounds: Rounds, found: Found) -> list[str]:
-    """Take one figure; return why it could not be taken."""
+    """Measure one figure and add it to `found`; return the reasons if it could not be measured."""
     busy = busy_percent()
     if busy > _QUIET_PERCENT:
-        found.notes.append(f"{number}: the machine was {busy:.0f} % busy with other work when this began: try again")
+        found.notes.append(f"{number}: the machine was {busy:.0f} % busy with other work at the beginning: try again")
     began = time.monotonic()
     print(f"figure {number} ...", end=" ", file=sys.stderr, flush=True)
     try:

@@ -1,4 +1,4 @@
-"""Other systems that run many commands at a cap, each by a few lines of sh in a folder of its own.
+"""Defines how other systems run many commands at a cap: each by a few lines of sh, in a folder of its own.
 
 `prepare`, `check` (prints how many were run) and `finish` are not timed.
 """
@@ -19,7 +19,7 @@ JOBS, CAP = 500, 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rival:
-    """How one of them is made to run `$JOBS` times `true`, `$CAP` at once."""
+    """The scripts with which one of these systems runs `true` `$JOBS` times, `$CAP` at once."""
 
     name: str
     programs: tuple[str, ...]
@@ -30,11 +30,11 @@ class Rival:
 
     @property
     def is_installed(self) -> bool:
-        """Whether all of its programs are there."""
+        """Whether all of its programs are installed."""
         return all(shutil.which(program) for program in self.programs)
 
     def measure(self, ground: Ground, below: Path) -> float:
-        """Return the milliseconds that it takes."""
+        """Return the milliseconds that `run` takes."""
         folder = ground.folder(below)
         own = {
             "JOBS": str(JOBS), "CAP": str(CAP), "TMPDIR": str(folder), "HOME": str(folder),
@@ -59,13 +59,13 @@ class Rival:
             raise BenchError(f"{self.name}: {error}") from error
 
 
-#: In a new home its first run also measures how long a command line may be.
+#: `prepare`: in a new home, its first run also measures how long a command line may be.
 PARALLEL = Rival(
     name=f"parallel -j{CAP}", programs=("parallel",), prepare="parallel true ::: 1",
     run="seq $JOBS | parallel -j$CAP true",
 )  # fmt: skip
 
-#: Debian calls the program tsp, others ts (as moreutils calls another one).
+#: Debian names the program tsp, others ts (a name that moreutils gives to another program).
 _TSP = "tsp" if shutil.which("tsp") else "ts"
 
 OTHERS = (
@@ -89,14 +89,14 @@ OTHERS = (
         prepare="pueued --daemonize\nuntil pueue status; do sleep 0.05; done\npueue parallel $CAP",
         run="for i in $(seq $JOBS); do pueue add -- true; done\npueue wait",
         check="pueue status --json | grep -o Success | wc -l",
-        # It answers before it leaves, and writes its state once more on its way: the folder must be there until then.
+        # pueued answers before it exits, and writes its state once more while exiting: the folder must stay until then.
         finish="pid=$(cat $(find . -name pueue.pid)); pueue shutdown; while kill -0 $pid; do sleep 0.05; done",
     ),
 )  # fmt: skip
 
 
 def kind_of_disk(folder: Path) -> str:
-    """Return the type of the file system on which a folder lies."""
+    """Return the type of a folder's file system."""
     best, kind = "", "unknown"
     device = os.stat(folder).st_dev
     with open("/proc/self/mounts", encoding="utf-8") as mounts:

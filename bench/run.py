@@ -6,7 +6,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # A script finds its own folder first; the modules here are those of the package `bench`.
+    # Python puts a script's own folder first on the path; the modules here belong to the package `bench`.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     from bench.program import main
 

@@ -1,4 +1,4 @@
-"""Figures 13 and 14: the tools over MCP, asked by a client that does nothing but read and write lines."""
+"""Figures 13 and 14: the tools over MCP, called by a client that does nothing but read and write lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"n
 
 
 class Client:
-    """One client of one server, over its standard input and output."""
+    """A client of one server, over the server's standard input and output."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -40,9 +40,9 @@ class Client:
         """Return the answer to the last request."""
         assert self._process.stdout is not None
         while line := self._process.stdout.readline():
-            told = json.loads(line)
-            if told.get("id") == self._number:
-                return told["result"]
+            message = json.loads(line)
+            if message.get("id") == self._number:
+                return message["result"]
         raise BenchError("the server has ended")
 
     def ask(self, method: str, params: dict[str, Any]) -> Any:
@@ -51,7 +51,7 @@ class Client:
         return self.receive()
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool."""
+        """Call a tool, and return its structured result."""
         answer: dict[str, Any] = self.ask("tools/call", {"name": tool, "arguments": arguments})["structuredContent"]
         return answer
 
@@ -72,7 +72,7 @@ def _client(ground: Ground, task: TaskDir) -> Iterator[Client]:
 
 
 def measure_wake(ground: Ground, rounds: Rounds) -> Found:
-    """Measure from the exit of a worker to the answer of a call of `wait`."""
+    """Measure the time from a worker's exit to the answer of a waiting call of `wait`."""
     task = ground.task(cap=5)
     wake = Sample(name="exit to the answer of wait")
     with _client(ground, task) as client:
@@ -89,7 +89,8 @@ def _wake(ground: Ground, task: TaskDir, client: Client) -> float:
     argv, gate, told = worker_at_a_gate(ground)
     instance = ground.agentctl(task, "spawn", "--", *argv).out.split()[0]
     client.send("tools/call", {"name": "wait", "arguments": {"ids": [instance]}})
-    time.sleep(0.1)  # The call has reached its sleep: where it has not, the figure is only better for being seen late.
+    # By then the call sleeps. If it does not sleep yet, it sees the exit late, which makes the figure only worse.
+    time.sleep(0.1)
     opened = os.open(gate, os.O_WRONLY)
     answer = client.receive()["structuredContent"]
     now = time.monotonic_ns()
@@ -100,7 +101,7 @@ def _wake(ground: Ground, task: TaskDir, client: Client) -> float:
 
 
 def measure_subtask(ground: Ground, rounds: Rounds) -> Found:
-    """Measure a blocking sub-task over the life of its worker's process."""
+    """Measure by how much a blocking sub-task takes longer than its worker's process."""
     task = ground.task(cap=5)
     _define(ground, task)
     over = Sample(name="create_subtask, less its worker's life")

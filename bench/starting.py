@@ -1,4 +1,4 @@
-"""Figures 1 and 5: what it takes until a spawned worker runs, in a fresh task and behind 5,000 others."""
+"""Figures 1 and 5: the time until a spawned worker runs, in a new task and in one of 5,000 ended workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY, FEW = 5000, 4
 
 
 def measure_spawn(ground: Ground, rounds: Rounds) -> Found:
-    """Figure 1: the whole command, and the worker's own word that it runs."""
+    """Measure figure 1: the time until the worker runs, as it says itself, and until the command has returned."""
     task = ground.task(cap=5)
     clock = _clock(ground)
     runs = Sample(name="until the worker's first word")
@@ -36,12 +36,12 @@ def measure_spawn(ground: Ground, rounds: Rounds) -> Found:
             ratio(1, "spawn, until the worker runs", runs, typer, goal=1.8),
             ratio(1, "spawn, until the command has returned", returns, typer, goal=1.8),
         ],
-        notes=[f"1: the worker is `{' '.join(clock)[:60]}`: its time is compared with that before the spawn"],
+        notes=[f"1: the worker is `{' '.join(clock)[:60]}`: the time it prints is compared with that before the spawn"],
     )
 
 
 def _clock(ground: Ground) -> list[str]:
-    """Return a program that prints the nanoseconds since 1970 as soon as it can."""
+    """Return the argv of a program that prints the nanoseconds since 1970 as early as it can."""
     argv = [shutil.which("date") or "date", "+%s%N"]
     if shutil.which("date") and ground.timed(argv).out.strip().isdigit():
         return argv
@@ -49,7 +49,7 @@ def _clock(ground: Ground) -> list[str]:
 
 
 def measure_late_spawn(ground: Ground, rounds: Rounds) -> Found:
-    """Figure 5: a spawn into a task of 5,000 ended workers, and one into a task of four."""
+    """Measure figure 5: a spawn into a task of 5,000 ended workers, and one into a task of four."""
     crowded, fresh = filled_task(ground, MANY), filled_task(ground, FEW)
     late, early = Sample(name=f"spawn number {MANY:,} and on"), Sample(name=f"spawn number {FEW + 1} and on")
 

@@ -1,4 +1,4 @@
-"""The one table that `make bench` prints."""
+"""Draws the table that `make bench` prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MET = {True: "yes", False: "NO", None: "-"}
 
 
 def draw(found: Found) -> str:
-    """Return the table, and below it the remarks and what was not found; a ratio is the median of its rounds'."""
+    """Return the table, and below it the remarks and what was not found; a ratio is the median of the rounds'."""
     rows = [_HEAD, *map(_cells, found.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = [_line(row, widths) for row in rows]

@@ -1,4 +1,4 @@
-"""Figure 10: `tree` of a large activity, beside one of a small."""
+"""Figure 10: `tree` of a large activity, compared with `tree` of a small one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bench.measuring import Row as Figure
 SIZE = 100_000_000
 GOAL_MS, GOAL_KIB = 500, 102_400
 _AGENTS = 40
-#: The results of calls: from nothing to this, evenly spread.
+#: The results of calls are up to this many characters long, evenly distributed.
 _LONGEST_RESULT = 2400
 _WORDS = "def handle(self, request):\n    return self.answers[request.id]\n"
 
 
 def measure_tree(ground: Ground, rounds: Rounds) -> Found:
-    """Measure time and memory of `tree` for an activity of 100 MB and for one of a few rows."""
+    """Measure time and memory of `tree` for an activity of 100 MB and for one of 10 kB."""
     task = ground.task(cap=2)
     written = {}
     for instance, size in (("large", SIZE), ("small", 10_000)):
@@ -53,7 +53,7 @@ def measure_tree(ground: Ground, rounds: Rounds) -> Found:
 
 
 def _fill(task: TaskDir, instance: str, size: int) -> dict[str, int]:
-    """Write an activity of calls by the worker and by sub-agents; return how many calls and input tokens it has."""
+    """Write an activity of calls by the worker and its sub-agents; return how many calls and input tokens it has."""
     calls = tokens = 0
     agents = [f"agent-{number}" for number in range(_AGENTS)]
     with open(task.worker(instance).activity, "wb") as file:
@@ -80,11 +80,11 @@ def _rows_of_call(number: int, parent: str | None) -> list[Row]:
 
 
 def _check(ground: Ground, task: TaskDir, written: dict[str, dict[str, int]]) -> None:
-    """Make sure that what is measured tells the truth of the whole file."""
+    """Raise `BenchError` if `tree` does not report all calls and tokens of the file."""
     for worker in json.loads(ground.agentctl(task, "tree", "--json").out)["workers"]:
-        told = {"calls": worker["calls"], "input": worker["tokens"]["input"]}
-        if told != written[worker["agentInstance"]] or worker["badLines"]:
-            raise BenchError(f"tree tells {told} of {worker['agentInstance']}, not {written[worker['agentInstance']]}")
+        instance, shown = worker["agentInstance"], {"calls": worker["calls"], "input": worker["tokens"]["input"]}
+        if shown != written[instance] or worker["badLines"]:
+            raise BenchError(f"tree reports {shown} for {instance}, not {written[instance]}")
 
 
 def _run(ground: Ground, task: TaskDir, instance: str) -> list[float]:

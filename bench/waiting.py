@@ -1,4 +1,4 @@
-"""Figure 2: from the exit of a worker to the line that a waiting `wait-any` prints."""
+"""Figure 2: the time from a worker's exit to the line that a waiting `wait-any` prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import TaskDir
 from bench.ground import Ground, wait_until
 from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate
 
-#: Waits for its gate, writes down the time (CLOCK_MONOTONIC, the same for all processes), and is gone.
+#: Waits for its gate, writes down the time (CLOCK_MONOTONIC, the same for all processes), and exits.
 _WORKER = """
 import os, sys, time
 gate = os.open(sys.argv[1], os.O_RDONLY)
@@ -26,7 +26,7 @@ _LOOKS = 3
 
 
 def measure_wait(ground: Ground, rounds: Rounds) -> Found:
-    """Measure both ways to learn of an exit: `wait-any`, and waitpid(2) in the parent."""
+    """Measure two ways to learn of an exit: `wait-any`, and waitpid(2) in the parent."""
     task = ground.task(cap=5)
     line, parent = Sample(name="exit to wait-any's line"), Sample(name="exit to the parent's waitpid(2)")
     alternate(
@@ -46,7 +46,7 @@ def measure_wait(ground: Ground, rounds: Rounds) -> Found:
                 result=line.percentile(99), kind="p99 ms", goal=50,
             ),
         ],
-        notes=["2: the worker notes CLOCK_MONOTONIC just before it exits; whoever reads the line notes its own"],
+        notes=["2: the worker reads CLOCK_MONOTONIC just before it exits; the reader of the line, just after"],
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _by_parent(ground: Ground) -> float:
 
 
 def worker_at_a_gate(ground: Ground) -> tuple[list[str], Path, Path]:
-    """Return a worker's command line, the pipe that it waits for, and the file for the time of its exit."""
+    """Return a worker's command line, the FIFO that it waits for, and the file for the time of its exit."""
     folder = ground.folder()
     gate, told = folder / "gate", folder / "told"
     os.mkfifo(gate, 0o600)

@@ -1,7 +1,7 @@
-"""A parent that answers its children's questions, by a rule where it has one, and leaves the others to a person.
+"""A parent that answers its children's questions by a rule if it has one, and leaves the others to a person.
 
-While a question is open its worker is `blocked` and its time limit stands still. `agentctl interact list` shows it, and
-any terminal may answer it; the first valid answer wins. A request for permission is for a person to allow: a parent
+While a question is open, its worker is `blocked` and its time limit does not run. `agentctl interact list` shows it,
+and any terminal may answer it; the first valid answer wins. Only a person may allow a request for permission; a parent
 that is a worker itself may deny it.
 """
 
@@ -20,13 +20,13 @@ TEXTS = {"greeting": "hello", "warning": "mind the step"}
 
 
 def answer(question: agentctl.Question) -> str | None:
-    """Return what this parent knows; None leaves the question open."""
+    """Return the answer to a question; None leaves it open for a person."""
     if question.tool is not None:  # A request for permission.
         return "deny"
-    wished = "loud" if question.agent_instance == "warning" else "quiet"
+    style = "loud" if question.agent_instance == "warning" else "quiet"
     offered = {str(option["id"]) for option in question.options}
-    print(f"{question.agent_instance} asks: {question.text} -> {wished}")
-    return wished if wished in offered else None
+    print(f"{question.agent_instance} asks: {question.text} -> {style}")
+    return style if style in offered else None
 
 
 def writings(folder: Path, *, real: bool) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def writings(folder: Path, *, real: bool) -> list[dict[str, Any]]:
 
 
 async def write(folder: Path, *, real: bool) -> int:
-    """Return 0 if every child wrote what it was to write."""
+    """Have each child write its text; return 0 if all of them completed."""
     task = agentctl.Task.create("Texts")
     async with agentctl.TaskExecutor(task, on_question=answer) as executor:
         results = await executor.execute_parallel(writings(folder, real=real), timeout_seconds=300)
@@ -55,7 +55,7 @@ async def write(folder: Path, *, real: bool) -> int:
 
 
 def main() -> int:
-    """Read the command line."""
+    """Run the example from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path.cwd())
     parser.add_argument("--agents", action="store_true", help="real agents instead of the stand-in")

@@ -1,7 +1,7 @@
-"""More work than the budget allows: what fits is done, and the rest is refused with the figures.
+"""More work than the budget allows: what fits is done, and the rest is refused, with the figures.
 
-The limit is the task's (`maxWorkers`, or `maxCostUsd` with real agents) and holds for everything below it too, whoever
-starts it and how. Each start is reserved before it happens, so that no race goes beyond it.
+The limit belongs to the task (`maxWorkers`, or `maxCostUsd` with real agents) and includes everything below it, no
+matter who starts it and how. Each start is reserved before it happens, so starts at the same time cannot exceed it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def searches(folder: Path, *, real: bool) -> list[dict[str, Any]]:
 
 
 async def fan_out(folder: Path, most: int, *, real: bool) -> int:
-    """Return 0 if as much was done as the budget allows."""
+    """Start all searches at once; return 0 if any was done within the budget."""
     limits = {"max_cost_usd": most / 10} if real else {"max_workers": most}
     task = agentctl.Task.create("Fan-out with a budget", max_concurrent_agents=4, **limits)
     async with agentctl.TaskExecutor(task) as executor:
@@ -44,7 +44,7 @@ async def fan_out(folder: Path, most: int, *, real: bool) -> int:
 
 
 def main() -> int:
-    """Read the command line."""
+    """Run the example from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=HERE)
     parser.add_argument(

@@ -1,7 +1,7 @@
 """Explore, then plan, then implement: three workers, each of which starts when the one before it has completed.
 
-The order is kept by the queue and not by this script: were it killed, the steps would go on. A step that fails ends
-those behind it as `failed`, reason `dependency`.
+The queue keeps the order, not this script: if the script is killed, the steps go on. If a step fails, those after it
+end as `failed`, reason `dependency`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def begin(task: agentctl.Task, folder: Path, out: Path, *, real: bool) -> None:
 
 
 def main() -> int:
-    """Begin, wait for all, and tell of each step."""
+    """Queue the steps, wait for all of them, and print each one's status and result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=HERE)
     parser.add_argument("--out", type=Path, default=Path("PLAN.md"))

@@ -1,4 +1,4 @@
-"""Three explorers search a source tree at once; what each finds is shown as it comes, and whose finding it is."""
+"""Three explorers search a source tree at once; each finding is shown, with its explorer's name, when it arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explorations(folder: Path, *, real: bool) -> list[dict[str, Any]]:
 
 
 async def explore(folder: Path, *, real: bool) -> int:
-    """Return 0 if every explorer came back with an answer."""
+    """Run the explorers and print their answers; return 0 if all of them completed."""
     failed = 0
     task = agentctl.Task.create("Exploration", max_concurrent_agents=3)
     async with agentctl.TaskExecutor(task) as executor:
@@ -44,7 +44,7 @@ async def explore(folder: Path, *, real: bool) -> int:
 
 
 def main() -> int:
-    """Read the command line."""
+    """Run the example from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=HERE)
     parser.add_argument("--agents", action="store_true", help="real agents instead of the stand-in")

@@ -1,10 +1,10 @@
-"""Plays a sub-agent without a model: a little real work, and an answer on stdout.
+"""Plays a sub-agent without a model: it does a little real work, and prints its answer on stdout.
 
-find PATTERN FOLDER      where the pattern stands in the Python files of a folder
-plan INSTANCE            a step for each line of what that worker found
-implement INSTANCE FILE  writes that worker's plan to a file
-verify CHECK FILE        yes or no: `parses`, `documented` or `short`
-decide TEXT FILE         asks whoever started it for a style, then writes the text in it
+find PATTERN FOLDER      finds the lines of a folder's Python files that match the pattern
+plan INSTANCE            turns each line that this worker found into a step
+implement INSTANCE FILE  writes this worker's plan to a file
+verify CHECK FILE        answers yes or no; the checks are `parses`, `documented` and `short`
+decide TEXT FILE         asks for a style, then writes the text in that style to the file
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_LINES = 400
 
 
 def find(pattern: str, folder: str) -> str:
-    """Search as an explorer would."""
+    """Return the lines of a folder's Python files that match a pattern."""
     found = []
     for path in sorted(Path(folder).rglob("*.py")):
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
@@ -33,19 +33,19 @@ def find(pattern: str, folder: str) -> str:
 
 
 def plan(explorer: str) -> str:
-    """Read what another worker has found, as any worker of the task can."""
+    """Return a step for each finding of another worker, whose result any worker of the task can read."""
     return "\n".join(f"{number}. look at {line}" for number, line in enumerate(_result_of(explorer).splitlines(), 1))
 
 
 def implement(planner: str, file: str) -> str:
-    """Carry a plan out."""
+    """Write another worker's plan to a file."""
     steps = _result_of(planner)
     Path(file).write_text(f"# What was planned\n\n{steps}\n", encoding="utf-8")
     return f"{file}: {len(steps.splitlines())} steps"
 
 
 def verify(check: str, file: str) -> str:
-    """Look at a file in one way."""
+    """Return whether a file passes a check, as yes or no."""
     text = Path(file).read_text(encoding="utf-8")
     checks = {
         "parses": lambda: ast.parse(text) is not None,
@@ -56,7 +56,7 @@ def verify(check: str, file: str) -> str:
 
 
 def decide(text: str, file: str) -> str:
-    """Ask, and do as is answered. The time until the answer does not count."""
+    """Ask for a style, and write the text in it. The worker's time limit does not run until the answer is there."""
     asked = ["interact", "ask", "--kind", "select", "--option", "loud", "--option", "quiet", f"How is {file} to be?"]
     style = _agentctl(*asked)
     Path(file).write_text(text.upper() if style == "loud" else text, encoding="utf-8")

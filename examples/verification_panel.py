@@ -1,6 +1,6 @@
-"""A panel looks at a file, each member in another way, and votes; most of those who answered decide.
+"""The members of a panel examine a file, each in another way, and vote; the majority of the votes decides.
 
-A member that fails has no vote: "it could not be looked at" is not "it is wrong".
+A member that fails has no vote: "it could not be examined" is not "it is wrong".
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def panel(file: Path, *, real: bool) -> list[dict[str, Any]]:
 
 
 def vote_of(result: agentctl.TaskResult) -> str:
-    """Return a member's vote."""
+    """Return a member's vote: yes, no or none."""
     words = (result.result or "").strip().lower().split()
     is_vote = result.status == "completed" and words and words[-1].strip(".") in ("yes", "no")
     return words[-1].strip(".") if is_vote else "none"
 
 
 async def decide(file: Path, *, real: bool) -> int:
-    """Return 0 if the panel is content, 1 if it is not, 2 if nobody could vote."""
+    """Let the panel vote; return 0 if it accepts the file, 1 if it rejects it, 2 if nobody could vote."""
     task = agentctl.Task.create("Verification panel")
     async with agentctl.TaskExecutor(task) as executor:
         results = await executor.execute_parallel(panel(file, real=real), timeout_seconds=300)
@@ -59,7 +59,7 @@ async def decide(file: Path, *, real: bool) -> int:
 
 
 def main() -> int:
-    """Read the command line."""
+    """Run the example from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, default=Path(__file__))
     parser.add_argument("--agents", action="store_true", help="real agents instead of the stand-in")

@@ -1,4 +1,4 @@
-"""What tests of agents say again and again: a world with one agent program, an agent in it, its end, its question."""
+"""Steps that tests of agents share: set up an agent program, start an agent, wait for its question or its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import WORKERS, Completed, run
 
 
 def agent_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cap: int = 2, grace: float = 1) -> Task:
-    """Make a task, in a world where one agent program is installed: the one that needs no model."""
+    """Make a task, in an environment whose only agent program is the one that needs no model."""
     programs = tmp_path / "bin"
     programs.mkdir()
     claude = programs / "claude"
@@ -26,18 +26,18 @@ def agent_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cap: int = 2
 
 
 def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True) -> Completed:
-    """Start an agent, named a if nothing else is said."""
+    """Start an agent; its name is `a` by default."""
     return run("spawn", "--agent", "general", "--name", name, *options, prompt, check=check)
 
 
 def inside(task: Task, instance: str) -> dict[str, str]:
-    """Return what a process of a worker has in its environment."""
+    """Return the variables of agentctl in the environment of a worker's processes."""
     told = {"TASK": task.path.name, "INSTANCE": instance, "AGENT_DIR": str(task.agent(instance))}
     return {f"AGENTCTL_{name}": value for name, value in told.items()}
 
 
 def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
-    """Define an agent that is a line of shell, and trust it; `$1` is its prompt."""
+    """Define an agent that runs a line of shell, in which `$1` is its prompt, and trust it."""
     file = root / "agents" / f"{name}.md"
     file.parent.mkdir(exist_ok=True)
     head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name]})
@@ -46,7 +46,7 @@ def define(root: Path, name: str, script: str, description: str = "Of a test.") 
 
 
 def plays(folder: Path, script: str) -> str:
-    """Return the prompt for an agent program that does what a script says: `me` is the program, `say` prints a line."""
+    """Return the prompt that makes the agent program run a script: `me` is the program, `say` prints a line."""
     file = folder / f"script-{len(list(folder.glob('script-*')))}.py"
     file.write_text(script, encoding="utf-8")
     return f"play {file}"
@@ -60,7 +60,7 @@ def ends(instance: str = "a") -> dict[str, Any]:
 
 
 def blocked(instance: str = "a") -> dict[str, Any]:
-    """Wait until an agent asks, and return the question."""
+    """Wait until an agent is blocked, and return its question."""
     run("wait-any", instance, "--for", "blocked", "--timeout-seconds", "20")
     questions: list[dict[str, Any]] = run("interact", "list", "--json").json
     return next(one for one in questions if one["agentInstance"] == instance)
@@ -72,7 +72,7 @@ def activity(task: Task, instance: str = "a") -> list[dict[str, Any]]:
 
 
 def rebuilds_the_same(task: Task, instance: str = "a") -> None:
-    """Check that the activity of an ended agent can be made again from its raw output."""
+    """Check that the activity of an ended agent can be rebuilt from its raw output."""
     file = task.agent(instance) / "activity.jsonl"
     before = file.read_bytes()
     file.write_bytes(b"")

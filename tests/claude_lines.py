@@ -1,4 +1,4 @@
-"""Lines as Claude Code prints them, and what a dialogue makes of them."""
+"""Makes lines as Claude Code prints them, feeds them to a dialogue, and reads the resulting actions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ORDER = Order(driver="claude", program="claude", agent="general", prompt="do it"
 
 
 def recorded(name: str) -> list[dict[str, Any]]:
-    """What the program printed in a recording."""
+    """Return what the program printed in a recording."""
     values = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()]
     return [value["msg"] if "dir" in value else value for value in values if value.get("dir") != "in"]
 
 
 def sent(name: str, kind: str) -> list[dict[str, Any]]:
-    """What was sent to the program in a recording."""
+    """Return the messages of a type that were sent to the program in a recording."""
     values = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_bytes().splitlines()]
     return [value["msg"] for value in values if value.get("dir") == "in" and value["msg"]["type"] == kind]
 

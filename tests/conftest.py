@@ -1,4 +1,4 @@
-"""Every test starts from a known environment, leaves no process behind, and cannot touch a person's files."""
+"""Fixtures for every test: a known environment, no process left behind, and no access to the user's own files."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from hypothesis import settings
 from tests import leaks, support
 from tests.strangers import Strangers
 
-#: A soak test may take this long, where an ordinary one has the limit in pyproject.toml.
+#: The time limit of a soak test and of a slow one; ordinary tests have the limit in pyproject.toml.
 SOAK_TIMEOUT_S = 840
 SLOW_TIMEOUT_S = 180
 
-# The machine's speed is no property of the code: nothing in this suite fails for being slow.
-# Half of the usual examples: each run tries others, and there are many runs.
+# No example of hypothesis fails for being slow: the speed of the machine is not a property of the code.
+# Half of the default number of examples: each run tries new ones, and there are many runs.
 settings.register_profile("agentctl", deadline=None, print_blob=True, max_examples=50)
 settings.load_profile("agentctl")
 
-# Bytecode is kept whatever the shell says: without it each of the thousands of commands would compile itself anew.
+# Keep bytecode, whatever the environment says: otherwise each of thousands of commands would compile its modules.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A shell without job control starts what is to run in the background with SIGINT ignored, and so would be all that
-# these tests start: no Ctrl-C of theirs would reach anybody.
+# A shell without job control starts background programs with SIGINT ignored. Everything that these tests start would
+# inherit that, and no Ctrl-C that they send would have an effect.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def real_places() -> tuple[Path, ...]:
-    """Where agentctl would put its files if a test forgot to say where: nothing may appear there."""
+    """Return the places where agentctl would put its files by default: no test may create any of them."""
     home = Path.home()
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     return (
@@ -65,7 +65,7 @@ def real_places() -> tuple[Path, ...]:
 def no_fallback(
     real_places: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Point home and root below a plain file, so that a test without the `root` fixture fails by name."""
+    """Point home and root below a plain file, whose name tells a test without the `root` fixture what it lacks."""
     there_before = {place for place in real_places if place.exists()}
     nowhere = tmp_path_factory.getbasetemp() / "this-test-lacks-the-root-fixture"
     nowhere.touch()
@@ -86,7 +86,7 @@ def no_fallback(
 
 @pytest.fixture(autouse=True)
 def no_survivors(no_fallback: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test that leaves a process behind, and kill what it left."""
+    """Fail a test that leaves processes behind, and kill them."""
     marks = leaks.Marks(test_id=uuid.uuid4().hex, folder=tmp_path, before=frozenset(psutil.pids()))
     monkeypatch.setenv(support.TEST_ID, marks.test_id)
     yield
@@ -102,7 +102,7 @@ def no_survivors(no_fallback: None, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def root(tmp_path: Path, no_survivors: None, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root of the test's own, not yet made, with a home, a runtime folder and an empty current folder."""
+    """Return the path of a new root, not yet created, with a new home, runtime folder and empty current folder."""
     folders = {name: tmp_path / name for name in ("home", "run", "work")}
     for folder in folders.values():
         folder.mkdir(mode=0o700)
@@ -115,7 +115,7 @@ def root(tmp_path: Path, no_survivors: None, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def strangers(root: Path, tmp_path: Path) -> Iterator[Strangers]:
-    """Two processes that are none of agentctl's business."""
+    """Return two unrelated processes that agentctl must not signal."""
     found = Strangers(tmp_path / "notes")
     yield found
     found.end()

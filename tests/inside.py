@@ -1,6 +1,6 @@
-"""The program called within this process: for long tables of what it refuses, at a hundredth of a process each.
+"""Calls the program within this process, at a hundredth of a process's cost: for long tables of refused input.
 
-What belongs to a process alone (its streams, its exit, what it loads) is tested with `support.run`.
+Properties of a whole process (its streams, its exit, what it loads) are tested with `support.run`.
 """
 
 from __future__ import annotations

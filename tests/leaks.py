@@ -1,4 +1,4 @@
-"""Which processes a test has left behind, and their end.
+"""Finds the processes that a test has left behind, and kills them.
 
 A process belongs to a test if it was not there before, and its environment, command line, working folder or
 open files name the test. More than one mark is needed: a shim has an empty environment, a worker does not
@@ -25,29 +25,29 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marks:
-    """What tells the processes of one test from all others."""
+    """What distinguishes the processes of one test from all others."""
 
     test_id: str
     folder: Path
     before: frozenset[int]
 
     def names(self, text: str) -> bool:
-        """Whether a text has the test's id in it, or a path that is its folder or lies below."""
+        """Return whether a text contains the test's id, its folder, or a path below it."""
         if self.test_id in text:
             return True
-        # The folder of test_a must not be found in that of test_ab.
+        # The folder of test_ab must not count as one of test_a.
         _, *followers = text.split(str(self.folder))
         return any(not rest or not (rest[0].isalnum() or rest[0] in "_-") for rest in followers)
 
 
 def survivors(marks: Marks) -> list[psutil.Process]:
-    """The processes of this test that are alive now."""
+    """Return the processes of this test that are alive now."""
     strangers = marks.before | _self_and_ancestors()
     return [process for process in _new_processes(strangers) if _belongs(process, marks)]
 
 
 def settle(marks: Marks) -> list[psutil.Process]:
-    """The survivors, once those that are on their way out have had a moment to get there."""
+    """Return the survivors, after giving processes that are about to end up to `SETTLE_S` to do so."""
     give_up_at = time.monotonic() + SETTLE_S
     support.reap_background()
     while (alive := survivors(marks)) and time.monotonic() < give_up_at:
@@ -57,7 +57,7 @@ def settle(marks: Marks) -> list[psutil.Process]:
 
 
 def describe(processes: list[psutil.Process]) -> str:
-    """A line for each, as far as anybody would read them."""
+    """Return a line for each process, for at most `MOST_LISTED` of them."""
     lines = [f"  {_describe(process)}" for process in processes[:MOST_LISTED]]
     if len(processes) > MOST_LISTED:
         lines.append(f"  and {len(processes) - MOST_LISTED} more")
@@ -74,7 +74,7 @@ def _describe(process: psutil.Process) -> str:
 
 
 def kill_all(marks: Marks) -> list[psutil.Process]:
-    """Kill the survivors, and what they start meanwhile; return those that cannot be killed."""
+    """Kill the survivors and everything they start meanwhile; return those that cannot be killed."""
     give_up_at = time.monotonic() + KILL_S
     while (alive := survivors(marks)) and time.monotonic() < give_up_at:
         for process in alive:
@@ -86,7 +86,7 @@ def kill_all(marks: Marks) -> list[psutil.Process]:
 
 def _kill(process: psutil.Process) -> None:
     try:
-        process.kill()  # psutil compares the start time first, so a pid used again is left alone
+        process.kill()  # psutil compares the start time first, so a reused pid is left alone
     except psutil.NoSuchProcess:
         pass  # it ended by itself
 
@@ -98,7 +98,7 @@ def _new_processes(strangers: frozenset[int]) -> Iterator[psutil.Process]:
             if process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
                 yield process
         except psutil.Error:
-            continue  # it ended between the two looks
+            continue  # it ended meanwhile
 
 
 @cache
@@ -111,7 +111,7 @@ def _belongs(process: psutil.Process, marks: Marks) -> bool:
 
 
 def _texts(process: psutil.Process) -> Iterator[str]:
-    """Everything by which a process may show whose it is, the cheapest first."""
+    """Yield every text that may show to which test a process belongs, the cheapest first."""
     questions: tuple[Callable[[], Iterable[str]], ...] = (
         process.cmdline,
         lambda: process.environ().values(),
@@ -122,4 +122,4 @@ def _texts(process: psutil.Process) -> Iterator[str]:
         try:
             yield from question()
         except (psutil.Error, OSError):
-            continue  # somebody else's, or gone
+            continue  # another user's process, or gone

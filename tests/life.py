@@ -1,6 +1,6 @@
-"""What tests of life and death need beside `steps`: processes known by pid and start, and signals to those of a test.
+"""Steps for tests of killed processes: identify a process by pid and start time, kill shims, forge records.
 
-A pid alone proves nothing about an end: it may be somebody else's by now.
+A pid alone does not prove that a process has ended or lives: it may have been reused.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.support import run, wait_for_json, wait_until, worker
 
 
 class Known(NamedTuple):
-    """A process that was alive when it was looked at."""
+    """A process that was alive when it was identified."""
 
     pid: int
     start: int
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the state on; None where there is no such process."""
+    """Return the fields of /proc/PID/stat from the state on; None if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes().decode("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -36,20 +36,20 @@ def stat_fields(pid: int) -> list[str] | None:
 
 
 def known(pid: int) -> Known:
-    """Remember a process that lives."""
+    """Return the identity of a live process."""
     fields = stat_fields(pid)
     assert fields is not None, f"there is no process {pid}"
     return Known(pid, int(fields[19]))
 
 
 def lives(process: Known) -> bool:
-    """Tell whether exactly this process is alive; a zombie is not."""
+    """Return whether exactly this process is alive; a zombie is not."""
     fields = stat_fields(process.pid)
     return fields is not None and int(fields[19]) == process.start and fields[0] not in "ZX"
 
 
 def living(processes: Iterable[Known]) -> list[Known]:
-    """Return those that are alive."""
+    """Return the processes that are alive."""
     return [process for process in processes if lives(process)]
 
 
@@ -61,7 +61,7 @@ def state_of(pid: int) -> str:
 
 def stands(pid: int) -> None:
     """Wait until a process has been stopped."""
-    wait_until(lambda: state_of(pid), accept=lambda state: state == "T", what="it to stand")
+    wait_until(lambda: state_of(pid), accept=lambda state: state == "T", what="it to be stopped")
 
 
 def members(file: Path) -> dict[str, Known]:
@@ -75,7 +75,7 @@ def read(path: Path) -> Any:
 
 
 def forge(path: Path, **changes: Any) -> None:
-    """Change a record in place: a lock on it stays where it is."""
+    """Change a JSON file in place, so that a lock on it is kept."""
     path.write_text(json.dumps({**read(path), **changes}), encoding="utf-8")
 
 
@@ -109,13 +109,13 @@ def orphan(task: Task, name: str) -> Known:
 
 
 def passes(seconds: float) -> None:
-    """Let time pass where time is what the test is about: a limit that must not have run meanwhile."""
+    """Let time pass, for tests about time itself: a limit that must not have run meanwhile."""
     until = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() >= until, what=f"{seconds} s to pass")
 
 
 def is_settled(task: Task, instance: str) -> dict[str, Any]:
-    """Check that a worker has one end, which file, log and command tell alike; return the decision."""
+    """Check that a worker has one end, and that file, log and command agree on it; return the decision."""
     decision = task.exit(instance)
     assert decision is not None, f"{instance} has no exit.json"
     ends = task.events("agent.completed", "agent.failed", "agent.cancelled", of=instance)

@@ -1,4 +1,4 @@
-"""What tests of the MCP server say again and again: a client that talks to it, a call, the Tasks extension."""
+"""Steps that tests of the MCP server share: connect a client, call a tool, use the Tasks extension."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pydantic import ConfigDict, Field
 
 from tests.support import POLL_S, PROGRAM
 
-#: What a client without any capability says first.
+#: The parameters with which a client without any capability opens a conversation.
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 Talk = Callable[[Client], Awaitable[None]]
 
 
 def talk(to: Talk, *options: str, mode: str = "legacy", **client: Any) -> None:
-    """Start a server, and let a client talk to it."""
+    """Start a server, connect a client to it, and run `to` with that client."""
 
     async def talked() -> None:
         async with connected(*options, mode=mode, **client) as connection:
@@ -57,7 +57,7 @@ async def call_whole(client: Client, tool: str, **arguments: Any) -> tuple[Any, 
 
 
 class CreatedTask(types.Result):
-    """The answer of a call that was handed over."""
+    """The answer to a call that was turned into a task."""
 
     model_config = ConfigDict(extra="allow")
     result_type: Literal["task"] = Field(default="task", alias="resultType")
@@ -71,22 +71,22 @@ class TaskRequest(types.Request[Any, Literal["tasks/get", "tasks/update", "tasks
 
 
 class Told(types.Result):
-    """Whatever the server says of a task."""
+    """Anything that the server reports about a task."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class TasksOfClient(ClientExtension):
-    """The extension as a client has it: it keeps what it was told, and lets the test go on by itself."""
+    """The extension on the client's side: it returns the created task and leaves all further requests to the test."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
     def claims(self) -> list[ResultClaim[CreatedTask]]:
-        """Claim the answer of a call that was handed over."""
+        """Claim the answer to a call that was turned into a task."""
         return [ResultClaim(result_type="task", model=CreatedTask, resolve=self.resolve)]
 
     async def resolve(self, created: CreatedTask, _context: ClaimContext) -> types.CallToolResult:
-        """Return what was told as if it were the tool's own answer."""
+        """Return the created task as if it were the tool's own answer."""
         text = json.dumps(created.model_dump(by_alias=True))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
@@ -98,7 +98,7 @@ async def ask_task(client: Client, method: Any, **params: Any) -> dict[str, Any]
 
 
 async def until(client: Client, token: str, status: str) -> dict[str, Any]:
-    """Ask for a task until it has this status."""
+    """Request a task until it has this status; return the last answer."""
     while True:
         told = await ask_task(client, "tasks/get", taskId=token)
         if told["status"] == status:
@@ -107,6 +107,6 @@ async def until(client: Client, token: str, status: str) -> dict[str, Any]:
 
 
 async def seen(what: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    while not what():  # noqa: ASYNC110 - of another process
+    """Wait until a condition is true."""
+    while not what():  # noqa: ASYNC110 - it depends on another process
         await asyncio.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""Makes `docs/modules.md`: `python -m tests.modules_page > docs/modules.md`. A test holds the page to the code."""
+"""Makes `docs/modules.md`: `python -m tests.modules_page > docs/modules.md`. A test compares the page with the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD = """# What is decided where
 Each module and the first sentence of it, folder by folder, from the command line down; `python -m tests.modules_page >
 docs/modules.md` makes this page. Search it for the word that you have in mind.
 """
-#: The folders, from what a person meets down to what lies on disk.
+#: The folders, from the user's side down to the disk.
 _LAYERS = (
     "", "cli", "mcp", "api", "tools", "operations", "driving", "drivers", "shim", "supervision", "adapters", "domain",
 )  # fmt: skip

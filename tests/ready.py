@@ -1,4 +1,4 @@
-"""A task that has been through something, made once and copied for each test that looks at its files."""
+"""Provides a task with ended workers, made once and copied for each test that looks at its files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from tests.steps import Task, new_task, sign, spawn
 from tests.support import is_alive, run, wait_until, worker
 
-#: The workers of the task, one of each end.
+#: The workers of the task, one for each kind of end.
 ENDED = {"a1": "completed", "a2": "failed", "a3": "cancelled"}
 
 
 def made_once(factory: pytest.TempPathFactory, make: Callable[[], object]) -> Task:
-    """Return a task `t1` of this test's own, as `make` made it the first time; all its workers must have ended."""
+    """Return a task `t1` for this test, a copy of what `make` made the first time; all its workers must have ended."""
     kept = factory.getbasetemp() / f"{make.__module__}.{make.__qualname__}"
     root = Path(os.environ["AGENTCTL_ROOT"])
     task = Task(root / "tasks" / "t1")
@@ -28,7 +28,7 @@ def made_once(factory: pytest.TempPathFactory, make: Callable[[], object]) -> Ta
         return task
     make()
     wait_until(lambda: not any(map(is_alive, _shims(task))), what="the shims to leave: until then they write")
-    run("list")  # Mends the roster, where the last to write was not the last to look.
+    run("list")  # Repairs the roster, in case its last writer had read the log before another one.
     # A FIFO cannot be copied, and an ended worker needs none.
     shutil.copytree(root, kept, ignore=shutil.ignore_patterns("control"))
     return task
@@ -39,7 +39,7 @@ def _shims(task: Task) -> list[int]:
 
 
 def ended_task(factory: pytest.TempPathFactory) -> Task:
-    """Return a task of this test's own whose workers have ended as `ENDED` says."""
+    """Return a task for this test whose workers have ended as `ENDED` says."""
     return made_once(factory, _end_each_way)
 
 

@@ -1,4 +1,4 @@
-"""Real git repositories for tests of worktrees."""
+"""Makes real git repositories for tests of worktrees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.steps import Task
 
-#: git as a person has it who has set nothing but a name.
+#: The settings of a git user who has set nothing but a name.
 IDENTITY = {
     "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "n@x", "GIT_COMMITTER_NAME": "n",
     "GIT_COMMITTER_EMAIL": "n@x", "LC_ALL": "C",
@@ -29,7 +29,7 @@ def git(folder: str | Path, *args: str, check: bool = True) -> str:
     return done.stdout
 
 
-#: Made once by git, then copied: a repository is but its files.
+#: Made once by git, then copied: a repository is only its files.
 _prototypes: list[Path] = []
 
 
@@ -80,6 +80,6 @@ def worktrees(folder: Path) -> list[str]:
 
 
 def record(task: Task, instance: str) -> dict[str, Any]:
-    """Return what `worktree.json` has."""
+    """Return the content of `worktree.json`."""
     value: dict[str, Any] = json.loads((task.agent(instance) / "worktree.json").read_bytes())
     return value

@@ -1,6 +1,6 @@
-"""An agent for tests of delegation: its prompt is a script for the shell.
+"""Defines agents for tests of delegation: the prompt of each is a script for the shell.
 
-The first line of a sub-task's prompt is its title, so a title that begins with a colon is a line that does nothing.
+The first line of a sub-task's prompt is its title, so a title that begins with a colon is a shell line without effect.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def below(task: Task, task_id: str) -> Task:
 
 
 def subtask_line(title: str, script: str, *options: str) -> str:
-    """Return the line of a script that asks for a sub-task and prints its answer as JSON."""
+    """Return a shell line that starts a sub-task and prints its answer as JSON."""
     more = " ".join(options)
     return f"{AGENTCTL} subtask shell {shlex.quote(': ' + title)} --intent {shlex.quote(script)} --json {more}"
 
 
 def nested(depth: int, leaf: str, *options: str) -> str:
-    """Return a script that asks for a sub-task that asks for a sub-task ...; the innermost one runs `leaf`.
+    """Return a script that starts a sub-task that starts a sub-task ...; the innermost one runs `leaf`.
 
-    Each level keeps its answer to itself and passes on whether it succeeded.
+    Each level discards the answer and passes on whether it succeeded.
     """
     script = leaf
     for level in range(1, depth + 1):

@@ -1,6 +1,6 @@
-"""What tests of whole tasks say again and again: make a task, start workers, read what the files tell.
+"""Steps that tests of whole tasks share: make a task, start workers, read the files.
 
-Like `support`, it imports nothing of the package: workers are started by the command line, and truth is read
+Like `support`, it imports nothing of the package: workers are started by the command line, and the results are read
 from the files that anybody can `cat`.
 """
 
@@ -24,7 +24,7 @@ from tests.support import Completed, is_alive, run, wait_until, worker
 
 
 class Task:
-    """A task directory, looked at from outside."""
+    """A task directory, as seen from outside."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
@@ -34,7 +34,7 @@ class Task:
         return self.path / "agents" / instance
 
     def events(self, *kinds: str, of: str | None = None) -> list[dict[str, Any]]:
-        """Return the committed events of these kinds (all, where none is named)."""
+        """Return the committed events of these kinds (all kinds if none is named)."""
         lines = (self.path / "events.jsonl").read_bytes().split(b"\n")[:-1]
         rows = [json.loads(line) for line in lines]
         return [
@@ -44,7 +44,7 @@ class Task:
         ]
 
     def order(self, kind: str) -> list[str]:
-        """Return the workers in the order in which an event of this kind tells of them."""
+        """Return the workers in the order of their events of this kind."""
         return [row["agentInstance"] for row in self.events(kind)]
 
     def exit(self, instance: str) -> dict[str, Any] | None:
@@ -53,7 +53,7 @@ class Task:
         return json.loads(file.read_bytes()) if file.exists() else None
 
     def ended(self, *instances: str) -> None:
-        """Wait until the log tells of the ends of these workers."""
+        """Wait until the log has the ends of these workers."""
         ends = ("agent.completed", "agent.failed", "agent.cancelled")
         wait_until(
             lambda: {*instances} - {row["agentInstance"] for row in self.events(*ends)},
@@ -62,7 +62,7 @@ class Task:
         )
 
     def has(self, kind: str, instance: str, times: int = 1) -> None:
-        """Wait until the log has an event of this kind, so many times."""
+        """Wait until the log has an event of this kind at least `times` times."""
         wait_until(
             lambda: len(self.events(kind, of=instance)),
             what=f"{times} {kind} of {instance}",
@@ -75,12 +75,12 @@ class Task:
         return [name.split(".")[5] for name in names if name.count(".") == 5]
 
     def roster(self) -> dict[str, str]:
-        """Return instance -> state, as the roster in task.yaml has it."""
+        """Return instance -> state, according to the roster in task.yaml."""
         head = yaml.safe_load((self.path / "task.yaml").read_bytes())
         return {row["instance"]: row["state"] for row in head["roster"]}
 
     def set_cap(self, cap: int) -> None:
-        """Change the cap as a person would: in an editor that replaces the file."""
+        """Change the cap as a person would, with an editor that replaces the file."""
         file = self.path / "task.yaml"
         text = file.read_text(encoding="utf-8")
         head, mark, tail = text.partition("# ---")
@@ -95,7 +95,7 @@ class Task:
         return int(json.loads((self.agent(instance) / "shim.json").read_bytes())["pid"])
 
 
-#: Roots with a fresh task, by its limits: made once by the program, then copied. A task is but its files.
+#: Roots with a new task, by its limits: made once by the program, then copied. A task is only its files.
 _prototypes: dict[tuple[str, ...], Path] = {}
 
 
@@ -112,7 +112,7 @@ def new_task(cap: int = 5, *, depth: int | None = None, grace: float = 0.2) -> T
 
 
 def sign(folder: Path) -> None:
-    """Make a copied task this person's own, as `agentctl new` would have."""
+    """Mark a copied task as this person's own, as `agentctl new` does."""
     marks = Path(os.environ["HOME"]) / ".config" / "agentctl" / "own"
     for place in (marks.parent, marks):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -140,24 +140,24 @@ def spawn(argv: list[str], *options: str | Path, name: str | None = None, check:
 
 
 def spawn_batch(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Spawn many with one command; they queue where there is no slot."""
+    """Spawn many workers with one command; they queue if no slot is free."""
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     told: list[dict[str, Any]] = run("spawn", "--json", "--batch", "-", stdin=lines).json
     return told
 
 
 def held(gate: Path, name: str, **options: Any) -> dict[str, Any]:
-    """Return the line of a batch for a worker that completes once `gate` is there."""
+    """Return the line of a batch for a worker that completes once the file `gate` exists."""
     return {"name": name, "argv": worker("exits", 0, "--after-file", gate), **options}
 
 
 def statuses() -> dict[str, str]:
-    """Return instance -> status, as `list` tells it."""
+    """Return instance -> status, according to `list`."""
     return {row["agentInstance"]: row["status"] for row in run("list", "--json").json}
 
 
 def row(instance: str) -> dict[str, Any]:
-    """Return the row that `list` has of a worker."""
+    """Return a worker's row of `list`."""
     return next(row for row in run("list", "--json").json if row["agentInstance"] == instance)
 
 
@@ -169,7 +169,7 @@ def kill(*pids: int) -> None:
 
 
 def most_at_once(file: Path) -> int:
-    """Return how many workers of `overlaps.py` were at work at the same time, by what they wrote down."""
+    """Return how many workers of `overlaps.py` were at work at the same time, according to their records."""
     at_work = most = 0
     for line in file.read_text(encoding="ascii").splitlines():
         at_work += 1 if line.startswith("+") else -1

@@ -1,4 +1,4 @@
-"""Processes that are none of agentctl's business, and that tell if a signal has reached them all the same."""
+"""Starts unrelated processes, which agentctl must not signal and which record every signal that they get."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ while True: signal.pause()
 
 
 class Strangers:
-    """Two processes that are none of agentctl's business."""
+    """Two unrelated processes that agentctl must not signal."""
 
     def __init__(self, notes: Path) -> None:
         argv = [sys.executable, "-c", WATCHES, str(notes)]
@@ -42,7 +42,7 @@ class Strangers:
         stands(self.leader.pid)
 
     def are_untouched(self, leader: str = "S") -> None:
-        """Check that both live, were never signalled, and run; or that the leader is in the given state."""
+        """Check that both live and were never signalled, and that the leader is in the given state (S: it sleeps)."""
         assert living([self.leader, self.child]) == [self.leader, self.child]
         assert [state_of(one.pid) for one in (self.leader, self.child)] == [leader, "S"]
         assert self._notes.read_text(encoding="ascii") == ""

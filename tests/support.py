@@ -1,6 +1,6 @@
-"""What tests of real processes are written with: run the program, start it, wait for something to be so.
+"""Runs or starts the program as a real process, and waits for conditions; every test of processes uses this.
 
-Nothing here imports the package: what a test sees is what a person at a terminal would see.
+Nothing here imports the package: a test sees what a person at a terminal would see.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKERS = REPOSITORY / "tests" / "workers"
 PROGRAM = (sys.executable, "-m", "agentctl")
-#: Set while a test runs; what a test starts inherits it and can be told from everything else by it.
+#: Set while a test runs; the processes that a test starts inherit it and are recognized by it.
 TEST_ID = "AGENTCTL_TEST_ID"
 POLL_S = 0.02
 
@@ -32,7 +32,7 @@ _background: list[subprocess.Popen[str]] = []
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
-    """How one run of the program ended, and what it said."""
+    """How one run of the program ended, and its output."""
 
     argv: tuple[str, ...]
     code: int
@@ -41,7 +41,7 @@ class Completed:
 
     @property
     def json(self) -> Any:
-        """What stdout says when it is read as one JSON document."""
+        """Stdout, parsed as one JSON document."""
         try:
             return json.loads(self.out)
         except ValueError as error:
@@ -49,7 +49,7 @@ class Completed:
 
     @property
     def json_lines(self) -> list[Any]:
-        """What stdout says when each of its lines is a JSON document."""
+        """Stdout, each line parsed as a JSON document."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ def run(
     """Run `agentctl ARGS` as a process of its own and return how it ended.
 
     Args:
-        check: any exit code but 0 fails the test.
-        stdin: what the program reads; without it, the end of file.
-        env: what is added to this process's environment; None takes a name out.
-        timeout: seconds after which the program is killed and the test fails.
+        check: fail the test if the exit code is not 0.
+        stdin: what the program reads; None is an empty input.
+        env: changes to this process's environment; None removes a variable.
+        timeout: kill the program and fail the test after this many seconds.
     """
     process = start(*args, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, cwd=cwd)
     try:
@@ -99,7 +99,7 @@ def start(
     cwd: str | Path | None = None,
     group: int | None = None,
 ) -> subprocess.Popen[str]:
-    """Start `agentctl ARGS` in the background; the test sees to it that it ends."""
+    """Start `agentctl ARGS` in the background; the test must make sure that it ends."""
     return start_argv(
         [*PROGRAM, *map(str, args)], stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, group=group
     )
@@ -115,9 +115,9 @@ def start_argv(
     cwd: str | Path | None = None,
     group: int | None = None,
 ) -> subprocess.Popen[str]:
-    """Start any program in the background, without agentctl: a stranger, or a worker tried alone.
+    """Start any program in the background, without agentctl: an unrelated process, or a worker tested by itself.
 
-    `group=0` gives it a process group of its own: a Ctrl-Z stops nobody in an orphaned one, which this may run in.
+    `group=0` gives it a process group of its own. This process may be in an orphaned group, where Ctrl-Z has no effect.
     """
     process = subprocess.Popen(
         argv,
@@ -135,25 +135,25 @@ def start_argv(
 
 
 def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
-    """This process's environment with some names set, and those that are None taken out."""
+    """Return this process's environment with some variables set, and those that are None removed."""
     merged: dict[str, str | None] = {**os.environ, **(changes or {})}
     return {name: value for name, value in merged.items() if value is not None}
 
 
 def worker(name: str, *args: str | Path | int | float) -> list[str]:
-    """The argv of one of the programs in `tests/workers`."""
+    """Return the argv of one of the programs in `tests/workers`."""
     program = WORKERS / f"{name}.py"
     assert program.is_file(), f"no such worker: {program}"
     return [sys.executable, str(program), *map(str, args)]
 
 
 def alike(*cases: Any) -> list[Any]:
-    """Parameters that are much like others of their test: `make soak` alone tries these."""
+    """Mark parameters that are much like others of their test: only `make soak` tries these."""
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
 
 
 def by_turns(cases: Iterable[Any], nth: int = 6) -> list[Any]:
-    """Each nth of the parameters of a test; `make soak` alone tries the others, which are much like them."""
+    """Return a test's parameters, all but each nth marked: they are much like it, so only `make soak` tries them."""
     return [case if number % nth == 0 else alike(case)[0] for number, case in enumerate(cases)]
 
 
@@ -163,10 +163,10 @@ def wait_until(
     what: str = "the condition",
     accept: Callable[[T], object] = bool,
 ) -> T:
-    """Ask again and again until the answer is true (or accepted); return it.
+    """Call `predicate` until its value is true (or accepted); return that value.
 
-    A test that waits in vain fails with the last answer, so let the predicate return what it looked at and
-    judge it in `accept` where that tells more than False:
+    If the time is up, the test fails and shows the last value. So let the predicate return what it looked at, and
+    judge it in `accept`, where that says more than False:
 
         wait_until(lambda: status("a1"), accept=lambda status: status == "running", what="a1 to run")
     """
@@ -176,19 +176,19 @@ def wait_until(
         if accept(value):
             return value
         if time.monotonic() > give_up_at:
-            pytest.fail(f"waited {timeout_s} s in vain for {what}; last seen: {value!r}")
+            pytest.fail(f"waited {timeout_s} s for {what}, without success; last seen: {value!r}")
         time.sleep(POLL_S)
 
 
 def wait_for_json(path: str | Path, timeout_s: float = 20) -> Any:
-    """What a worker has written to a file, as soon as the file is there."""
+    """Wait until a worker has written a file, and return the JSON in it."""
     file = Path(path)
     wait_until(file.exists, timeout_s, what=f"{file} to be there")
     return json.loads(file.read_text(encoding="utf-8"))
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process with this pid runs (or is stopped); one that only waits to be reaped does not."""
+    """Return whether a process with this pid is alive; a stopped one is, a zombie is not."""
     try:
         return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:
@@ -196,13 +196,13 @@ def is_alive(pid: int) -> bool:
 
 
 def reap_background() -> None:
-    """Collect the exits of the programs that `start` began."""
+    """Reap the programs started by `start` that have ended."""
     for process in _background:
         process.poll()
 
 
 def forget_background() -> None:
-    """Close the pipes of those programs, once nothing that is still to be seen could die of it."""
+    """Close the pipes of these programs. Call it after the survivors were listed: a program may die of this."""
     for process in _background:
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None and not pipe.closed:
@@ -215,11 +215,11 @@ def _close(pipe: Any) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        pass  # what was still to be flushed to a program that is gone
+        pass  # the program that was still to get data is gone
 
 
 def _read_what_is_there(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What a killed program has said; a child that inherited its pipes may hold them open for ever."""
+    """Return the output of a killed program; a child that inherited its pipes may keep them open for ever."""
     try:
         return process.communicate(timeout=1)
     except subprocess.TimeoutExpired as error:

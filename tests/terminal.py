@@ -1,4 +1,4 @@
-"""A terminal of a test's own: a program is run on it, and everything that the terminal was sent is returned."""
+"""Runs a program on a pseudo-terminal of its own, and returns everything that it wrote there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import start_argv
 def on_a_terminal(
     argv: Sequence[str], *, width: int = 200, env: Mapping[str, str | None] | None = None
 ) -> tuple[int, bytes]:
-    """Run a program with all three standard streams on a terminal; return its exit code and what was sent."""
+    """Run a program with all three standard streams on a terminal; return its exit code and its output."""
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     names = {"TERM": "xterm", "NO_COLOR": None, **(env or {})}
@@ -26,6 +26,6 @@ def on_a_terminal(
         while chunk := os.read(leader, 65536):
             sent += chunk
     except OSError:
-        pass  # how Linux says that the other side is closed
+        pass  # Linux reports in this way that the other side is closed
     os.close(leader)
     return process.wait(timeout=20), sent

@@ -1,7 +1,7 @@
-"""Traces which rooms of the code a command passes: `python -m tests.walks FILE ARGS...` runs `agentctl ARGS`.
+"""Traces which rooms of the code a command passes through: `python -m tests.walks FILE ARGS...` runs `agentctl ARGS`.
 
-FILE gets the steps as JSON, one list of [from, to, function] each. A step is a call from a function of one module into
-another module; `adapters/`, `domain/` and what every layer may use are left out. `docs/architecture.md` describes five
+FILE gets the steps as JSON, each as a list [from, to, function]. A step is a call from a function of one module into
+another module; `adapters/`, `domain/` and what every layer may use are omitted. `docs/architecture.md` describes five
 walks, and decision 25 counts their steps.
 """
 
@@ -29,12 +29,12 @@ class Step(NamedTuple):
 
     @property
     def room(self) -> str:
-        """The folder that is entered, below `agentctl/`."""
+        """The folder below `agentctl/` that the call enters."""
         return room_of(self.module)
 
     @property
     def is_up(self) -> bool:
-        """Whether the room that is entered lies above the caller's."""
+        """Whether the called room is above the caller's."""
         order = floors()
         return order[self.room] > order[room_of(self.caller)]
 
@@ -45,7 +45,7 @@ def room_of(module: str) -> str:
 
 
 def floors() -> dict[str, int]:
-    """Return how high each room lies, by the layers that import-linter enforces."""
+    """Return the level of each room, according to the layers that import-linter enforces."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     layers = [one for one in settings["contracts"] if one["type"] == "layers"]
     inside = {one["containers"][0]: one["layers"] for one in layers if "containers" in one}
@@ -63,7 +63,7 @@ def floors() -> dict[str, int]:
 
 
 def _module_of(frame: FrameType) -> str | None:
-    """Return the module of a frame by its path below `agentctl/`; None for one that is left out."""
+    """Return the module of a frame by its path below `agentctl/`; None for one that is omitted."""
     path = frame.f_code.co_filename
     module = path.removeprefix(PACKAGE)
     return None if module == path or module.startswith(_LEFT_OUT) else module

@@ -1,4 +1,4 @@
-"""At stake: an agent is a worker as any other, and more: its questions, messages, endings and sessions hold."""
+"""At stake: an agent is a worker like any other, and its questions, messages, ends and sessions work too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: whatever an agent program asks, a person sees it, can answer it, and the answer reaches who asked."""
+"""At stake: whatever an agent program asks, a person sees it and can answer it, and the answer reaches the asker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def asked(task: Task, count: int) -> list[dict[str, Any]]:
-    """Wait until an agent has asked so many questions; return those that are open."""
+    """Wait until an agent has asked `count` questions; return those that are open."""
     task.has("interaction.requested", "a", times=count)
     found: list[dict[str, Any]] = run("interact", "list", "--json").json
     return found
@@ -123,7 +123,7 @@ def test_arguments_of_any_shape_are_asked_about_in_a_size_that_a_person_reads(
     question = blocked()
     assert len(json.dumps(question)) < 100_000
     if shape == "half a surrogate":
-        assert question["arguments"]["secret"] == "hunter2"  # It is what is to be decided on.
+        assert question["arguments"]["secret"] == "hunter2"  # The person decides about this.
     run("interact", "list")
     run("interact", "respond", "a", "allow")
     assert ends()["result"]["finalMessage"] == "allowed"
@@ -153,7 +153,7 @@ def test_an_answer_that_nobody_will_read_is_not_taken(task: Task, tmp_path: Path
     agent(f"permit {tmp_path / 'x'}")
     question = blocked()
     driver = run("show", "a", "--json").json["worker"]["pid"]
-    wait_until(lambda: len(psutil.Process(driver).children()) == 1)  # Who prepares the server's answers has left.
+    wait_until(lambda: len(psutil.Process(driver).children()) == 1)  # The server's preparation has ended.
     (child,) = psutil.Process(driver).children()
     child.suspend()
     psutil.Process(driver).kill()

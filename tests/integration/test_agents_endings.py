@@ -1,4 +1,4 @@
-"""At stake: however an agent program ends, and whatever it prints before, its end is told as it was."""
+"""At stake: however an agent program ends, and whatever it prints before, its end is reported truthfully."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return agent_world(tmp_path, monkeypatch)
 
 
-#: What the program does, and how that is told.
+#: What the program does; the status and reason that are reported.
 ENDINGS = {
     "exits well, without a result": ("raise SystemExit(0)", "failed", "truncated"),
     "a result, then a crash": ("me.answer('x'); raise SystemExit(9)", "completed", None),
@@ -36,7 +36,7 @@ ENDINGS = {
     ),
     "a signal before any word": ("os.kill(os.getpid(), 11)", "failed", "signal"),
 }
-#: Those that differ most; `make soak` tries the others too.
+#: The endings that differ most; `make soak` tries the others too.
 TRIED = ("a result, then a crash", "half a line")
 
 

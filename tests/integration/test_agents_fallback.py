@@ -1,4 +1,4 @@
-"""At stake: a Codex whose app-server does not begin works on where nobody has to be asked, openly, and only there."""
+"""At stake: without a working app-server, Codex works in another way, says so, and only if nobody has to be asked."""
 
 from __future__ import annotations
 

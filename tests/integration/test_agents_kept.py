@@ -1,4 +1,4 @@
-"""At stake: an agent that is kept gives its slot away and gets it back, and hears every message once, whoever races."""
+"""At stake: a kept agent lends its slot and gets it back, and gets every message exactly once, in every race."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def says(task: Task, instance: str, text: str) -> None:
-    """Wait until an agent has answered this."""
+    """Wait until an agent's answer is this text."""
     file = task.agent(instance) / "result.json"
     wait_until(lambda: file.exists() and read(file)["finalMessage"], what=f"{instance} to say {text}",
                accept=lambda said: said == text)  # fmt: skip
 
 
 def is_idle(task: Task, instance: str) -> None:
-    """Wait until an agent asks what next."""
+    """Wait until an agent waits for its next message."""
     wait_until(lambda: run("interact", "list", "--json").json, what=f"{instance} to ask what next",
                accept=lambda asked: any(one["agentInstance"] == instance for one in asked))  # fmt: skip
 
 
 def guest(gate: Path, name: str = "g") -> None:
-    """Start a command that ends once the gate is there."""
+    """Start a command that ends once the file `gate` exists."""
     run("spawn", "--name", name, "--", "/bin/sh", "-c", f"while ! [ -e {gate} ]; do sleep 0.02; done")
 
 
@@ -54,7 +54,7 @@ def test_many_wait_in_one_slot_and_all_hear_what_is_sent_at_once(task: Task) -> 
     assert [closer.wait(20) for closer in closers] == [0, 0, 0]
     run("wait-all")
     assert statuses() == dict.fromkeys(names, "completed")
-    run("spawn", "--name", "z", "--wait", "--", "true")  # No slot has leaked.
+    run("spawn", "--name", "z", "--wait", "--", "true")  # No slot was lost.
 
 
 @pytest.mark.parametrize("how", ["is killed with its shim", *alike("ends", "is cancelled", "is killed")])
@@ -88,7 +88,7 @@ def test_closing_waits_for_no_guest(task: Task, tmp_path: Path) -> None:
     guest(tmp_path / "gate")
     run("send", "a", "--close")
     assert ends()["status"] == "completed"
-    assert run("spawn", "--", "true", check=False).code == 5  # The guest has the slot for its own now.
+    assert run("spawn", "--", "true", check=False).code == 5  # The slot now belongs to the guest.
     (tmp_path / "gate").touch()
     run("wait", "g")
 
@@ -108,7 +108,7 @@ def test_a_cancel_of_an_idle_agent_leaves_its_guest_alone(task: Task, tmp_path: 
 
 @pytest.mark.slow
 def test_who_ends_in_the_middle_of_a_chain_leaves_no_place_for_two(task: Task, tmp_path: Path) -> None:
-    """One lends to b, b to a command: b goes, and the command has the place that the first lends."""
+    """a lends its place to b, and b to a command: when b ends, the command has the place that a lends."""
     for name in ("a", "b"):
         agent(f"say {name}", "--keep", name=name)
         blocked(name)
@@ -125,7 +125,7 @@ def test_who_ends_in_the_middle_of_a_chain_leaves_no_place_for_two(task: Task, t
 
 @pytest.mark.slow
 def test_an_answer_and_a_message_at_once_are_both_heard(task: Task, tmp_path: Path) -> None:
-    """Both are there before the agent gets its slot back."""
+    """Both arrive before the agent gets its slot back."""
     agent("say one", "--keep")
     blocked()
     guest(tmp_path / "gate")
@@ -192,7 +192,7 @@ def test_a_paused_idle_agent_hears_its_messages_when_it_goes_on(task: Task) -> N
     blocked()
     run("pause", "a")
     run("send", "a", "say two")
-    run("spawn", "--name", "b", "--wait", "--", "true")  # It lends its slot all the same.
+    run("spawn", "--name", "b", "--wait", "--", "true")  # It lends its slot although it is paused.
     assert read(task.agent("a") / "result.json")["finalMessage"] == "one"
     run("unpause", "a")
     says(task, "a", "two")
@@ -246,7 +246,7 @@ def test_idle_agents_hold_up_no_queue(task: Task, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_a_kept_agent_does_not_hold_its_parent_up_and_ends_well(task: Task, tmp_path: Path, is_busy: bool) -> None:
-    """Nobody is left who would have said more to it."""
+    """Nobody is left who could send it another message."""
     prompt = "hang" if is_busy else "say one"
     line = f"{sys.executable} -m agentctl spawn --queue --agent general --keep --name k '{prompt}'"
     wait = f"{sys.executable} -m agentctl wait-any k --for blocked"

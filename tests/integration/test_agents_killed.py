@@ -1,4 +1,4 @@
-"""At stake: whoever of an agent is killed, and when: the truth is told, slots come back, and it can be continued."""
+"""At stake: whatever process of an agent is killed, its end is true, its slot comes back, and it can be continued."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def driver_of(task: Task, instance: str = "a") -> psutil.Process:
 
 
 def kill_all(task: Task, instance: str = "a") -> None:
-    """Kill shim, driver and program, in this order: nobody sees how the next one goes."""
+    """Kill shim, driver and program, in this order, so that none sees the end of the next one."""
     driver = driver_of(task, instance)
     family = [driver.pid, *(child.pid for child in driver.children(recursive=True))]
     kill(task.shim_of(instance))
@@ -43,7 +43,7 @@ def fails(instance: str = "a") -> str:
 
 
 def goes_on(task: Task) -> None:
-    """Check that nobody asks, and that the one slot is free."""
+    """Check that no question is open, and that the only slot is free."""
     assert run("interact", "list", "--json").json == []
     run("spawn", "--wait", "--", "true")
 
@@ -75,7 +75,7 @@ def test_the_driver_killed_while_it_asks(task: Task) -> None:
 
 @pytest.mark.slow
 def test_the_shim_killed_while_it_asks(task: Task) -> None:
-    """The agent is unsupervised: it can be answered as before, and its end is what its driver told."""
+    """The agent is unsupervised: its question can still be answered, and its end is the one that its driver wrote."""
     agent("permit x")
     blocked()
     kill_shims(task, "a")
@@ -119,7 +119,7 @@ def test_a_failure_that_was_told_stays_one_without_the_shim(task: Task, tmp_path
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_before_it_began_does_not_end_the_chain(task: Task) -> None:
-    """Its shim died at the gate: it has left no session of its own."""
+    """Its shim died at the gate, so it has left no session of its own."""
     agent("say one")
     ends()
     run("resume", "a", "say two", env={"AGENTCTL_FAILPOINT": "shim.after-started"}, check=False)
@@ -146,7 +146,7 @@ def test_of_two_that_continue_one_agent_one_does(task: Task) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(12))
 def test_anything_killed_at_any_moment(task: Task, tmp_path: Path, seed: int) -> None:
-    """Several agents in one slot, some kept, one asking; processes of them die as chance has it."""
+    """Several agents in one slot, some kept, one asking; their processes are killed at random."""
     chance = random.Random(seed)
     names = ["a", "b", "c", "d"]
     prompts = {"a": "say a", "b": "permit b", "c": "say c", "d": "say d"}

@@ -1,4 +1,4 @@
-"""At stake: odd prompts, odd programs, a failing disk: each gets a clear word, and no work of an agent is lost."""
+"""At stake: odd prompts, odd programs, a failing disk: each gets a clear message, and no work of an agent is lost."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_agent_whose_folder_is_removed_ends_and_holds_no_slot(task: Task, tmp
     task.set_cap(1)
     agent("permit x")
     blocked()
-    # Its driver may be writing there: what is moved away first is gone at once.
+    # Its driver may be writing there: moved away first, the folder disappears at once.
     task.agent("a").rename(tmp_path / "removed")
     shutil.rmtree(tmp_path / "removed", ignore_errors=True)
     run("cancel", "a", check=False)

@@ -1,4 +1,4 @@
-"""At stake: what an agent may not do it cannot have done by a worker of its own, in whichever way it starts one."""
+"""At stake: an agent cannot get around its restrictions by starting a worker, however it starts one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.shells import define_shells
 from tests.steps import Task, statuses
 from tests.support import PROGRAM, alike, run, worker
 
-#: The program of the agent runs a command, whatever it was told about its tools, and answers with what came of it.
+#: Makes the agent's program run a command, whatever its tools are, and answer with the command's result.
 RUNS = """
 import json, os, subprocess
 done = subprocess.run({argv!r}, env={{**os.environ, **{env!r}}}, input={stdin!r}, capture_output=True, text=True)
 me.answer(json.dumps({{"code": done.returncode, "out": done.stdout, "err": done.stderr}}))
 """
-#: It starts our server itself, tells it some lines, and answers with what that answered to the last.
+#: Makes it start agentctl's server itself, send it some lines, and answer with the server's answer to the last one.
 ASKS_A_SERVER = """
 import json, subprocess
 server = subprocess.Popen({argv!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -36,19 +36,19 @@ me.answer(answer)
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task in which agents may start others, in a world where one agent program is installed."""
+    """Make a task in which agents may start others, with one agent program installed."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     set_config(made, maxConcurrentAgents=3, maxDepth=3, graceSeconds=1)
     return made
 
 
 def runs(folder: Path, *argv: str, stdin: str = "", **env: str) -> str:
-    """Return the prompt for an agent program that runs a command."""
+    """Return the prompt that makes the agent program run a command."""
     return plays(folder, RUNS.format(argv=list(argv), env=env, stdin=stdin))
 
 
 def said_in(folder: Path, argv: tuple[str, ...], *options: str, agent: str = "explore", **more: str) -> dict[str, Any]:
-    """Let an agent run a command; return how that ended."""
+    """Let an agent run a command; return the command's exit code and output."""
     run("spawn", "--agent", agent, "--name", "parent", *options, runs(folder, *argv, **more))
     found: dict[str, Any] = json.loads(ends("parent")["result"]["finalMessage"])
     return found
@@ -82,7 +82,7 @@ def test_a_read_only_agent_starts_nothing_that_is_freer(
 
 
 def test_nor_under_another_name(task: Task, tmp_path: Path) -> None:
-    """It says that it is nobody, and makes a task of its own where everything is allowed."""
+    """It removes the variable that says who it is, and makes a task of its own in which everything is allowed."""
     said = said_in(tmp_path, ("env", "-u", "AGENTCTL_INSTANCE", *PROGRAM, "spawn", "--", "touch", "made"))
     assert "the command touch is not" in said["err"]
     assert statuses() == {"parent": "completed"}
@@ -149,7 +149,7 @@ NO_REMOVING = '[{"tool": "Bash", "pattern": "rm *", "answer": "deny"}]'
 
 @pytest.mark.slow
 def test_what_an_agent_is_denied_those_below_it_are_denied(task: Task, tmp_path: Path) -> None:
-    """The child's own rules allow it; a person has said so, and did not think of this parent."""
+    """The child's own rules allow it: a person wrote them without this parent in mind."""
     (tmp_path / "home" / ".config" / "agentctl" / "agents").mkdir(parents=True)
     free = tmp_path / "home" / ".config" / "agentctl" / "agents" / "free.md"
     free.write_text("---\ndescription: May do all.\npermissions: allow\n---\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""An agent's program is started before its host is loaded: what is said and what happens meanwhile is not lost."""
+"""At stake: an agent's program starts before its host is loaded, and nothing that happens meanwhile is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.steps import new_task
 
 @contextmanager
 def started(task: Path, script: str, prompt: str) -> Iterator[StartedProgram]:
-    """A program that is started, and that nobody hosts yet."""
+    """Start a program that has no host yet."""
     folder = WorkerDir(str(task / "agents" / "a"))
     Path(folder.path).mkdir()
     order = Order(

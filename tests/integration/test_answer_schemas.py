@@ -1,4 +1,4 @@
-"""At stake: an answer that was asked for in a form has it, or the worker has failed; nothing is passed over."""
+"""At stake: an answer fits the schema that was asked for, or the worker has failed; no mismatch is ignored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed."""
+    """Make a task, with one agent program installed."""
     return agent_world(tmp_path, monkeypatch)
 
 
@@ -30,7 +30,7 @@ def schema(tmp_path: Path) -> Path:
 
 
 def answers(folder: Path, *texts: str) -> str:
-    """Return the prompt for an agent program that gives one answer after the other."""
+    """Return the prompt that makes the agent program give one answer after the other."""
     return plays(
         folder,
         f"""

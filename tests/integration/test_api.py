@@ -1,4 +1,4 @@
-"""At stake: a Python program delegates as a terminal does: each result in its place, nobody lost or left behind."""
+"""At stake: a Python program can delegate like a terminal: each result in its place, no worker lost or left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FOREVER = worker("waits_for_file", "/nonexistent/never")
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path) -> Task:
-    """Make a task, in a world where one agent needs no model."""
+    """Make a task, with an agent that needs no model."""
     agents = tmp_path / "home" / ".config" / "agentctl" / "agents"
     agents.mkdir(parents=True)
     (agents / "echo.md").write_text(ECHO, encoding="utf-8")
@@ -45,12 +45,12 @@ def task(root: Path, tmp_path: Path) -> Task:
 
 
 def shell(line: str, **more: Any) -> dict[str, Any]:
-    """Return the task of a command line."""
+    """Return a task that runs a line of shell."""
     return {"objective": line, "argv": ["/bin/sh", "-c", line], **more}
 
 
 def execute(items: list[dict[str, Any]], **how: Any) -> list[TaskResult]:
-    """Run tasks to their ends in a loop of their own."""
+    """Run tasks to their ends in a new event loop."""
 
     async def main() -> list[TaskResult]:
         async with TaskExecutor(**how) as executor:
@@ -60,7 +60,7 @@ def execute(items: list[dict[str, Any]], **how: Any) -> list[TaskResult]:
 
 
 async def until(predicate: Callable[[], object], what: str) -> None:
-    """Wait in a coroutine until something is so."""
+    """Wait in a coroutine until a condition is true."""
     await asyncio.to_thread(wait_until, predicate, what=what)
 
 
@@ -68,7 +68,7 @@ async def until(predicate: Callable[[], object], what: str) -> None:
 
 
 def different(number: int) -> tuple[dict[str, Any], tuple[str, str, str]]:
-    """Return a task, and what its result has to say: status, and what stands in its result and its error."""
+    """Return a task, and what to expect: the status, and a part of the result and of the error."""
     match number % 5:
         case 0:
             return shell(f"echo {number}"), ("completed", str(number), "")
@@ -122,7 +122,7 @@ def test_overflow_waits_in_the_queue(task: Task, tmp_path: Path) -> None:
 
 
 def test_one_that_cannot_be_executed_takes_nothing_from_the_others(task: Task, tmp_path: Path) -> None:
-    """It has an interpreter that is not there: only its start can tell."""
+    """Its interpreter does not exist, which only the start can find out."""
     script = tmp_path / "script"
     script.write_text("#!/nonexistent/interpreter\n", encoding="utf-8")
     script.chmod(0o700)
@@ -188,7 +188,7 @@ def test_no_thread_is_spent_on_a_worker(task: Task, tmp_path: Path) -> None:
             assert executor.get_active_task_count() == 0
             return before
 
-    # This one, that of the executor, and one that `until` waited in.
+    # The main thread, the executor's, and one that `until` waited in.
     assert asyncio.run(main()) <= threading.active_count() + 3
 
 
@@ -246,7 +246,7 @@ def test_the_end_of_the_executor_leaves_or_cancels_too(task: Task, tmp_path: Pat
 
 
 def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An end that came first would be told as a result."""
+    """Otherwise the end of the cancelled worker would be returned as a result."""
     executor, under_way = TaskExecutor(), []
 
     def cancel(*args: Any, **how: Any) -> Any:
@@ -256,7 +256,7 @@ def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monke
     async def main() -> None:
         async with executor:
             waiting = asyncio.ensure_future(executor.execute_task("x", argv=FOREVER, name="a"))
-            await asyncio.sleep(0)  # It has been asked for, and nobody knows yet whether it runs.
+            await asyncio.sleep(0)  # The start has been requested, and nobody knows yet whether it runs.
         await asyncio.wait([waiting])
         assert waiting.cancelled()
         with pytest.raises(RuntimeError, match="closed"):
@@ -287,7 +287,7 @@ def test_a_call_that_is_aborted_before_it_starts_creates_nobody(task: Task) -> N
 
 
 def test_a_call_that_is_aborted_while_it_starts_is_cancelled(task: Task) -> None:
-    """Somebody else holds the queue meanwhile: what is asked for has its name and goes no further."""
+    """Another process holds the queue's lock meanwhile, so the start has taken its name and goes no further."""
 
     async def main() -> None:
         async with TaskExecutor() as executor:

@@ -1,4 +1,4 @@
-"""At stake: a batch is taken as a whole or refused as a whole, and a bad line is named by source and number."""
+"""At stake: a batch is accepted or refused as a whole, and a bad line is named by source and number."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GOOD = json.dumps({"name": "good", "argv": ["true"]})
 
 
 def untouched(task: Task) -> bool:
-    """Tell whether nothing was made of a batch."""
+    """Return whether a batch has created nothing."""
     return not list((task.path / "agents").iterdir()) and not task.tickets() and not task.events("agent.queued")
 
 
-#: A line that is no request, and what is said of it.
+#: A line that is not a request, and the error about it.
 NO_REQUESTS = [
     ("{", "not JSON"),
     ("[]", "it must be an object"),
@@ -34,7 +34,7 @@ NO_REQUESTS = [
     ('{"argv": ["true"], "priority": true}', "priority must be a whole number"),
     ("[" * 100_000, "not JSON"),
 ]
-#: A line whose request cannot be meant.
+#: A line with an impossible request, and the error about it.
 NO_GOOD = [
     ('{"argv": ["true"], "priority": 5000}', "the priority must be from"),
     ('{"argv": ["true"], "retries": -1}', "retries must be from 0"),

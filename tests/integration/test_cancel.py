@@ -1,4 +1,4 @@
-"""At stake: a cancel does the right thing in every condition of a worker, and says what it did."""
+"""At stake: a cancel does the right thing in each condition of a worker, and says what it did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.life import (
 from tests.steps import new_task, spawn, statuses
 from tests.support import PROGRAM, alike, environment, run, start, wait_until, worker
 
-#: Counts the SIGINTs that it is sent in a file, a byte each, and stays.
+#: Writes a byte to a file for each SIGINT that it gets, and stays alive.
 COUNTS = """
 import os, signal, sys
 signal.alarm(60)
@@ -203,7 +203,7 @@ def test_cancel_all_takes_queued_running_and_stopped_alike(root: Path) -> None:
     assert living(leaders) == []
     assert statuses() == dict.fromkeys("abcd", "cancelled")
     assert task.events("agent.started", of="d") == []
-    # The queued ones first: the end of a running one would start them.
+    # The queued workers first: the end of a running one would start them.
     order = [(event["type"], event["agentInstance"]) for event in task.events(*KINDS)]
     assert max(order.index(("agent.cancelled", name)) for name in "cd") < order.index(("agent.cancel_requested", "a"))
 
@@ -216,7 +216,7 @@ def test_cancel_of_nobody_is_told_by_exit_code(root: Path) -> None:
     assert run("cancel", "--all", "a", check=False).code == 2
 
 
-#: Ignores SIGINT (its children too) and says when it has begun to spawn.
+#: Ignores SIGINT (its children do too) and prints a line when it has begun to spawn.
 SPAWNS = """
 import os, signal, subprocess, sys, time
 signal.alarm(60)
@@ -231,14 +231,14 @@ while True: signal.pause()
 
 
 def test_a_worker_that_is_being_cancelled_starts_nobody_any_more(root: Path, tmp_path: Path) -> None:
-    """Its spawn had begun before the request: it is held at the queue's lock, and looks again behind that."""
+    """Its spawn began before the request: it waits for the queue's lock, and checks again once it has it."""
     task = new_task(cap=2, grace=30)
     lock = os.open(task.path / "queue.lock", os.O_RDWR | os.O_CREAT, 0o600)
     spawn([sys.executable, "-c", SPAWNS, str(tmp_path / "gate")], name="a")
     fcntl.flock(lock, fcntl.LOCK_EX)
     (tmp_path / "gate").touch()
     wait_until((task.agent("child") / "spec.json").exists, what="the spawn to be under way")
-    cancelling = start("cancel", "a", "--no-wait")  # it waits for the lock too
+    cancelling = start("cancel", "a", "--no-wait")  # the cancel waits for the lock too
     wait_until((task.agent("a") / "cancel.json").exists, what="the request")
     os.close(lock)
     assert cancelling.wait(timeout=20) == 0

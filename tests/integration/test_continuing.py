@@ -1,4 +1,4 @@
-"""What a later run of an agent is told depends on whether its model had come to a word."""
+"""At stake: the prompt of a continued agent depends on whether its model had said anything before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.drivers.order import Order
 from agentctl.operations.start.continuation import continued, has_spoken
 
-#: The short way through it is tested beside it; all of this takes long.
+#: All of these take long; the quick tests beside them cover the usual case.
 pytestmark = pytest.mark.slow
 
 AT = "2026-01-01T00:00:00Z"
@@ -31,7 +31,7 @@ SPOKEN = [
 
 
 def agent_with(folder: Path, rows: list[Row], torn: bytes = b"") -> WorkerDir:
-    """Make a worker's folder with an activity."""
+    """Return a worker's folder with these rows of activity."""
     worker = WorkerDir(str(folder))
     (folder / "activity.jsonl").write_bytes(b"".join(encode_row(row, AT) for row in rows) + torn)
     return worker

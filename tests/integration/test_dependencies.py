@@ -1,4 +1,4 @@
-"""At stake: `--after` starts a worker when, and only when, those before it ended as wished; nobody waits for ever."""
+"""At stake: `--after` starts a worker exactly when those before it have ended as required; none waits for ever."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_after_nobody_known_is_refused(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_graph_of_a_hundred_workers_runs_in_its_order(root: Path) -> None:
-    """Ten layers of ten: each worker waits for three of the layer above, and the log tells of their ends before."""
+    """Ten layers of ten: each worker waits for three of the layer above, whose ends are in the log before its start."""
     task = new_task(cap=4)
     after = {
         f"w{layer}-{place}": [f"w{layer - 1}-{(place + step) % 10}" for step in (0, 1, 5)] if layer else []

@@ -1,4 +1,4 @@
-"""A disk that is full or read-only costs nobody a result: what cannot be written is refused, kept, or told later."""
+"""At stake: a full or read-only disk loses no result: what cannot be written is refused, kept, or written later."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def mount(*args: str | Path) -> None:
 
 
 class Disk:
-    """A small file system that can be filled to the page."""
+    """A small file system that can be filled up to any page."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
         self._filler = folder / "filler"
 
     def fill(self, *, free_pages: int = 0) -> None:
-        """Leave so many pages; the last page of the log is used up too."""
+        """Leave this many pages free; the last page of the log is full too."""
         with contextlib.suppress(OSError), self._filler.open("ab", buffering=0) as file:
             while True:
                 file.write(bytes(PAGE))
@@ -60,7 +60,7 @@ def disk(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def fill_last_page_of(log: Path) -> None:
-    """Let the next line need a page of its own, however short it is."""
+    """Fill the last page of the log, so that the next line needs a new page, however short it is."""
     room = PAGE - log.stat().st_size % PAGE
     line = make_event("t", "note", "t1", "user", {"filler": ""})
     needed = len(json.dumps(line, separators=(",", ":"))) + 1
@@ -74,7 +74,7 @@ def test_a_short_write_is_taken_back_and_the_next_one_is_whole(disk: Disk) -> No
     event = make_event("t", "note", "t1", "user", {"filler": "x" * 3 * PAGE})
     eventlog.append(str(log), [event])
     before = log.read_bytes()
-    disk.fill(free_pages=1)  # there is room for a part of it
+    disk.fill(free_pages=1)  # there is room for a part of the event
     with pytest.raises(StorageError, match="the disk is full"):
         eventlog.append(str(log), [event])
     assert log.read_bytes() == before
@@ -88,7 +88,7 @@ def test_a_short_write_is_taken_back_and_the_next_one_is_whole(disk: Disk) -> No
 def test_a_spawn_that_a_full_disk_stops_anywhere_never_says_one_thing_and_does_another(
     disk: Disk, tmp_path: Path, queue: bool
 ) -> None:
-    """From no page to enough: refused means that it never runs, accepted that it runs once."""
+    """Tried with no free page up to enough: a refused worker never runs, an accepted one runs once."""
     task = new_task()
     ran = tmp_path / "ran"
     codes = []
@@ -202,7 +202,7 @@ def end_two() -> None:
 
 @pytest.fixture
 def frozen(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Task]:
-    """A task of which nothing can be written any more, one of whose ends the log does not tell."""
+    """Return a read-only task whose log lacks one of its workers' ends."""
     task = made_once(tmp_path_factory, end_two)
     log = task.path / "events.jsonl"
     log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b"agent.failed" not in line))

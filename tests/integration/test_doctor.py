@@ -1,4 +1,4 @@
-"""`doctor` names each damage with the way out, `--fix` repairs what is safe, and neither makes things worse."""
+"""At stake: `doctor` names each damage and its remedy, `--fix` repairs what is safe, neither makes things worse."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_damaged_file_of_a_worker_breaks_no_command_and_is_set_aside(task: Tas
 @pytest.mark.parametrize("content", [b'{"status": "exploded"}', *alike(b"{}")], ids=repr)
 @pytest.mark.slow
 def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -> None:
-    """Also where the log does not tell the end: nothing may be made up, and no command may fail over it."""
+    """Also if the log lacks the end: no end may be made up, and no command may fail because of it."""
     (task.agent("a2") / "exit.json").write_bytes(content)
     log = task.path / "events.jsonl"
     log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b"agent.failed" not in line))
@@ -82,7 +82,7 @@ def test_a_decision_that_decides_nothing_is_damage(task: Task, content: bytes) -
 
 
 def test_an_end_that_the_log_tells_is_put_back_where_its_file_was_lost(task: Task) -> None:
-    """Else a later cancel would read it as lost, and say what is not so."""
+    """Otherwise a later cancel would take the worker for lost, and report something false."""
     (task.agent("a1") / "exit.json").unlink()
     findings("--fix")
     told = run("cancel", "a1", "--json", check=False).json
@@ -171,7 +171,7 @@ def test_a_root_that_others_can_read_is_closed(task: Task, root: Path) -> None:
 
 def test_a_runtime_folder_that_others_can_read_is_told_and_spawn_says_the_same(task: Task, tmp_path: Path) -> None:
     folder = tmp_path / "run" / "agentctl"
-    folder.mkdir(mode=0o755, exist_ok=True)  # The first test of all has made it with its tasks.
+    folder.mkdir(mode=0o755, exist_ok=True)  # The very first test has made it, together with its tasks.
     folder.chmod(0o755)
     assert "is not private to you" in the_only(findings(), "no private place")["what"]
     assert f"{folder} is not private to you" in run("spawn", "--queue", "--", "true", check=False).err
@@ -222,7 +222,7 @@ def test_an_unreadable_mount_table_accuses_nobody(tmp_path: Path) -> None:
 
 
 def test_a_cookie_in_a_strangers_environment_makes_it_no_stray(task: Task, tmp_path: Path) -> None:
-    """Only what claims a worker of this root, one that has ended, is told."""
+    """A process is reported only if it claims to be of a worker of this root that has ended."""
     stranger = start_argv([sys.executable, "-c", "input()"], stdin=subprocess.PIPE,
                           env={"AGENTCTL_COOKIE": "x", "AGENTCTL_AGENT_DIR": str(tmp_path / "elsewhere")})  # fmt: skip
     assert findings() == []

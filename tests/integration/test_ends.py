@@ -1,4 +1,4 @@
-"""At stake: how a worker ended is told truly, whichever way it ended, by the file, the log and every command."""
+"""At stake: however a worker ended, the file, the log and every command report its end truthfully."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_spawn_wait_passes_the_exit_code_on(root: Path) -> None:
 
 
 def test_spawn_wait_without_an_exit_code_is_7_and_never_0(root: Path, tmp_path: Path) -> None:
-    """Cancelled though it exits with 0 on SIGINT: not completed, so not 0."""
+    """It is cancelled although it exits with 0 on SIGINT: not completed, so the exit code is not 0."""
     task = new_task()
     argv = ["/bin/sh", "-c", 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done']
     waiting = start("spawn", "--wait", "--name", "a", "--", *argv)
@@ -101,7 +101,7 @@ def test_spawn_wait_without_an_exit_code_is_7_and_never_0(root: Path, tmp_path: 
 
 
 def test_ctrl_c_on_spawn_wait_leaves_the_worker_running(root: Path, tmp_path: Path) -> None:
-    """As a terminal does it: SIGINT to the whole foreground group."""
+    """Like a terminal, the test sends SIGINT to the whole foreground process group."""
     task = new_task()
     argv = [*PROGRAM, "spawn", "--wait", "--name", "a", "--", *worker("waits_for_file", tmp_path / "gate")]
     waiting = subprocess.Popen(
@@ -123,5 +123,5 @@ def test_ctrl_c_on_spawn_wait_leaves_the_worker_running(root: Path, tmp_path: Pa
 
 
 def _sleeps(pid: int) -> bool:
-    """Tell whether a command sleeps in its poll: what it does before, it does while Ctrl-C means the same."""
+    """Return whether a command sleeps in its poll; during everything before that, Ctrl-C has the same effect."""
     return "poll" in Path(f"/proc/{pid}/wchan").read_text(encoding="ascii")

@@ -1,4 +1,4 @@
-"""The log is the truth: no crash of a writer, no garbage and no crowd of writers may cost more than the torn line."""
+"""At stake: the log is the truth: a crash of a writer, garbage or many writers cost at most the torn line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.ready import ENDED, ended_task
 from tests.steps import Task, row, spawn, statuses
 from tests.support import REPOSITORY, alike, run, start_argv, worker
 
-#: Lines that are none of ours, as a full disk, an editor or a stranger leaves them.
+#: Lines that agentctl never writes, as a full disk, an editor or a stranger may leave them.
 GARBAGE = [
     b"", b"not json", b"{}", b"[1,2]", b"null", b"\xff\xfe\x00", b"\x00" * 64, b"[" * 50_000,
     b'{"type":"agent.started"',
@@ -76,7 +76,7 @@ def test_a_log_that_grows_is_read_once_however_it_was_torn_in_between(task: Task
     st.lists(st.sampled_from([0, 1, 200, 30_000, 65_000, 65_400, 65_536, 70_000, 140_000]), max_size=12), st.booleans()
 )
 def test_a_log_is_read_whole_wherever_its_pieces_end(sizes: list[int], is_torn: bool) -> None:
-    """It is read a piece at a time; a line may be longer than a piece, or end with it."""
+    """The log is read in pieces; a line may be longer than a piece, or end exactly with one."""
     events = [{**event(number), "payload": {"text": "x" * size}} for number, size in enumerate(sizes)]
     with tempfile.NamedTemporaryFile() as log:
         log.write(encode(events) + (b'{"torn' if is_torn else b""))
@@ -86,7 +86,7 @@ def test_a_log_is_read_whole_wherever_its_pieces_end(sizes: list[int], is_torn: 
 
 @pytest.mark.parametrize("places", [slice(None, None, 3), *alike(slice(None))], ids=["some", "all"])
 def test_commands_work_on_a_cut_log_and_tell_the_ends_that_are_on_disk(task: Task, places: slice) -> None:
-    """Ten places: within lines, at their ends, at the beginning. What a read proves, it writes down again."""
+    """Ten places: within lines, at their ends, at the beginning. A reader writes down again what it has proved."""
     log = log_of(task)
     data = log.read_bytes()
     cuts = [0, 1, *(len(data) * tenth // 8 + tenth % 3 for tenth in range(1, 8)), len(data) - 1]
@@ -163,7 +163,7 @@ def test_every_garbage_line_is_named_by_its_number_and_skipped(task: Task) -> No
     ],
 )
 def test_an_end_whose_line_was_damaged_is_told_again_and_given_out(task: Task, line: bytes) -> None:
-    """What a reader skips must not pass for the end either: nobody would ever be told."""
+    """A damaged line that readers skip must not count as the event either: the end would never be given out."""
     log = log_of(task)
     lines = log.read_bytes().splitlines(keepends=True)
     (at,) = [number for number, one in enumerate(lines) if b"agent.completed" in one]
@@ -258,7 +258,7 @@ def test_a_killed_writer_costs_the_others_nothing(tmp_path: Path) -> None:
         size = log.stat().st_size
         process = start_writer(log, "w1", 1_000_000, 300_000)
         while process.poll() is None and log.stat().st_size < size + 1_000_000:
-            pass  # until it is in the middle of it
+            pass  # until the writer is in the middle of its lines
         process.kill()
         process.wait()
         eventlog.append(str(log), [event(1)])

@@ -1,4 +1,4 @@
-"""At stake: each example runs as it stands, and shows what it says that it shows."""
+"""At stake: each example runs without changes, and shows what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.steps import statuses
 from tests.support import REPOSITORY, run, start_argv
 
-#: The short way through it is tested beside it; all of this takes long.
+#: All of these take long; the quick tests beside them cover the usual case.
 pytestmark = pytest.mark.slow
 
 EXAMPLES = REPOSITORY / "examples"
@@ -18,7 +18,7 @@ EXAMPLES = REPOSITORY / "examples"
 
 @pytest.fixture
 def folder(root: Path) -> Path:
-    """Return the working folder, in a root of the test's own."""
+    """Return the working folder, beside a new root."""
     root.mkdir()
     return Path.cwd()
 

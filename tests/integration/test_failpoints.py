@@ -1,4 +1,4 @@
-"""At stake: whoever is killed at whatever moment, the truth is told, nothing runs twice, and the queue goes on."""
+"""At stake: whatever is killed at any moment, the state is true, nothing runs twice, and the queue goes on."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.support import Completed, alike, run, start, wait_until, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
-#: Where a spawn into the queue is killed -> (its end, how often its program was executed).
+#: Where a spawn into the queue is killed -> (the worker's end, how often its program was executed).
 STARTS = {
-    # Nobody was told of it: as if it had not been asked for.
+    # Nothing has reported the worker yet: as if it had never been requested.
     "spawn.after-mkdir": (None, 0),
     "spawn.after-spec": (None, 0),
     # On disk with its environment: the next dispatch starts it.
     "spawn.after-ticket": (None, 0),
-    # In the log, but its ticket did not count yet.
+    # In the log, but the ticket did not count yet.
     "spawn.after-queued": ("failed", 0),
     "dispatch.after-launch": ("completed", 1),
     "shim.locked": ("completed", 1),
     "shim.after-fork": ("completed", 1),
     "shim.after-identity": ("completed", 1),
-    # Told as started: never started again. The child at the gate went unexecuted.
+    # Reported as started, so never started again. The child at the gate exited without executing anything.
     "shim.after-started": ("failed", 0),
     "shim.after-ticket": ("failed", 0),
     # Executed, and nobody saw the exit.
@@ -48,26 +48,26 @@ STARTS = {
     "shim.before-release": ("completed", 1),
 }
 
-#: One of each kind of them; the others, each much like a neighbour, are tried by `make soak` only.
+#: One of each kind; only `make soak` tries the others, each of which is much like its neighbour.
 TURNS = ("spawn.after-ticket", "shim.after-started", "shim.after-exit-file")
 
 
 def marks(file: Path) -> list[str]:
-    """Return how the program of each worker `says` that it was executed."""
+    """Return the argv of a program that appends its worker's name to a file, as a sign that it was executed."""
     file.touch()
 
     return ["/bin/sh", "-c", f'echo "$AGENTCTL_INSTANCE" >> {file}']
 
 
 def killed_spawn(failpoint: str, argv: list[str], *options: str) -> Completed:
-    """Spawn `a` with a failpoint; what it is to kill is dead when this returns."""
+    """Spawn `a` with a failpoint. When this returns, a spawn that the failpoint kills is dead."""
     done = run("spawn", *options, "--name", "a", "--", *argv, env={VARIABLE: failpoint}, check=False)
     assert (done.code == -signal.SIGKILL) == (not failpoint.startswith("shim.")), done
     return done
 
 
 def read_all(task: Task) -> dict[str, dict[str, Any]]:
-    """Run the commands that only read, all at once; return the rows of `list`."""
+    """Run all commands that only read, at the same time; return the rows of `list`."""
     commands = {"list": ["list", "--json"], "show": ["show", "a"], "doctor": ["doctor"], "result": ["result", "a"]}
     running = {name: start(*argv) for name, argv in commands.items()}
     said = {name: (*process.communicate(timeout=30), process.returncode) for name, process in running.items()}
@@ -75,13 +75,13 @@ def read_all(task: Task) -> dict[str, dict[str, Any]]:
         assert code in (0, 1, 7), (name, said[name])
         assert "bug in agentctl" not in err, (name, err)
     rows = {one["agentInstance"]: one for one in json.loads(said["list"][0])}
-    for one in rows.values():  # What is said to run does run, or its guardian lives.
+    for one in rows.values():  # A worker that is shown as running does run, or its guardian lives.
         assert one["status"] != "running" or one["health"] in ("supervised", "unsupervised"), one
     return rows
 
 
 def drain() -> dict[str, str]:
-    """Take every end from `wait-any`; none may come twice."""
+    """Take every end from `wait-any`; check that none comes twice."""
     given: dict[str, str] = {}
     while (told := run("wait-any", "--json", "--timeout-seconds", "20", check=False)).code == 0:
         assert told.json["agentInstance"] not in given, told
@@ -114,7 +114,7 @@ def test_a_spawn_into_the_queue_killed_at_any_turn(root: Path, tmp_path: Path, f
 
 
 def wait_for_the_killed(task: Task, failpoint: str) -> None:
-    """Wait until the shim that is to die at an end has done so."""
+    """Wait until the shim that the failpoint kills is dead."""
     if failpoint.startswith("shim."):
         wait_until(lambda: not _shim_lives(task), what="the shim to die")
 
@@ -122,7 +122,7 @@ def wait_for_the_killed(task: Task, failpoint: str) -> None:
 def _shim_lives(task: Task) -> bool:
     try:
         line = Path(f"/proc/{task.shim_of('a')}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):  # the latter between the opening and the reading
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between open and read
         return False
     return b"shim/__main__.py" in line
 
@@ -132,7 +132,7 @@ def _shim_lives(task: Task) -> bool:
 def test_a_spawn_killed_with_its_environment_leaves_a_worker_that_is_told_as_not_started(
     root: Path, tmp_path: Path, failpoint: str
 ) -> None:
-    """Its environment was in the memory of the killed command alone, so nobody can start it any more."""
+    """Its environment was only in the memory of the killed command, so nothing can start it any more."""
     task = new_task(cap=1)
     ran = tmp_path / "ran"
     killed_spawn(failpoint, marks(ran))
@@ -172,7 +172,7 @@ def test_spawn_does_not_say_running_of_what_was_never_executed(root: Path, tmp_p
 
 @pytest.mark.slow
 def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: Path) -> None:
-    """Its ticket is still there, and nobody has looked at it before the queue goes on."""
+    """Its ticket is still there, and nothing has judged it before the queue goes on."""
     task = new_task(cap=1)
     ran = tmp_path / "ran"
     killed_spawn("shim.after-started", marks(ran), "--queue")
@@ -185,7 +185,7 @@ def test_what_was_told_as_started_is_never_started_again(root: Path, tmp_path: P
 
 @pytest.mark.parametrize("failpoint", ["shim.after-gate", *alike("shim.after-started")])
 def test_a_second_shim_that_was_on_its_way_starts_nothing_again(root: Path, tmp_path: Path, failpoint: str) -> None:
-    """Whoever launched it had looked before the first one was there, and was killed."""
+    """The process that launched it had read the queue before the first shim was there, and was killed."""
     task = new_task(cap=2)
     ran = tmp_path / "ran"
     killed_spawn(failpoint, marks(ran), "--queue")
@@ -253,7 +253,7 @@ def test_a_cancel_killed_after_its_request_takes_effect_or_can_be_said_again(
 
 @pytest.mark.slow
 def test_a_guardian_killed_in_the_middle_of_an_escalation_is_replaced(root: Path, tmp_path: Path) -> None:
-    """First the shim, then who went on in its place: each cancel takes up what is left."""
+    """First the shim is killed, then the undertaker that replaced it: each cancel continues the escalation."""
     task = new_task(grace=0.3)
     pids = tmp_path / "pids"
     spawn(worker("stubborn", pids), "--grace-seconds", "60", name="a")
@@ -299,7 +299,7 @@ def test_a_wait_killed_before_it_marked_gives_the_end_again(root: Path, failpoin
 
 @pytest.mark.slow
 def test_a_trust_that_was_killed_is_given_whole_when_it_is_said_again(root: Path) -> None:
-    """The orders of a task hold with its `origin` alone: none may be left with another one."""
+    """The orders of a task are valid only with its `origin`: none may be left with another one."""
     task = new_task()
     for name in "ab":
         spawn(["true"], "--wait", name=name)
@@ -329,7 +329,7 @@ def test_a_killed_shim_of_a_worker_that_goes_on_loses_nothing_of_its_files(root:
 
 
 def test_a_look_that_began_before_its_start_calls_no_worker_lost(root: Path) -> None:
-    """`list` sees it in the log while its ticket does not count yet, and is held until the worker runs."""
+    """`list` sees the worker in the log before its ticket counts, and is stopped until the worker runs."""
     task = new_task()
     spawning = start("spawn", "--name", "a", "--", *worker("sleeps", 60), env={VARIABLE: "spawn.after-queued:stop"})
     stands(spawning.pid)

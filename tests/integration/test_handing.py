@@ -1,4 +1,4 @@
-"""At stake: an agent gets our server where it gains by it, and nobody pays for one that is of no use."""
+"""At stake: an agent gets agentctl's MCP server if it can use it, and does not pay for one that is of no use."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def with_depth(task: Task, limit: int) -> TaskDir:
-    """Let workers of the task be so deep."""
+    """Set the task's `maxDepth`."""
     set_config(task, maxDepth=limit)
     return Root(str(task.path.parent.parent)).task(task.path.name)
 
 
 def is_handed(task: TaskDir, tools: list[str] | None = None, *, asks: bool = True, read_only: bool = False) -> bool:
-    """Whether an agent of a program that takes servers gets ours."""
+    """Return whether an agent gets agentctl's server, if its program takes servers."""
     order = Order(driver="claude", program="claude", agent="a", prompt="x", tools=tools, read_only=read_only)
     return SERVER in with_server(task, order, DRIVER._replace(asks=asks), {}).mcp_servers
 

@@ -1,4 +1,4 @@
-"""At stake: the sub-agents of other programs are seen, owned by nobody here, and no hook ever holds one of them up."""
+"""At stake: sub-agents of other programs are shown but not controlled, and no hook ever delays one of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import run, start_argv
 
 
 def told(event: str, agent_id: str = "agent-1234567890", **more: Any) -> str:
-    """Return what a program says to its hook."""
+    """Return the JSON that a program passes to its hook."""
     return json.dumps(
         {"hook_event_name": event, "session_id": "s1", "agent_id": agent_id, "agent_type": "Explore", **more}
     )
@@ -80,7 +80,7 @@ def test_where_there_is_no_task_nothing_is_made(root: Path) -> None:
 
 
 def test_it_loads_no_parser(root: Path) -> None:
-    """What it costs a program at each start of a sub-agent is the interpreter, and little more."""
+    """At each start of a sub-agent, the hook costs the program the start of Python and little more."""
     new_task()
     code = (
         "import sys; from agentctl.cli.app import main; code = main(['hook']);"

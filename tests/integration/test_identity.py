@@ -1,4 +1,4 @@
-"""At stake: no stranger is ever signalled, and nothing is called lost that cannot be judged from here."""
+"""At stake: no unrelated process is ever signalled, and no worker that cannot be judged from here is called lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import PROGRAM, environment, run, wait_until, worker
 
 
 def forgeries(them: Strangers, mine: Known) -> dict[str, dict[str, Any]]:
-    """Return what a worker.json may be made to say, by name."""
+    """Return changes with which a worker.json may be forged, by name."""
     return {
         "wrong-start": {"start": mine.start + 1},
         "earlier-start": {"start": 1},
@@ -58,7 +58,7 @@ def test_forged_identities_make_nobody_signal_a_stranger(strangers: Strangers) -
         decision = task.exit(name)
         assert decision is not None, name
         assert decision["status"] in ("cancelled", "failed"), name
-        # Found by its cookie where the forgery left that; else at least nothing was signalled for it.
+        # It is found by its cookie if the forgery kept that; otherwise at least no other process was signalled.
         if decision["status"] == "cancelled" and "cookie" not in name and "whole" not in name:
             assert not lives(leader), name
         if lives(leader):
@@ -83,7 +83,7 @@ def test_a_forged_shim_is_neither_believed_nor_signalled(strangers: Strangers) -
 
 
 def test_another_boot_is_the_end_of_a_worker_without_any_signal(strangers: Strangers) -> None:
-    """The machine was restarted: pid and start of then are somebody else's now."""
+    """The machine was restarted: pid and start time of that boot may be another process's now."""
     task = new_task(cap=1)
     leader = orphan(task, "a")
     before = {
@@ -112,7 +112,7 @@ def test_another_machine_is_elsewhere_and_never_lost(root: Path) -> None:
     assert refused.code == 1
     assert "on another machine" in refused.out
     assert run("wait-any", "--timeout-seconds", "0", check=False).code == 4
-    assert spawn(["true"], name="b", check=False).code == 5  # it may be at work there
+    assert spawn(["true"], name="b", check=False).code == 5  # the worker may be running there
     assert run("doctor", "--fix", check=False).code in (0, 1)
     assert task.exit("a") is None
     assert lives(leader)
@@ -124,7 +124,7 @@ def can_unshare() -> bool:
 
 
 def from_inside(*args: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a pid namespace of its own: there every pid of ours means nothing."""
+    """Run a command in a new pid namespace, in which the pids from outside mean nothing."""
     argv = ["unshare", "-pf", "--mount-proc", *PROGRAM, *args]
     return subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=30, check=False)
 
@@ -147,7 +147,7 @@ def test_in_another_pid_namespace_workers_are_elsewhere_and_never_lost(root: Pat
     assert task.exit("a") is None
     assert lives(leader)
 
-    # A live shim does what it is asked to from anywhere.
+    # A live shim obeys requests from anywhere.
     assert from_inside("cancel", "b").returncode == 0
     assert is_settled(task, "b")["status"] == "cancelled"
     assert row("a")["health"] == "unsupervised"
@@ -158,10 +158,10 @@ def test_in_another_pid_namespace_workers_are_elsewhere_and_never_lost(root: Pat
 @pytest.mark.skipif(not can_unshare(), reason="needs the right to make a pid namespace")
 @pytest.mark.slow
 def test_what_ended_in_another_namespace_cannot_be_judged_from_here(root: Path) -> None:
-    """All that was started inside dies with the namespace, but from here that cannot be proven."""
+    """Everything started inside dies with the namespace, but from here that cannot be proven."""
     task = new_task(cap=2)
     spawned = from_inside("spawn", "--name", "a", "--", *worker("sleeps", 60))
-    assert spawned.returncode == 0, spawned  # the first of its tree of tasks, in what may be a container
+    assert spawned.returncode == 0, spawned  # the first of its tree of tasks, as in a container
     wait_until(lambda: row("a")["health"], accept=lambda health: health != "supervised", what="its shim to die")
     assert (row("a")["status"], row("a")["health"]) == ("running", "elsewhere")
     assert task.exit("a") is None

@@ -1,4 +1,4 @@
-"""Start-up is most of what a short command costs, and a shim stays for hours: neither loads what it does not need."""
+"""At stake: short commands are mostly start-up, and shims live for hours, so neither loads what it does not need."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_live_shim_has_nothing_of_site_packages_in_memory(root: Path, tmp_path
 
 
 def test_a_queue_of_many_is_worked_off_by_one_shim(root: Path, tmp_path: Path) -> None:
-    """Each worker that took an interpreter of its own would be seen as a pid of its own."""
+    """If a worker took an interpreter of its own, that would have another pid."""
     task = new_task(cap=1)
     names = [f"a{number}" for number in range(8)]
     rows = [{"name": name, "argv": ["true"]} for name in names]
@@ -119,7 +119,7 @@ def test_a_shim_leaves_when_the_queue_is_empty(root: Path) -> None:
 
 
 def test_the_program_starts_without_its_site_packages_folder_writable(root: Path) -> None:
-    """No bytecode has to be written: an installation may belong to somebody else."""
+    """It must not have to write bytecode: the installation may belong to another user."""
     process = start_argv([sys.executable, "-B", "-m", "agentctl", "--version"], env={"PYTHONDONTWRITEBYTECODE": "1"})
     out, _ = process.communicate(timeout=20)
     assert out.startswith("agentctl ")

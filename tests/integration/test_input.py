@@ -1,4 +1,4 @@
-"""Whatever is typed, piped in or left behind as a surrounding: it is taken as it is meant or refused in plain words."""
+"""At stake: any arguments, input and environment are understood as they are meant, or refused with a clear message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support import PROGRAM, alike, environment, run, worker
 from tests.terminal import on_a_terminal
 
 BAD_NAMES = ["../x", "-x", "x" * 65, "é", "a b", "", "a/b", "\x1b[31m", ".", "a\n", "\uff11"]
-#: Where a name is given.
+#: Commands that take a name.
 NAMING = [
     ["spawn", "--name=NAME", "--", "true"],
     ["spawn", "--after=NAME", "--", "true"],
@@ -54,7 +54,7 @@ def test_a_bad_name_is_refused_wherever_one_is_given_and_makes_no_file(
 ) -> None:
     before = snapshot(tmp_path)
     for number, command in enumerate(NAMING):
-        # An empty option is mostly one that was not given.
+        # Most commands treat an empty option as not given.
         for name in (*filter(None, BAD_NAMES), BAD_NAMES[number % len(BAD_NAMES)]):
             refused = call(capsys, *(word.replace("NAME", name) for word in command))
             assert refused.code == 2, str(refused)
@@ -212,7 +212,7 @@ def test_a_removed_working_folder_is_no_bug_for_any_command(
 @pytest.mark.parametrize("home", ["/dev/null", *alike(None, "", "/proc/nonexistent")])
 def test_a_missing_home_is_no_bug(root: Path, tmp_path: Path, home: str | None) -> None:
     env = {"HOME": home, "XDG_RUNTIME_DIR": None}
-    if not home:  # The account's own home, or the folder at the top, would be written to.
+    if not home:  # Otherwise the account's real home, or the root folder, would be written to.
         env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     run("new", "x", "--id", "t1", env=env)
     run("spawn", "--wait", "--queue", "--name", "a1", "--", "true", env=env)

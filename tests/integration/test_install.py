@@ -1,4 +1,4 @@
-"""At stake: what `install` writes does its work; nothing else of a person's files changes; the undo leaves nothing."""
+"""At stake: what `install` writes works; nothing else in the user's files changes; the undo leaves nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTES = "# How we work\n\n- tests first\n"
 
 @pytest.fixture
 def home(root: Path, tmp_path: Path) -> Path:
-    """A home folder, in which a person has settings of their own."""
+    """Return a home folder with a person's own settings."""
     home = tmp_path / "home"
     files = {
         ".claude.json": CLAUDE,
@@ -46,12 +46,12 @@ def home(root: Path, tmp_path: Path) -> Path:
 
 
 def install(client: str, *options: str, check: bool = True) -> Completed:
-    """Install without being asked."""
+    """Install without a confirmation."""
     return run("install", client, "--yes", *options, check=check)
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return mode and content of everything in a folder."""
+    """Return mode and content of every file in a folder."""
     found = [path for path in folder.rglob("*") if path.is_file()]
     return {str(path.relative_to(folder)): (path.stat().st_mode & 0o777, path.read_bytes()) for path in found}
 

@@ -1,4 +1,4 @@
-"""At stake: one report tells what each worker brought, attributed so that no worker can write another one's part."""
+"""At stake: one report has the results of all workers, and no worker can write another one's part."""
 
 from __future__ import annotations
 

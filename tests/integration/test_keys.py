@@ -1,4 +1,4 @@
-"""At stake: `--key` starts one worker however often and by however many it is said."""
+"""At stake: `--key` starts exactly one worker, no matter how often and by how many processes it is used."""
 
 from __future__ import annotations
 

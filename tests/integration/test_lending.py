@@ -1,4 +1,4 @@
-"""At stake: a lent slot goes to descendants alone, one at a time, and the loan ends with the wait that made it."""
+"""At stake: a lent slot goes only to descendants, one at a time, and the loan ends with the wait that made it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ AGENTCTL = f"{sys.executable} -m agentctl"
 
 
 def gated(gate: Path) -> str:
-    """Return the shell's words for a worker that completes once `gate` is there."""
+    """Return a shell command that completes once the file `gate` exists."""
     return shlex.join(worker("exits", 0, "--after-file", gate))
 
 
 def parent_of_two(tmp_path: Path, then: str) -> list[str]:
-    """Return a worker that queues `one` and `two`, writes the pid of its wait down, waits, and does `then`."""
+    """Return the argv of a worker that queues `one` and `two`, writes its wait's pid down, waits, and runs `then`."""
     queue = [f"{AGENTCTL} spawn --queue --name {name} -- {gated(tmp_path / name)} || exit 1" for name in ("one", "two")]
     wait = (
         f"{AGENTCTL} wait one two & echo $! > {tmp_path / 'wait.part'}; mv {tmp_path / 'wait.part'} {tmp_path / 'wait'}"
@@ -38,12 +38,12 @@ def parent_of_two(tmp_path: Path, then: str) -> list[str]:
 
 
 def started(task: Task) -> list[str]:
-    """Return who has started."""
+    """Return the workers that have started, in order."""
     return task.order("agent.started")
 
 
 def open_gates(tmp_path: Path, *names: str) -> None:
-    """Let workers end."""
+    """Let these workers end."""
     for name in names:
         (tmp_path / name).touch()
 
@@ -62,7 +62,7 @@ def test_a_stranger_gets_no_lent_slot_whatever_its_priority(root: Path, tmp_path
 
 @pytest.mark.slow
 def test_the_loan_ends_with_a_killed_wait(root: Path, tmp_path: Path) -> None:
-    """The one stated exception: the guest that is at work goes on beside its lender. Nobody new joins them."""
+    """The stated exception: the guest that is running goes on beside its lender. No new one is started."""
     task = new_task(cap=1)
     spawn(parent_of_two(tmp_path, f"touch {tmp_path / 'killed'}; {gated(tmp_path / 'top')}"), name="top")
     task.has("agent.started", "one")
@@ -114,7 +114,7 @@ def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Pat
     spawn(worker("nests", 1, 1, "--leaf-waits-for", tmp_path / "gate", "--file", tmp_path / "children"), name="top")
     (child,) = wait_for_json(tmp_path / "children")
     task.has("agent.started", child)
-    # Told as started it may still be at its gate, and would die there with its shim.
+    # A worker that is reported as started may still be at its gate, and would die there with its shim.
     program = Path(f"/proc/{row(child)['pid']}/cmdline")
     wait_until(program.read_bytes, accept=lambda line: b"shim/__main__" not in line, what="the child's own program")
     kill(task.shim_of(child))
@@ -149,7 +149,7 @@ def test_a_wait_with_a_time_limit_takes_the_slot_back(root: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_grandchild_is_a_guest_of_the_guest(root: Path, tmp_path: Path) -> None:
-    """At a cap of one, three levels deep: cancelling the middle one gives its place back to the top's child."""
+    """At a cap of one, three levels deep: cancelling the middle worker gives its place back to the top's child."""
     task = new_task(cap=1, depth=2)
     spawn(worker("nests", 2, 1, "--leaf-waits-for", tmp_path / "gate"), name="top")
     wait_until(lambda: started(task), accept=lambda names: len(names) == 3, what="three levels")
@@ -164,7 +164,7 @@ def test_a_grandchild_is_a_guest_of_the_guest(root: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Path, tmp_path: Path) -> None:
-    """The child queues one of its own and ends; only the top still waits for everything below it."""
+    """The child queues a worker and ends; only the top still waits for everything below it."""
     task = new_task(cap=1, depth=2)
     inner = f"{AGENTCTL} spawn --queue --name leaf -- true"
     spawn(
@@ -176,7 +176,7 @@ def test_a_queued_grandchild_is_started_by_the_wait_of_the_grandparent(root: Pat
 
 
 def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp_path: Path) -> None:
-    """Its shim may be slow, and the ticket is in the queue until it is there."""
+    """Its shim may be slow, and until it is there the ticket stays in the queue."""
     task = new_task(cap=2, depth=2)
     inner = f"{AGENTCTL} spawn --queue --name leaf -- true; {gated(tmp_path / 'gate')}"
     spawn(

@@ -1,4 +1,4 @@
-"""At stake: a tree of tasks never starts or uses up more than its root task allows, and says with figures why."""
+"""At stake: a tree of tasks never starts or uses more than its root task allows, and refuses with figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.shells import define_shells
 from tests.steps import Task, statuses
 from tests.support import Completed, run, wait_until, worker
 
-#: Answers, having used this much.
+#: Makes the agent program answer and report this usage.
 PLAY = """
 import json, time
 def spend(tokens, dollars, text="done"):
@@ -35,13 +35,13 @@ def spend(tokens, dollars, text="done"):
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed."""
+    """Make a task, with one agent program installed."""
     return agent_world(tmp_path, monkeypatch, cap=3)
 
 
 @pytest.fixture
 def play(tmp_path: Path) -> Callable[[str], str]:
-    """Return what makes a prompt that lets the agent program do something."""
+    """Return a function that turns a script into a prompt that makes the agent program run it."""
     return lambda script: plays(tmp_path, PLAY + script)
 
 
@@ -113,7 +113,7 @@ def test_a_batch_reserves_no_more_money_than_one_by_one_could(task: Task) -> Non
     assert "maxCostUsd is 2: 0 are used up, 2.5 are reserved" in refused.err
     run("spawn", "--batch", "-", stdin="".join(lines[:2]))
     handed = [json.loads(read_result(task, name)["finalMessage"]) for name in ("first", "second")]
-    assert "--max-budget-usd=1.5" in handed[0]  # Who was accepted first has what it asked for, the other one the rest.
+    assert "--max-budget-usd=1.5" in handed[0]  # The first to be accepted gets what it asked for, the other one the rest.
     assert "--max-budget-usd=0.5" in handed[1] or "--max-budget-usd=1" in handed[1]
 
 
@@ -139,7 +139,7 @@ def test_whoever_breaks_the_limit_of_tokens_ends_as_budget_and_the_next_are_refu
     refused = agent("say no", "c", check=False)
     assert refused.code == 1
     assert "maxTokens is 100: 120 are used up" in refused.err
-    run("spawn", "--name", "command", "--", "true")  # It uses no model.
+    run("spawn", "--name", "command", "--", "true")  # A command uses no model.
     run("wait", "command")
 
 
@@ -211,7 +211,7 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
         "agentctl new Other --id other >/dev/null; agentctl spawn --task other -- true; agentctl spawn --root x -- true"
     )
     run("spawn", "--name", "a", "--shell", f"PATH={Path(sys.executable).parent}:$PATH; {line}")
-    run("wait", "a", "--task", "t1", check=False)  # What `new` made is the current one.
+    run("wait", "a", "--task", "t1", check=False)  # The task that `new` made is the current one.
     said = (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
     assert "is held to the limits of t1" in said
     assert run("list", "--task", "other", "--json").json == []
@@ -220,7 +220,7 @@ def test_nothing_is_started_outside_of_a_limited_tree_from_within(task: Task, tm
 def test_a_worker_lifts_no_limit_of_its_tree_by_a_word_in_task_yaml(task: Task) -> None:
     set_config(task, maxWorkers=2, maxDepth=2, maxConcurrentAgents=4)
     start = f"{sys.executable} -m agentctl spawn -- true"
-    # Nobody writes the roster meanwhile.
+    # The lock keeps others from writing the roster meanwhile.
     lift = f"flock {task.path / 'task.lock'} sed -i s/maxWorkers:.2/maxWorkers:\\ 9/ {task.path / 'task.yaml'}"
     run("spawn", "--name", "a", "--shell", f"{start}; {lift}; {start}; {start}")
     run("wait", "a", check=False)
@@ -228,7 +228,7 @@ def test_a_worker_lifts_no_limit_of_its_tree_by_a_word_in_task_yaml(task: Task) 
     assert "maxWorkers: 9" in (task.path / "task.yaml").read_text(encoding="utf-8")
     assert said.count("maxWorkers is 2") == 2
     assert "task.yaml" not in said
-    run("spawn", "--name", "b", "--", "true")  # A person has room for more by now.
+    run("spawn", "--name", "b", "--", "true")  # The new limit counts for a person.
 
 
 @pytest.mark.slow
@@ -302,7 +302,7 @@ _WATCHED = (
 
 
 def logs_read_by(*args: str) -> set[str]:
-    """The tasks whose logs a command opens."""
+    """Return the tasks whose logs a command opens."""
     done = subprocess.run([sys.executable, "-c", _WATCHED, *args], capture_output=True, text=True, check=True)
     opened = [Path(line.partition(" ")[2]) for line in done.stderr.splitlines() if line.startswith("OPENED ")]
     return {path.parent.name for path in opened if path.name == "events.jsonl"}

@@ -1,4 +1,4 @@
-"""Locks are the kernel's: none outlives its holder, none guards a file that is gone, and none is held by a Ctrl-Z."""
+"""At stake: no lock outlives its holder, counts on a file that is gone, or is kept by a process stopped with Ctrl-Z."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ while True:
 
 
 def hold(kind: str, path: Path | str) -> subprocess.Popen[str]:
-    """Start a process that holds a lock until it is given a line."""
+    """Start a process that holds a lock until it reads a line."""
     process = start_argv([sys.executable, "-c", HOLD, str(REPOSITORY), kind, str(path)], stdin=subprocess.PIPE, group=0)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
@@ -95,7 +95,7 @@ def test_a_killed_holder_frees_it(path: Path) -> None:
 
 
 def test_a_lock_on_a_file_that_was_replaced_guards_nothing(path: Path) -> None:
-    """The holder has the old file; who comes now must not share the new one with anybody who thinks he has it."""
+    """The holder has the old file. The next process locks the new one, and must be the only one to hold that."""
     holder = hold("lock", path)
     path.unlink()
     fd = locks.try_lock(str(path))
@@ -133,7 +133,7 @@ for _ in range(rounds):
 
 
 def test_of_many_that_replace_the_file_as_they_leave_never_two_are_inside(path: Path) -> None:
-    """Who opened the file before it was replaced, and locks it after, holds what guards nothing."""
+    """A process that opens the file before it is replaced, and locks it afterwards, has a lock without effect."""
     racers = [start_argv([sys.executable, "-c", RACE, str(REPOSITORY), str(path), "400"]) for _ in range(4)]
     for racer in racers:
         _, told = racer.communicate(timeout=50)
@@ -141,7 +141,7 @@ def test_of_many_that_replace_the_file_as_they_leave_never_two_are_inside(path: 
 
 
 def holds_off_ctrl_z(pid: int) -> bool:
-    """Whether a process has SIGTSTP blocked, as it has from before it tries for a lock."""
+    """Return whether a process has SIGTSTP blocked, which it does before it tries to get a lock."""
     (mask,) = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "SigBlk" in line]
     return bool(int(mask, 16) >> (signal.SIGTSTP - 1) & 1)
 
@@ -153,7 +153,7 @@ def test_a_folder_can_be_its_own_lock(tmp_path: Path) -> None:
 
 
 def test_a_ctrl_z_waits_until_the_lock_is_given_back(path: Path) -> None:
-    """The holder stops outside of the lock, however early the Ctrl-Z came: others go on meanwhile."""
+    """The holder stops only after it has released the lock, however early the Ctrl-Z came; others go on meanwhile."""
     holder = hold("lock", path)
     holder.send_signal(signal.SIGTSTP)
     assert state(holder.pid) != "T"

@@ -1,4 +1,4 @@
-"""At stake: following shows every byte that was written, also past a truncation, and ends with the worker."""
+"""At stake: `logs -f` shows every byte that is written, also after a truncation, and ends with the worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def waits_for(gate: Path) -> str:
-    """Return the shell's words for waiting until a file is there."""
+    """Return a shell command that waits until a file exists."""
     return f"while [ ! -e {gate} ]; do sleep 0.01; done"
 
 

@@ -1,4 +1,4 @@
-"""At stake: any client that speaks MCP delegates, whatever it can do, and none that goes away takes anybody with it."""
+"""At stake: any MCP client can delegate, whatever its capabilities, and no worker ends with a client that goes away."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support import is_alive, start, start_argv, wait_until
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and an agent that waits for a file."""
+    """Make a task, with one agent program installed and an agent that waits for a file."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     return made
@@ -88,7 +88,7 @@ def test_a_client_that_is_killed_leaves_its_agents_and_another_one_takes_them_up
 
 
 def greeted(*options: str) -> subprocess.Popen[str]:
-    """Start a server, and greet it: it serves."""
+    """Start a server, and open a conversation with it."""
     server = start("mcp", *options, stdin=subprocess.PIPE)
     assert server.stdin is not None
     assert server.stdout is not None

@@ -1,4 +1,4 @@
-"""At stake: each tool of each dialect keeps its contract, as agent programs and the protocol's own client call it."""
+"""At stake: each tool of each dialect keeps its contract, for agent programs and for the protocol's own client."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ TASK_RESULT = [
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and an agent that only says something."""
+    """Make a task, with one agent program installed and an agent that prints its prompt."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "echo", 'echo "said: $1"')
     return made
 
 
 def talk(dialect: str, to: Callable[[Client, Call], Awaitable[None]]) -> None:
-    """Start a server of a dialect, and let the protocol's own client talk to it."""
+    """Start a server for a dialect, and connect the protocol's own client to it for `to`."""
 
     async def connected() -> None:
         command = [*PROGRAM, "mcp", "--tools", dialect]
@@ -159,7 +159,7 @@ def test_subtask(task: Task, root: Path) -> None:
 
 
 def calls_within(folder: Path, *options: str, **spawn: Any) -> dict[str, Any]:
-    """Let an agent start one by our tools, and return the answer."""
+    """Let an agent start another one with agentctl's tools, and return the answer."""
     made = json.dumps([["spawn_agent", {"run_in_background": False, **spawn}, 40]])
     line = worker("calls_tools", "codex", made)
     script = f"import subprocess\nme.answer(subprocess.run({line!r}, capture_output=True, text=True).stdout)\n"
@@ -248,7 +248,7 @@ def test_a_subtask_that_outlives_its_cancelled_caller_answers_cancel(task: Task,
 
 # -- what a model is told when something cannot be done ----------------------------------------------------------------
 
-#: A command of ours, or an option of one.
+#: A command of agentctl, or an option.
 COMMAND_LINE = re.compile(r"agentctl (?:[a-z-]+ ?)+|(?<![\w-])--[a-z]")
 LIMITS: list[dict[str, float]] = [{"maxWorkers": 3}, {"maxTokens": 5}]
 CANNOT: list[tuple[str, dict[str, Any]]] = [

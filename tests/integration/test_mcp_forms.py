@@ -1,4 +1,4 @@
-"""At stake: a question of a sub-agent reaches whoever can answer it, and no answer of a client does any harm."""
+"""At stake: a sub-agent's question reaches somebody who can answer it, and no reply of a client does any harm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.steps import Task
 from tests.support import run, start
 
 Fill = Callable[[Any, Any], Awaitable[types.ElicitResult]]
-#: What comes back of a form, though its question is not settled by it.
+#: Replies to a form that do not answer its question.
 UNUSABLE: dict[str, types.ElicitResult] = {
     "declined": types.ElicitResult(action="decline"),
     "cancelled": types.ElicitResult(action="cancel"),
@@ -33,14 +33,14 @@ UNUSABLE: dict[str, types.ElicitResult] = {
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and an agent that asks for any text."""
+    """Make a task, with one agent program installed and an agent that asks for any text."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "asks", "echo got: $(agentctl interact ask 'Which name?')")
     return made
 
 
 def fills(result: types.ElicitResult) -> Fill:
-    """Return a user that always fills in the same."""
+    """Return a user who always fills in the same."""
 
     async def fill(_context: Any, _params: Any) -> types.ElicitResult:
         return result
@@ -49,7 +49,7 @@ def fills(result: types.ElicitResult) -> Fill:
 
 
 async def comes_back_as_data(client: Client, kind: str, name: str) -> None:
-    """Call for a worker that asks, and see its question as data; then answer it."""
+    """Start a worker that asks, check that its question comes back as data, and answer it."""
     asked = await call(client, "task", objective="question", subagent_type=kind)
     assert asked.get("still_running"), asked
     assert name in asked["questions"], asked
@@ -77,7 +77,7 @@ def test_a_question_that_no_form_settles_comes_back_as_data(task: Task, mode: st
             await comes_back_as_data(client, "general", f"general-{number}")
         for number, kind in enumerate([one for one in UNUSABLE if one != "no such option"], 1):
             now.append(kind)
-            await comes_back_as_data(client, "asks", f"asks-{number}")  # There any text is an answer.
+            await comes_back_as_data(client, "asks", f"asks-{number}")  # For this agent any text is an answer.
         assert list((task.path / "handles").glob("*")) == [], "what has been answered leaves nothing"
 
     talk(to, "--call-seconds", "0", mode=mode, elicitation_callback=fill)
@@ -93,14 +93,14 @@ def test_a_client_without_forms_hears_of_a_question_at_once(task: Task, mode: st
 
 
 def said(server: subprocess.Popen[str], **message: Any) -> None:
-    """Say something to a server."""
+    """Send a message to a server."""
     assert server.stdin is not None
     server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     server.stdin.flush()
 
 
 def heard(server: subprocess.Popen[str], is_it: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    """Return the next thing of a kind that a server says."""
+    """Return the next message of a kind from a server."""
     assert server.stdout is not None
     while True:
         message: dict[str, Any] = json.loads(server.stdout.readline())
@@ -109,12 +109,12 @@ def heard(server: subprocess.Popen[str], is_it: Callable[[dict[str, Any]], objec
 
 
 def is_for(number: int) -> Callable[[dict[str, Any]], object]:
-    """Return what tells the answer to a request."""
+    """Return a function that recognizes the answer to a request."""
     return lambda message: message.get("id") == number and "method" not in message
 
 
 def greets(capabilities: dict[str, Any]) -> subprocess.Popen[str]:
-    """Start a server, and greet it as a client that can so much."""
+    """Start a server, and open a conversation as a client with these capabilities."""
     server = start("mcp", "--tools", "all", stdin=subprocess.PIPE)
     who = {"name": "c", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who}
@@ -125,7 +125,7 @@ def greets(capabilities: dict[str, Any]) -> subprocess.Popen[str]:
 
 
 def answer_of(message: dict[str, Any]) -> Any:
-    """Return what a tool has answered."""
+    """Return a tool's answer."""
     return json.loads(message["result"]["content"][0]["text"])
 
 

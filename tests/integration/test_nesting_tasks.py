@@ -16,7 +16,7 @@ from tests.shells import AGENTCTL, below, define_shells, nested, subtask_line
 from tests.steps import Task, kill, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
-#: The short way through it is tested beside it; all of this takes long.
+#: All of these take long; the quick tests beside them cover the usual case.
 pytestmark = pytest.mark.slow
 
 

@@ -11,7 +11,7 @@ from tests.repositories import commit, git, new_repository, record
 from tests.steps import new_task, spawn, statuses
 from tests.support import alike, run
 
-#: The short way through it is tested beside it; all of this takes long.
+#: All of these take long; the quick tests beside them cover the usual case.
 pytestmark = pytest.mark.slow
 
 VARIABLE = "AGENTCTL_FAILPOINT"

@@ -1,4 +1,4 @@
-"""At stake: what programs tell of usage windows comes from strangers: nothing in it holds anybody who need not wait."""
+"""At stake: agent programs report usage windows and may report anything; no worker waits that need not."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_a_reset_that_cannot_be_holds_nobody(tmp_path: Path, at: Any) -> None:
 def test_a_window_is_kept_until_it_is_reset_or_told_anew(tmp_path: Path) -> None:
     soon = time.time() + 900
     assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) == pytest.approx(900, abs=5)
-    # A request that was under way says that it is open, and of what is used up what it knew when it was answered.
+    # An answer to an earlier request may arrive late: it says that the window is open, and an older share of use.
     for used in (100, 80, 60, None):
         assert hold_after(tmp_path, [Window("five_hour", used, soon)]) == pytest.approx(900, abs=5)
-    # What is told of the window before it comes late too.
+    # A report about the previous window may arrive late too.
     assert hold_after(tmp_path, [Window("five_hour", 99, soon - 18_000)]) == pytest.approx(900, abs=5)
-    # It was reset before its time; it has moved.
+    # The window was reset early.
     assert hold_after(tmp_path, [Window("five_hour", 3, soon)]) == 0
     assert hold_after(tmp_path, [Window("five_hour", 100, soon, is_rejected=True)]) > 0
     later = soon + 600
@@ -169,7 +169,7 @@ def test_who_logs_in_anew_is_another_account_of_claude_but_for_a_key() -> None:
 
 @pytest.mark.parametrize("drift", [-0.6, 0.0, 0.6])
 def test_the_time_that_is_shown_is_the_same_at_each_look(drift: float) -> None:
-    """Two clocks are read one after the other, and one of them may be slewed; one that was set is believed."""
+    """Two clocks are read one after the other and may drift apart a little; a clock that was set counts as it is."""
     ends_at = time.time() + 600
     hold = Hold("claude-1", ends_at + drift - time.time(), 0, "five_hour", ends_at)
     assert hold.until == iso_of(round(ends_at))

@@ -1,4 +1,4 @@
-"""At stake: rows fold to one and the same tree, however they are ordered, doubled, damaged or nested."""
+"""At stake: rows fold into the same tree, however they are ordered, duplicated, damaged or nested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = 1000
 
 
 def line(at: int, kind: str, id_: str, phase: str = "end", **more: Any) -> bytes:
-    """A line as a driver writes it, `at` seconds into the run."""
+    """Return a line as a driver writes it, `at` seconds into the run."""
     given = {"agent_type": more.pop("agentType", None), **more}
     row = Row(RowType(kind), id_, Phase(phase), **given)
     return encode_row(row, f"2026-11-21T20:{at // 60:02}:{at % 60:02}.000Z")
@@ -44,7 +44,7 @@ def view(lines: Iterable[bytes], *, keep: int = EVERYTHING, ended: bool = False)
 
 
 def told(nodes: Sequence[Node]) -> list[tuple[int, str, str | None]]:
-    """What of a tree a test looks at most: depth, id, status."""
+    """Return what most tests check of a tree: depth, id and status of each node."""
     return [(node.depth, node.id, node.status) for node in nodes[1:]]
 
 
@@ -116,7 +116,7 @@ def test_rows_given_in_pieces_of_any_size_give_the_same_tree(data: st.DataObject
 
 
 def lines_of(recording: Path) -> list[bytes]:
-    """The activity that a driver makes of a recorded run."""
+    """Return the lines of activity that a driver makes from a recorded run."""
     driver = load(recording.parent.name)
     dialogue = driver.dialogue(Order(driver.name, "program", "general", "prompt"))
     actions = list(dialogue.begin())
@@ -128,7 +128,7 @@ def lines_of(recording: Path) -> list[bytes]:
         elif value["dir"] == "out":
             message = value["msg"]
             actions += dialogue.received(message.encode() if isinstance(message, str) else json.dumps(message).encode())
-    # Rows that are seen within a moment have one time, as in a real run.
+    # Rows that are noted shortly after each other have the same time, as in a real run.
     rows = [action.row for action in actions if isinstance(action, Note)]
     return [encode_row(row, f"2026-11-21T20:00:{number // 4:02}.000Z") for number, row in enumerate(rows)]
 
@@ -138,7 +138,7 @@ def producer_of(raw: bytes) -> str:
 
 
 def interleaved(lines: list[bytes], pick: random.Random) -> list[bytes]:
-    """The lines in another order that keeps that of each producer."""
+    """Return the lines in another order, which keeps the order of each producer's lines."""
     queues: dict[str, list[bytes]] = {}
     for raw in lines:
         queues.setdefault(producer_of(raw), []).append(raw)
@@ -262,7 +262,7 @@ def test_agents_may_be_nested_deeper_than_python_recurses() -> None:
     assert (nodes[-1].id, nodes[-1].depth, nodes[0].calls) == ("t", deep + 1, 1)
 
 
-# -- what nobody foresaw ---------------------------------------------------------------------------------------
+# -- unforeseen rows -------------------------------------------------------------------------------------------
 
 
 def test_unknown_types_and_fields_are_kept_and_counted() -> None:
@@ -274,7 +274,7 @@ def test_unknown_types_and_fields_are_kept_and_counted() -> None:
 
 
 def test_rows_without_id_and_phase_are_read() -> None:
-    """`report` of older versions wrote such rows."""
+    """Older versions of `report` wrote such rows."""
     lines = [
         b'{"type": "progress", "at": "2026-11-21T20:00:00.000Z", "percent": 40.0, "text": "reading"}\n',
         b'{"at": "2026-11-21T20:00:01.000Z", "type": "message", "text": "found it"}\n',
@@ -349,7 +349,7 @@ def test_the_quick_reading_of_heads_means_what_a_parse_means(
         assert view(slow, keep=keep) == view(quick, keep=keep)
 
 
-# -- much ------------------------------------------------------------------------------------------------------
+# -- large activities ------------------------------------------------------------------------------------------
 
 
 def test_of_many_ended_items_the_last_are_kept_and_all_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""At stake: rows stand in the file whole or not at all, whoever appends, and a reader needs little memory."""
+"""At stake: a row is in the file whole or not at all, no matter who appends, and a reader needs little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: a definition means what it says; a restriction is never lost in reading, and power never slips in."""
+"""At stake: a definition means what it says; reading it never loses a restriction and never adds a permission."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_mistake_is_told_by_its_key(said: dict[str, Any], key: str, problem: s
     assert problem in caught.value.message
 
 
-# -- Claude Code's and Codex's -------------------------------------------------------------------------------
+# -- definitions of Claude Code and Codex --------------------------------------------------------------------
 
 
 def test_a_sub_agent_of_claude_code_is_run_by_claude() -> None:

@@ -1,4 +1,4 @@
-"""Only an answer that the question allows reaches a worker, and always in the form that it asked for."""
+"""At stake: a worker gets only answers that its question allows, always in the form that it asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape that the code promises: a pure domain, functions that fit a page. Layers and wings: pyproject.toml."""
+"""Checks the domain for I/O and clocks, and functions for their length. Layers and wings: pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import agentctl
 PACKAGE = Path(agentctl.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_BODY = 40
-#: What has an effect, or another result tomorrow.
+#: Modules whose functions have effects, or other results tomorrow.
 IMPURE = {
     "os", "io", "sys", "subprocess", "signal", "socket", "time", "random", "secrets", "uuid", "pathlib",
     "shutil", "tempfile", "threading", "asyncio", "fcntl", "select", "ctypes", "psutil", "filelock", "yaml",
@@ -19,7 +19,7 @@ IMPURE = {
 }  # fmt: skip
 
 
-#: Methods of `datetime` that read a clock; the rest of it reckons.
+#: Methods of `datetime` that read a clock; the others only calculate.
 CLOCKS = {"now", "today", "utcnow"}
 
 
@@ -32,7 +32,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imported_by(path: Path) -> set[str]:
-    """Full names of the modules that a file imports, those inside of functions too."""
+    """Return the full names of the modules that a file imports, also inside functions."""
     found: set[str] = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -44,19 +44,19 @@ def imported_by(path: Path) -> set[str]:
 
 
 def body_length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines from the first statement that is no docstring to the last."""
+    """Return the number of lines of a function's body without its docstring."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     return 0 if not body else int(body[-1].end_lineno or 0) - body[0].lineno + 1
 
 
 def calls_in(path: Path) -> set[str]:
-    """Names of the plain functions that a file calls."""
+    """Return the names of the plain functions that a file calls."""
     calls = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
     return {call.id for call in calls if isinstance(call, ast.Name)}
 
 
 def clocks_read_by(path: Path) -> set[str]:
-    """Names of the methods by which a file reads a clock."""
+    """Return the names of the methods by which a file reads a clock."""
     calls = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
     return {call.attr for call in calls if isinstance(call, ast.Attribute)} & CLOCKS
 
@@ -95,7 +95,7 @@ def test_only_the_command_line_prints_and_draws() -> None:
 
 
 def test_the_rules_can_be_broken(tmp_path: Path) -> None:
-    """A rule that accepts everything would pass above."""
+    """The tests above would also pass with rules that accept everything."""
     file = tmp_path / "domain" / "bad.py"
     file.parent.mkdir()
     file.write_text("import os.path\ndef f():\n    '''Doc.'''\n" + "    date.today()\n" * 41, encoding="utf-8")

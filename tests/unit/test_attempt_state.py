@@ -1,4 +1,4 @@
-"""Whatever happens to an attempt in whatever order, its state is one that can be, and it only goes on."""
+"""At stake: whatever happens to an attempt, in any order, its state is valid and never goes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CANCEL = Cause(Status.CANCELLED, grace_s=5)
 LIMIT = Cause(Reason.TIMED_OUT, grace_s=2, message="its time limit passed")
 RUNS, HELD, STOPS, SWEEPS = AttemptPhase
 
-#: What happens (None: only time passes), and how long after what came before.
+#: What happens (None: only time passes), and how many seconds after the previous event.
 STORY = st.lists(st.tuples(st.sampled_from([*Happening, None]), st.integers(0, 12)), max_size=30)
 
 
@@ -27,7 +27,7 @@ def cause_of(happening: Happening) -> Cause | None:
 
 
 def states_of(story: list[tuple[Happening | None, int]]) -> list[AttemptState]:
-    """The states of an attempt, one after the other."""
+    """Return the states of an attempt, one after the other."""
     states, now = [AttemptState()], 0.0
     for happening, pause in story:
         now += pause

@@ -1,4 +1,4 @@
-"""At stake: what a tree has used up is counted once, whatever the order, and a limit refuses with true figures."""
+"""At stake: what a tree has used is counted exactly once, in any order, and a limit refuses with true figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: what Claude Code prints is read truly, whatever it prints; what it asks gets the person's answer."""
+"""At stake: Claude Code's output is read correctly, whatever it prints; its questions get the person's answers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.claude_lines import (
 
 
 class Told(NamedTuple):
-    """What a recording has to come to."""
+    """The expected results of a recording."""
 
     reason: Reason | None
     final: str | None
     turns: int
     usage: tuple[int, int, int]
     cost: float | None
-    #: (id without its head, status) of what tools and sub-agents ended.
+    #: (id without its prefix, status) of the tools and sub-agents that ended.
     ends: list[tuple[str | None, str | None]]
 
 

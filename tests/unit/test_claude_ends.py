@@ -1,4 +1,4 @@
-"""At stake: Claude Code's ending is told truthfully, it gets no more power than ordered, and nothing breaks."""
+"""At stake: Claude Code's end is reported truthfully, it gets no more permissions than ordered, and nothing breaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = {"type": "text", "text": "half an ans"}
 
 
 def api_failure(text: str, **more: Any) -> list[dict[str, Any]]:
-    """How the program tells of an API error: a message of its own, then the result."""
+    """Return the lines with which the program reports an API error: a message of its own, then the result."""
     message = {"id": "e", "model": "<synthetic>", "content": [{"type": "text", "text": text}]}
     told = {"type": "assistant", "message": message, "parent_tool_use_id": None, "is_api_error_message": True, **more}
     return [told, result(is_error=True, result=text, terminal_reason="api_error")]
@@ -228,7 +228,7 @@ SEEDS = [value for path in ("subagent", "duplex-question", "duplex-ask-allow", "
 
 
 def words_in(value: Any) -> set[str]:
-    """The names and short texts of the recordings: random lines of these words get far into the reader."""
+    """Return the keys and short texts of the recordings: random lines of these words get far into the reader."""
     if isinstance(value, dict):
         return set(value).union(*map(words_in, value.values()))
     if isinstance(value, list):
@@ -246,7 +246,7 @@ VALUES = st.recursive(
 
 
 def check(lines: list[bytes]) -> None:
-    """Nothing raises, every row can be written, everything that is said is one line of JSON."""
+    """Check that nothing raises, every row can be written, and everything sent is one line of JSON."""
     dialogue = started()
     actions = [action for line in lines for action in dialogue.received(line)]
     actions += [*dialogue.answered("r1", "allow"), *dialogue.answered("r1#0", "1"), *dialogue.interrupted()]
@@ -276,7 +276,7 @@ def test_recordings_with_anything_in_any_place_are_survived(chance: random.Rando
 
 
 def _mutated(seed: Any, value: Any, chance: random.Random) -> Any:
-    """A copy in which one thing, anywhere, is replaced."""
+    """Return a copy in which one value, at a random place, is replaced."""
     if not isinstance(seed, (dict, list)) or not seed or chance.random() < 0.1:
         return value
     keys = list(seed) if isinstance(seed, dict) else range(len(seed))

@@ -1,4 +1,4 @@
-"""The `codex` driver: what it makes of what the real program said, and what it answers."""
+"""At stake: the `codex` driver understands what the real program sends, and answers it correctly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rows_of(name: str) -> list[Message]:
 
 
 class Conversation:
-    """A dialogue whose actions are kept; questions are answered at once, if there is an answer."""
+    """A dialogue whose actions are recorded; questions are answered at once, if there is an answer."""
 
     def __init__(self, given_order: Order, answer: str | None = None) -> None:
         self.dialogue = CodexDialogue(given_order)
@@ -76,7 +76,7 @@ class Conversation:
         return self.hear({"method": method, "params": params})
 
     def begun(self) -> Conversation:
-        """Hear that thread and turn have begun."""
+        """Receive the messages that thread and turn have begun."""
         self.hear({"id": 1, "result": {}})
         self.hear({"id": 2, "result": {"thread": {"id": ROOT}, "model": "m"}})
         self.told("turn/started", threadId=ROOT, turn={"id": "t1"})
@@ -103,7 +103,7 @@ class Conversation:
 
 
 def held(name: str, given_order: Order, answer: str | None = None) -> Conversation:
-    """Hold a recorded conversation again: the driver must say what was said then, at the same places."""
+    """Replay a recorded conversation: the driver must send the recorded messages, at the same places."""
     talk = Conversation(given_order, answer)
     for row in rows_of(name):
         message = row["msg"]
@@ -117,7 +117,7 @@ def held(name: str, given_order: Order, answer: str | None = None) -> Conversati
 
 
 def _from_outside(dialogue: CodexDialogue, message: Message) -> Sequence[Action]:
-    """Do what made the driver say this: a person interrupted, or said something."""
+    """Repeat what made the driver send this message: a person interrupted, or sent a message."""
     if message["method"] == "turn/interrupt":
         return dialogue.interrupted()
     return dialogue.told(message["params"]["input"][0]["text"], interrupt=message["method"] == "turn/steer")
@@ -128,7 +128,7 @@ PATCH = (
     '*** Update File: old.txt\\n*** Move to: moved.txt\\n@@\\n-a\\n+b\\n*** End Patch\\nEOF\\n"}'
 )
 MCP: dict[str, Any] = {"writer": {"command": "python3", "args": ["mcpw.py"]}}
-# name, order, the answer to what is asked; the reason, the tool rounds, and a part of the message or final text
+# name, order, answer to its question; reason, tool rounds, and a part of the message or final text
 HELD: list[tuple[str, Order, str | None, Reason | None, int, str]] = [
     ("parallel", order("SCENARIO:parallel=3"), None, None, 1, "Done: parallel after 3"),
     ("subagent", order("SCENARIO:subagent"), None, None, 2, "Done: subagent"),
@@ -552,7 +552,7 @@ def refusal(number: int, message: str) -> Message:
     return {"id": number, "error": {"code": -32600, "message": message}}
 
 
-# what is heard, a word on stderr, the exit code; whether another way to run Codex may do
+# messages received, text on stderr, exit code; whether another way to run Codex may work
 EARLY_ENDS: dict[str, tuple[list[Message], bytes, int, bool]] = {
     "no such subcommand": ([], b"error: unrecognized subcommand 'app-server'", 2, True),
     "gone without a word": ([], b"", 0, True),
@@ -585,7 +585,7 @@ def test_another_codex_does_not_speak_for_this_one() -> None:
     assert DRIVER.environ(inherited) == {"CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
 
 
-# -- whatever the program says, in whatever order, nothing raises ----------------------------------------------------
+# -- nothing raises, whatever the program sends, in any order --------------------------------------------------------
 
 SEEN = [row["msg"] for path in sorted(RECORDINGS.glob("app-server-*.jsonl")) for row in rows_of(path.stem)]
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -601,7 +601,7 @@ INPUTS: list[Callable[[CodexDialogue], Sequence[Action]]] = [
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield (container, key) of everything in a message."""
+    """Yield (container, key) of every value in a message."""
     pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
     for key, inner in pairs:
         yield value, key
@@ -611,7 +611,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def messages(draw: st.DrawFn) -> Any:
-    """Draw a message that was once said, mostly with something in it replaced."""
+    """Draw a recorded message, mostly with some of its values replaced."""
     message = json.loads(json.dumps(draw(st.sampled_from(SEEN))))
     for _ in range(draw(st.integers(0, 2))):
         container, key = draw(st.sampled_from(list(_places(message))))

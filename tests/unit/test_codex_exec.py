@@ -1,4 +1,4 @@
-"""`codex exec`: what is made of what the real program printed, and which orders it is trusted with."""
+"""At stake: the output of the real `codex exec` is understood, and it only gets orders that it can carry out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ready(given_order: Order, servers: str = "[]") -> Order:
 
 
 def flags(given_order: Order) -> tuple[list[str], dict[str, Any]]:
-    """Return the words of the command line, and the settings as Codex reads them."""
+    """Return the words of the command line without its settings, and the settings as Codex reads them."""
     words, config = [], {}
     argv = iter(way().driver.argv(given_order))
     for word in argv:
@@ -66,7 +66,7 @@ def flags(given_order: Order) -> tuple[list[str], dict[str, Any]]:
 
 
 class Run:
-    """A run whose actions are kept."""
+    """A run whose actions are recorded."""
 
     def __init__(self, **more: Any) -> None:
         self.dialogue = ExecDialogue(order(**more))
@@ -92,7 +92,7 @@ def played(name: str, **more: Any) -> Run:
     return Run(**more).hear(*events_of(name))
 
 
-# recording, exit code; the reason, the tool rounds, a part of the final text or message, the tokens
+# recording, exit code; reason, tool rounds, a part of the final text or message, tokens
 PLAYED: list[tuple[str, int, Reason | None, int, str, Sequence[int]]] = [
     ("text", 0, None, 0, "This is a plain answer.", (10115, 13, 0)),
     ("tool", 0, None, 1, "Done: tool after 1", (20385 - 5135, 20, 5135)),
@@ -176,7 +176,7 @@ def test_a_run_that_was_cut_off_hands_on_what_was_used_before_it() -> None:
 
 def test_rows_of_a_later_attempt_are_not_taken_for_those_of_the_first() -> None:
     first, later = ({row.id for row in played("subagent", earlier_attempts=n).rows()} for n in (0, 1))
-    child = next(row.id for row in played("subagent").rows(RowType.AGENT))  # of that name there is one in the world
+    child = next(row.id for row in played("subagent").rows(RowType.AGENT))  # its id is unique across attempts
     assert first & later == {child}
 
 
@@ -224,7 +224,7 @@ def test_a_backtrace_hides_no_cause() -> None:
     assert run.dialogue.ended(1).message == "Codex ended before it began, with exit code 1. Error: no rollout found"
 
 
-# -- the command line, and what it cannot be trusted with -------------------------------------------------------------
+# -- the command line, and the orders that it cannot carry out --------------------------------------------------------
 
 
 def test_the_command_line_of_one_that_may_write() -> None:
@@ -310,7 +310,7 @@ def test_what_is_set_arrives_as_it_was(value: Any) -> None:
     assert tomllib.loads(f"x={line}")["x"] == value
 
 
-# -- whatever the program says, in whatever order, nothing raises ----------------------------------------------------
+# -- nothing raises, whatever the program sends, in any order --------------------------------------------------------
 
 SEEN = [event for name in NAMES for event in events_of(name)]
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -324,7 +324,7 @@ INPUTS: list[Callable[[ExecDialogue], Sequence[Action]]] = [
 
 
 def _places(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Yield (container, key) of everything in an event."""
+    """Yield (container, key) of every value in an event."""
     for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
         yield value, key
         if isinstance(inner, dict | list):
@@ -333,7 +333,7 @@ def _places(value: Any) -> Iterable[tuple[Any, Any]]:
 
 @st.composite
 def changed_events(draw: st.DrawFn) -> Any:
-    """Draw an event that was once told, mostly with something in it replaced."""
+    """Draw a recorded event, mostly with some of its values replaced."""
     event = json.loads(json.dumps(draw(st.sampled_from(SEEN))))
     for _ in range(draw(st.integers(0, 2))):
         container, key = draw(st.sampled_from(list(_places(event))))

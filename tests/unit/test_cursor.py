@@ -1,4 +1,4 @@
-"""What a consumer was given is remembered as ranges: one that closes over too much loses an end for ever."""
+"""At stake: what a consumer was given is recorded as ranges; a range that is too wide would lose an end for ever."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ends(*seqs: int) -> list[Deliverable]:
 
 @given(SEQS, st.data())
 def test_ranges_hold_what_was_given_and_nothing_else_that_could_be(seqs: list[int], data: st.DataObject) -> None:
-    """Marks come in any order, each from a waiter that has read the log to a point of its own."""
+    """Marks come in any order, each from a waiter that has read the log up to a different point."""
     order = sorted(seqs)
     given_out = data.draw(st.lists(st.sampled_from(order), unique=True)) if order else []
     ranges: list[list[int]] = []

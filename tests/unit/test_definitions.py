@@ -1,4 +1,4 @@
-"""At stake: the right file of a name wins, a bad one harms no other, and a cloned one gains nothing by itself."""
+"""At stake: of several definitions with one name the right one wins, a bad file harms no other, a clone needs trust."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHIPPED = Path(agentctl.__file__).parent / "agents"
 
 
 class Places:
-    """A project with a root, and a home folder."""
+    """The folders of a test: a project with a root, and a home folder."""
 
     def __init__(self, folder: Path) -> None:
         self.project, self.home = folder / "project", folder / "home"
@@ -119,7 +119,7 @@ def test_the_nearest_folder_with_definitions_is_the_project(places: Places, monk
 
 
 def test_ones_home_is_no_project(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A root in the home folder makes its definitions one's own, that need nobody's trust."""
+    """Definitions in a root in the home folder are the person's own, and need no trust."""
     places.write("home/.agentctl/agents/a.md", md("a", "permissions: allow"))
     places.write("home/.claude/agents/b.md", md("b", "permissionMode: bypassPermissions"))
     monkeypatch.chdir(places.home)

@@ -1,4 +1,4 @@
-"""At stake: what a sub-agent is told is what was meant, and an item that cannot be meant says which and why."""
+"""At stake: a sub-agent gets the prompt that was meant, and an error about a wrong item says which one and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in the docstrings are true."""
+"""Runs the examples in the docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents name what the code has, and nothing else: limits, reasons, events, files, fields, decisions."""
+"""Checks that the documents name exactly the limits, reasons, events, files, fields and decisions that there are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOCS = REPOSITORY / "docs"
 FORMATS = (DOCS / "file-formats.md").read_text(encoding="utf-8")
 JSON = (DOCS / "json.md").read_text(encoding="utf-8")
 INDEX = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
-#: Documented beside the files of a fixed name: one for each attempt that was tried again, and what was set aside.
+#: Documented files without a fixed name: the end of each retried attempt, and files that were set aside.
 NUMBERED = {"exit.1.json", "*.damaged"}
 #: A module or a folder of them, as the documents name it: by its path below `agentctl/`.
 MODULE = re.compile(
@@ -35,7 +35,7 @@ MODULE = re.compile(
 
 
 def section(heading: str, text: str = FORMATS) -> str:
-    """Return what stands below a heading, up to the next one of its level or above."""
+    """Return the text below a heading, up to the next heading of its level or above."""
     level, _, _ = heading.partition(" ")
     _, found, behind = text.partition(f"\n{heading}")
     assert found, f"no {heading!r}"
@@ -43,7 +43,7 @@ def section(heading: str, text: str = FORMATS) -> str:
 
 
 def code_in(text: str) -> list[str]:
-    """Return what is in code style, span by span."""
+    """Return the spans of text in code style."""
     return re.findall(r"`([^`]+)`", text)
 
 
@@ -123,7 +123,7 @@ def test_every_file_of_a_root_is_named_and_no_old_one() -> None:
     ("heading", "folder"), [("## A task: ", TaskDir), ("## A worker: ", WorkerDir)], ids=["task", "worker"]
 )
 def test_every_file_of_a_folder_is_named_and_no_old_one(heading: str, folder: type[TaskDir | WorkerDir]) -> None:
-    below = {"agents"} if folder is TaskDir else set()  # It has a part of its own.
+    below = {"agents"} if folder is TaskDir else set()  # It has a section of its own.
     assert documented_files(section(heading)) == names_of(folder) - below
 
 
@@ -146,7 +146,7 @@ def test_every_decision_is_in_the_index_and_every_number_is_accounted_for() -> N
 
 
 def test_what_is_looked_for_is_found() -> None:
-    """A search that finds nothing would agree with everything."""
+    """The tests above would also pass if these searches found nothing."""
     assert documented_files("### a.json, b/NAME\n### c and d\n### Everything else\n**`e.f`**") == {
         "a.json", "b", "c", "d", "e.f"
     }  # fmt: skip

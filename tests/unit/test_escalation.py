@@ -1,4 +1,4 @@
-"""An escalation always reaches its end: every stage once, in order, each for its grace period and no longer."""
+"""At stake: an escalation always ends, and enters each stage once, in order, for its grace period and no longer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from agentctl.domain.escalation import KILL_LIMIT_S, Escalation, Stage, advance, begin, hurried, whole_limit_s
 
-# Whole numbers: the sums are exact, and a due time is met or missed without doubt.
+# Whole numbers make the sums exact, so a due time is certainly reached or not.
 GRACE = st.integers(0, 300).map(float)
 STEPS = st.lists(st.integers(0, 100).map(float), min_size=1, max_size=30)
 
 
 def walk(step: Escalation, now: float, pauses: list[float]) -> list[tuple[float, Stage]]:
-    """The instants at which a stage is entered when somebody looks after each of `pauses`."""
+    """Return the instants at which a stage is entered, if the escalation is advanced after each of `pauses`."""
     entered = []
     for pause in pauses:
         now += pause

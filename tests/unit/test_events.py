@@ -1,4 +1,4 @@
-"""The log is the truth, so reading it must never fail and never shift a line, whatever stands in it."""
+"""At stake: the log is the truth, so reading it must never fail and never shift a line, whatever it contains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENTS = st.builds(
     make_event, TEXT, TEXT, TEXT, TEXT, st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=4),
     st.none() | TEXT,
 )  # fmt: skip
-#: What can stand between two newlines: events, damaged ones, other JSON, anything.
+#: What can be between two newlines: events, damaged events, other JSON, any bytes.
 LINES = st.one_of(
     EVENTS.map(lambda event: encode([event])[:-1]),
     st.builds(lambda event, cut: encode([event])[:-1][:cut], EVENTS, st.integers(0, 60)),

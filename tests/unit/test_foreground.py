@@ -1,4 +1,4 @@
-"""At stake: a command that a model runs in the foreground ends before its shell loses patience, and says what next."""
+"""At stake: a command that a model runs in the foreground ends before its shell's limit, and says what to do next."""
 
 from __future__ import annotations
 

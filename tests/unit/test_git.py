@@ -1,4 +1,4 @@
-"""At stake: git runs with what it was given and nothing else, ends in time, and is quoted where it refuses."""
+"""At stake: git runs with nothing but what it was given, ends in time, and is quoted if it refuses."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_worktree_is_known_by_its_folders_whatever_its_git_file_says(repositor
 
 
 def wrapped(folder: Path, repository: Path, tries: int) -> dict[str, str]:
-    """Return an environment whose git is refused by a lock until it was tried so often."""
+    """Return an environment whose git meets a lock file, which is removed at the try number `tries`."""
     lock, calls = repository / ".git" / "refs" / "heads" / "new.lock", folder / "calls"
     lock.touch()
     program = folder / "bin" / "git"
@@ -121,7 +121,7 @@ def test_a_lock_of_another_git_is_waited_for(repository: Path, tmp_path: Path) -
     found = git_in(str(repository), limit_s=20, environ=wrapped(tmp_path, repository, 3))
     found.patiently("branch", "new")
     assert (tmp_path / "calls").read_text() == "x\n" * 3
-    with pytest.raises(GitError, match="already exists"):  # That does not pass, and is not tried again.
+    with pytest.raises(GitError, match="already exists"):  # This error is permanent, so it is not retried.
         found.patiently("branch", "new")
     assert (tmp_path / "calls").read_text() == "x\n" * 4
 

@@ -1,4 +1,4 @@
-"""The words of the glossary are law in the code: a name that it reserves has the type that it says, and no other."""
+"""Checks that the code keeps to the glossary: a name that it reserves has the type that it says, and no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESERVED = {
     "task": {"TaskDir", "Task", "opt.Task", "str"},
     "policy": {"Rules", "Mapping[str, Any]"},
 }
-#: A type whose values have one name: by what else it is called where it plays another part.
+#: A type, and the reserved names of other types, which its values must not have.
 NAMED = {
     "WorkerDir": {"agent", "root", "task"},
     "Root": {"agent", "worker", "task", "root_task"},
@@ -44,7 +44,7 @@ def declared() -> Iterator[tuple[str, str, str]]:
 
 
 def type_of(annotation: ast.expr) -> str:
-    """Return a type as it is written, without `None`, what qualifies a key, and what typer is told beside it."""
+    """Return a type as it is written, without `None`, `ReadOnly`, `NotRequired` and the annotations for typer."""
     while isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) in ("ReadOnly", "NotRequired"):
         annotation = annotation.slice
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
@@ -92,7 +92,7 @@ def test_each_class_has_a_name_of_its_own() -> None:
 
 
 def test_nothing_is_called_told() -> None:
-    """It says that something was said, and not what it is: a result, a message, a report."""
+    """The name `told` does not say what a value is: a result, a message, a report."""
     found = {
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path in MODULES

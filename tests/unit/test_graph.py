@@ -1,4 +1,4 @@
-"""Workers that wait for each other would wait for ever: a cycle is found and named, and nothing else is called one."""
+"""At stake: workers that wait for each other would wait for ever: each cycle is found and named, and nothing else."""
 
 from __future__ import annotations
 

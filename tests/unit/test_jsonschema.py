@@ -1,4 +1,4 @@
-"""At stake: an answer is judged as JSON Schema says, and no keyword of a schema is passed over in silence."""
+"""At stake: an answer is judged as JSON Schema says, and no keyword of a schema is silently ignored."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_number_that_no_bound_can_be_taken_from_fits_none(value: float) -> Non
     assert problem_of(value, {"minimum": 0.5, "maximum": 1e300}) is not None
 
 
-# -- what an agent is told ---------------------------------------------------------------------------------------------
+# -- the words for an agent --------------------------------------------------------------------------------------------
 
 
 def answer_of(schema: dict[str, Any] | None) -> FinalAnswer:

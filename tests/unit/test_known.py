@@ -1,4 +1,4 @@
-"""At stake: what is remembered of a file is what it says, and nobody but its owner can say it."""
+"""At stake: the cached content of a file is what the file says, and only its owner can write the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAYS = {"spec": {"name": "a"}}
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file in which something is known."""
+    """Return a cache file with one entry."""
     found = tmp_path / "agentctl" / "known.json"
     known = KnownFiles(found)
     known.keep("own", AGENT, b"text", SAYS)

@@ -1,4 +1,4 @@
-"""The stand-in for `typing.NamedTuple` makes what that makes."""
+"""At stake: the substitute for `typing.NamedTuple` makes the same classes."""
 
 from __future__ import annotations
 

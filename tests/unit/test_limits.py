@@ -1,4 +1,4 @@
-"""A limit is what the task says or its default; a value that cannot be meant is refused by name, never bent."""
+"""At stake: a limit is the task's value or its default; an impossible value is refused by name, never adjusted."""
 
 from __future__ import annotations
 

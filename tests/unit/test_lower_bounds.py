@@ -1,4 +1,4 @@
-"""At stake: a dependency with a known hole is let in again, since its bound was lowered or the table was not kept."""
+"""At stake: no dependency with a known advisory is allowed again by a lowered bound or an outdated table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names become file names: one that is let through and should not be is a file outside of the task."""
+"""At stake: names become file names: a bad name that is accepted would be a file outside the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: a path is asked for as `pathlib` asks, whatever a program or a model takes for a name."""
+"""At stake: questions about a path get the answers of `pathlib`, whatever a program or a model uses as a name."""
 
 from __future__ import annotations
 

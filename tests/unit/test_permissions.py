@@ -1,4 +1,4 @@
-"""At stake: nothing runs that no rule allows, however a command or a path is dressed up."""
+"""At stake: nothing runs that no rule allows, however a command or a path is disguised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command line that is read without the parser means what the parser says, and one that is odd is the parser's."""
+"""At stake: a line that is read without the parser means what the parser would read; odd lines go to the parser."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WORDS = st.sampled_from(["-", "--", "-t", "ls", "Look at it", "- a list of thing
 
 @st.composite
 def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Return a command with options of its own, in any number and order, and what may stand behind them."""
+    """Draw a command with some of its options, in any number and order, and the words after them."""
     verb = draw(st.sampled_from(sorted(KINDS)))
     names = [
         name.replace("_", "-") for name in sorted({*KINDS[verb], *DEFAULTS[verb]} - PLACE.keys() | PLACE_KINDS.keys())
@@ -59,7 +59,7 @@ def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @st.composite
 def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Return one that is plain, as it is said to be."""
+    """Draw a plain line, as `plainlines.py` defines it."""
     verb = draw(st.sampled_from(sorted(KINDS)))
     kinds = {name: kind for name, kind in KINDS[verb].items() if kind in {"bool", "str | None"}}
     names = draw(st.lists(st.sampled_from(sorted(kinds.keys() - {"prompt", "return"})), unique=True))
@@ -73,7 +73,7 @@ def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 
 def read_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
-    """Return what the function that does the work is given by way of the parser."""
+    """Return what the parser passes to the function that does the work."""
     module, name = {"spawn": (spawning, "start"), "list": (listing, "show_list")}[verb]
     with patch.object(module, name) as work, COMMANDS[verb].make_context(verb, list(words)) as context:
         COMMANDS[verb].invoke(context)
@@ -85,7 +85,7 @@ def read_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
 
 
 def read_without(verb: str, words: list[str]) -> dict[str, Any] | None:
-    """Return what that function is given of a plain line."""
+    """Return what the reader of plain lines passes to that function."""
     given = read_plain(words, KINDS[verb])
     return None if given is None else DEFAULTS[verb] | vars(Invocation.taken_from(given)) | given
 

@@ -1,4 +1,4 @@
-"""The fold is the only answer to "what is so": whatever events come, in whatever order, it must not be argued with."""
+"""At stake: the fold alone says what the current state is, so it must be right for any events in any order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def all_told(view: TaskView, without: tuple[str, ...] = ()) -> dict[str, dict[st
     return {name: told(worker, without) for name, worker in view.workers.items()}
 
 
-#: What an end says and nothing may change any more.
+#: The fields of a worker's end, which nothing may change afterwards.
 OF_THE_END = (
     "status", "reason", "exit_code", "signal", "duration_s", "ended_at", "end_seq", "pid", "started_at", "attempt",
     "paused", "survivors",
@@ -178,7 +178,7 @@ def test_descendants_are_found_at_every_depth_each_once() -> None:
     assert view.descendants("x") == []
 
 
-# -- what is no event ------------------------------------------------------------------------------------------
+# -- values that are not events --------------------------------------------------------------------------------
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -1,4 +1,4 @@
-"""docs/promises.md and SECURITY.md are worth what the tests are worth that they name: each must exist."""
+"""Checks that every test that docs/promises.md and SECURITY.md name exists, and that every promise has tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed for programs."""
+"""At stake: the JSON that is printed for programs."""
 
 from __future__ import annotations
 

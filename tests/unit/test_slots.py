@@ -1,4 +1,4 @@
-"""At stake: a look at the slots that fails keeps none of them, in a server that lives on; a race hides nobody."""
+"""At stake: a failed survey of the slots keeps none of them, since a server lives on; a race hides no shim."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentctl.supervision.queue.places import names_shim
 
 @contextmanager
 def _descriptors_left(count: int) -> Iterator[None]:
-    """Let this process open so many files more, and no others."""
+    """Let this process open `count` more files, and no others."""
     lowest = os.open(os.devnull, os.O_RDONLY)
     os.close(lowest)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -60,7 +60,7 @@ while True:
 
 
 def test_a_shim_that_is_moved_while_the_places_are_read_is_met(tmp_path: Path) -> None:
-    """Whoever does not meet it takes it for a process of the worker above it, and ends it."""
+    """A reader that misses the shim would take it for a process of the worker above it, and kill it."""
     me = processes.identify(os.getpid())
     assert me is not None
     (tmp_path / "1.guest").write_text(json.dumps({"shim": me.to_json()}), encoding="ascii")

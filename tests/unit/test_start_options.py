@@ -1,4 +1,4 @@
-"""What can be said of a start is the same, of the same kind, wherever a worker is started: the table's options."""
+"""Checks that every way to start a worker has exactly the options of the table, each of the same kind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from agentctl.operations.start.options import (
 from agentctl.supervision.worker import spec as specs
 from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS
 
-#: A value of each kind, and how the kind is written for a type checker, in the schema of a tool and on a command line.
+#: A value of each kind, and the kind's name for a type checker, in the schema of a tool and on a command line.
 VALUES: dict[str, Any] = {TEXT: "low", NUMBER: 1.5, WHOLE: 2, FLAG: True, TEXTS: ["a"], TABLE: {"a": "b"}}
 TYPES = {
     "str": TEXT, "float": NUMBER, "int": WHOLE, "bool": FLAG, "Sequence[str]": TEXTS, "Mapping[str, str]": TABLE,
@@ -52,7 +52,7 @@ WORDS = {
     ("boolean", False): FLAG, ("str", True): TEXTS,
 }  # fmt: skip
 
-# What stands beside the options on a surface: the work itself, and what says how it is started and not what.
+# What a surface has beside the options: the work itself, and how it is started.
 OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where"}
 OF_THE_WORK = {"prompt", "order", "agent_id", "spec"}
 OF_SPAWN = {
@@ -61,11 +61,11 @@ OF_SPAWN = {
 OF_SUBTASK = {
     "agent", "title", "intent", "artifact", "task_id", "no_wait", "wait_seconds", "task", "root", "force", "json",
 }  # fmt: skip
-#: Parameters of the calls of Python programs, and so not among their `SpawnOptions`.
+#: Parameters of the Python calls themselves, and so not in `SpawnOptions`.
 OF_THE_CALL = {"agent", "timeout_seconds"}
-#: Whose text is read before a driver gets it.
+#: Options whose text is parsed before a driver gets it.
 READ = {"permissions", "output_schema"}
-#: What `spec.json` has otherwise than it was said: under which field, "" where something else tells it.
+#: Options that `spec.json` keeps in another form: under which field, "" if another file keeps it.
 ASIDE = {
     "name": "instance", "cwd": "cwd", "env": "env_names", "timeout_seconds": "timeout_s", "grace_seconds": "grace_s",
     "reuse": "", "worktree": "",
@@ -73,7 +73,7 @@ ASIDE = {
 
 
 def fields_of(name: str) -> dict[str, str]:
-    """The fields of a class in `requests.py` as they are written: a lean named tuple keeps no annotations."""
+    """Return the fields of a class in `requests.py` from its source: a lean named tuple keeps no annotations."""
     (found,) = [
         node for node in ast.walk(ast.parse(inspect.getsource(requests)))
         if isinstance(node, ast.ClassDef) and node.name == name
@@ -87,7 +87,7 @@ def _kind_of(annotation: str) -> str:
 
 
 def words_of(name: str) -> dict[str, str]:
-    """The parameters of a command as its help shows them."""
+    """Return the parameters of a command, as its help shows them."""
     found = {}
     for parameter in program().get_command(None, name).params:
         is_many = parameter.multiple if isinstance(parameter, typer.core.TyperOption) else parameter.nargs == -1
@@ -96,7 +96,7 @@ def words_of(name: str) -> dict[str, str]:
 
 
 def without(found: Mapping[str, str], others: set[str]) -> dict[str, str]:
-    assert others <= found.keys(), "what stands beside the options is there"
+    assert others <= found.keys(), "a parameter in the list of exceptions is gone"
     return {name: kind for name, kind in found.items() if name not in others}
 
 
@@ -108,7 +108,7 @@ def typed_options() -> dict[str, str]:
 
 
 def read_plainly() -> dict[str, str]:
-    """What a plain line of `spawn` may say; a number or a list is the parser's."""
+    """Return the options of a plain line of `spawn`; a number or a list is left to the parser."""
     texts = {option.name: TEXT for option in OPTIONS if read_plain([_flag(option), "x"], KINDS) is not None}
     return texts | {option.name: FLAG for option in OPTIONS if read_plain([_flag(option)], KINDS) is not None}
 
@@ -118,13 +118,13 @@ def _flag(option: Option) -> str:
 
 
 def in_orders() -> dict[str, str]:
-    """The fields of a driver's order by the kinds that it takes."""
+    """Return the fields of a driver's order, with the kinds that it accepts."""
     kinds = {bool: FLAG, int: WHOLE, (int, float): NUMBER, str: TEXT}
     return {name: kinds.get(orders._KINDS.get(name, str), "read") for name in orders.Order._fields}
 
 
 def in_specs() -> dict[str, str]:
-    """The fields of `spec.json` that keep what was said."""
+    """Return the fields of `spec.json` that keep options unchanged."""
     kinds = {specs._is_text: TEXT, specs._is_number: NUMBER, specs._is_whole: WHOLE, specs._is_flag: FLAG,
              specs._are_texts: TEXTS}  # fmt: skip
     fields = {str(option.kept): option.name for option in OF_WORKERS if option.kept}
@@ -135,7 +135,7 @@ def kinds_of(options: tuple[Option, ...], where: str = "") -> dict[str, str]:
     return {option.name: option.kind for option in options if not where or where in option.also}
 
 
-#: Surface -> what the table says that it has, and what it has.
+#: Surface -> the options that it has according to the table, and those that it really has.
 SURFACES: dict[str, tuple[dict[str, str], Callable[[], dict[str, str]]]] = {
     "SpawnRequest": (kinds_of(OF_WORKERS), lambda: without(fields_of("SpawnRequest"), OF_THE_REQUEST)),
     "AgentWork": (kinds_of(OF_AGENTS), lambda: without(fields_of("AgentWork"), OF_THE_WORK)),

@@ -1,4 +1,4 @@
-"""The table of moves and what follows from it: a task's state and a worker's place in the roster."""
+"""At stake: which status may follow which, and what follows from it: a task's state, a worker's state in the roster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workers of the survey template really examine a tree: whatever it holds, what they report is so."""
+"""At stake: the workers of the survey template examine any tree, and what they report about it is true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: whatever a task is called, its task.yaml is YAML and says so."""
+"""At stake: whatever the title of a task is, its task.yaml is valid YAML and contains that title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: a model's arguments are understood or clearly refused; other programs' files are changed where meant."""
+"""At stake: a model's arguments are understood or clearly refused; in other programs' files nothing else changes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_names_and_synonyms_do_not_collide() -> None:
         assert set(tool.synonyms.values()) <= set(tool.properties), tool.name
 
 
-# -- what is listed ----------------------------------------------------------------------------------------------------
+# -- the list of tools -------------------------------------------------------------------------------------------------
 
 
 def situation(*, depth_left: int = 2, is_worker: bool = True) -> Situation:
@@ -116,7 +116,7 @@ def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_schemas_are_such_as_every_provider_takes(dialect: str) -> None:
-    """Strict ones too: OpenAI's, Gemini's and Anthropic's rules; what their clients add for that has a place."""
+    """Strict providers too: OpenAI's, Gemini's and Anthropic's rules; there is room for what their clients add."""
     for name, tool in in_dialect(dialect).items():
         assert re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]*", name)
         assert len(f"mcp__agentctl__{name}") <= 64
@@ -190,7 +190,7 @@ def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(cl
     assert guidance().splitlines()[0] in texts
 
 
-# -- as other programs call --------------------------------------------------------------------------------------------
+# -- calls as other programs make them ---------------------------------------------------------------------------------
 
 
 def test_the_call_of_claude_code_is_understood() -> None:
@@ -259,7 +259,7 @@ def test_a_limit_of_the_user_is_for_the_user() -> None:
     assert answer == {"error": "too much", "hint": "the user has set this limit: tell them, and do without"}
 
 
-# -- files of others ---------------------------------------------------------------------------------------------------
+# -- files of other programs -------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from(["mcpServers", "agentctl", "a", "x y"])
 VALUES = st.recursive(

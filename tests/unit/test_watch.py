@@ -1,4 +1,4 @@
-"""At stake: a wait that has its answer does not stand for the system, and gives back what it watched with."""
+"""At stake: a wait with an answer does not wait for the kernel to close its watch, and gives the watch back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
-#: The one in use, and those for which a thread waits.
+#: The instance in use, and those that threads are closing.
 _AT_ONCE = 1 + 8
-#: Stacks of which the address space has no room for one: no thread can be started.
+#: Makes thread stacks too large for the address space, so that no thread can be started.
 _WITHOUT_THREADS = """
 import os, sys, _thread
 _thread.stack_size(1 << 47)
@@ -35,7 +35,7 @@ except OSError:
 def _instances() -> int:
     found = 0
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # A thread has closed it meanwhile.
+        with contextlib.suppress(FileNotFoundError):  # A thread may have closed it meanwhile.
             found += "inotify" in os.readlink(f"/proc/self/fd/{name}")
     return found
 
@@ -59,7 +59,7 @@ def test_more_watches_come_and_go_than_the_system_has_instances(tmp_path: Path) 
 def test_no_mark_is_left_for_which_the_end_of_a_process_would_wait(tmp_path: Path) -> None:
     watch = Watch([tmp_path, tmp_path.parent])
     assert watch.fd is not None
-    same = os.dup(watch.fd)  # With this one the instance lives on.
+    same = os.dup(watch.fd)  # This descriptor keeps the instance open.
     try:
         assert _marks(same) == 2
         watch.close()

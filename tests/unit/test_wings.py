@@ -1,6 +1,6 @@
-"""Each folder says in a sentence what it decides; a wing names its doors, and what is not a door is private to it.
+"""Checks that each folder says what it decides, that wings name their doors, and that all else is private to a wing.
 
-Within a wing nobody imports whoever imports them, at whatever depth: what is read first can be understood first.
+Within a wing there are no cycles of imports, so its modules can be read and understood one after the other.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PACKAGE = Path(agentctl.__file__).parent
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
 #: The layers whose folders are wings.
 LAYERS_WITH_WINGS = ("operations", "supervision")
-#: Wings beside those: a subject of some files in a layer that is flat otherwise.
+#: Other wings: a subject of several files in a layer that otherwise has no wings.
 OTHER_WINGS = ("domain/activity", "adapters/taskyaml")
-#: Imports inside of a function that close a circle all the same, by who has them and what they bring, with the reason.
+#: Imports inside a function that nevertheless close a cycle: (importer, imported), with the reason.
 CLOSING = {
     ("agentctl.supervision.stop.offspring", "agentctl.supervision.stop.requesting"): (
         "few workers have children to be cancelled: a shim that has none does without it"
@@ -42,7 +42,7 @@ def wings() -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """The dotted name of a module or a package."""
+    """Return the dotted name of a module or a package."""
     return ".".join(("agentctl", *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
@@ -57,7 +57,7 @@ def doors_of(text: str) -> set[str]:
 
 @cache
 def importers() -> dict[str, set[str]]:
-    """The modules of the package by those that import them, inside of functions too."""
+    """Return for each module of the package the modules that import it, also inside functions."""
     known = {name_of(path) for path in PACKAGE.rglob("*.py")}
     found: dict[str, set[str]] = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
@@ -70,7 +70,7 @@ def importers() -> dict[str, set[str]]:
 
 
 def ranked(inside: str) -> TopologicalSorter[str]:
-    """Return the modules of a wing, with the order among them; what is imported for types alone counts too."""
+    """Return the modules of a wing, with the order among them; imports for types alone count too."""
     order: TopologicalSorter[str] = TopologicalSorter()
     for module, users in importers().items():
         for user in users:
@@ -81,7 +81,7 @@ def ranked(inside: str) -> TopologicalSorter[str]:
 
 
 def imported_at_once(module: str) -> set[str]:
-    """Return what a module imports as soon as it is loaded itself."""
+    """Return what a module imports when it is loaded, that is, not inside functions."""
     path = PACKAGE.parent / (module.replace(".", "/") + ".py")
     return {
         node.module for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.ImportFrom) and node.module
@@ -89,7 +89,7 @@ def imported_at_once(module: str) -> set[str]:
 
 
 def private_modules() -> dict[str, set[str]]:
-    """What import-linter keeps private, by the package that may know it."""
+    """Return the modules that import-linter keeps private, by the package that may import them."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
     return {
@@ -136,7 +136,7 @@ def test_a_wing_has_no_circle_of_imports(wing: Path) -> None:
 @pytest.mark.parametrize("one", CLOSING, ids=" to ".join)
 def test_an_import_that_closes_a_circle_is_inside_of_a_function(one: tuple[str, str]) -> None:
     user, module = one
-    assert user in importers()[module], "it is gone: take it out of CLOSING"
+    assert user in importers()[module], "this import is gone: remove it from CLOSING"
     assert module not in imported_at_once(user)
 
 

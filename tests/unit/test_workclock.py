@@ -1,4 +1,4 @@
-"""The clock of a worker counts the seconds in which it was at work, and no others; what it tells is read as it was."""
+"""At stake: a worker's clock counts exactly the seconds in which it was at work, and its record is read correctly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JSON = st.recursive(NUMBERS, lambda inner: st.lists(inner, max_size=3) | st.dict
 
 
 def clock_at(now: float) -> WorkClock:
-    """Return the clock of a worker without a folder: it can write nothing."""
+    """Return the clock of a worker without a folder, so that it cannot write anything."""
     clock = WorkClock(WorkerDir("/nowhere/tasks/t/agents/a"))
     clock.begin(now)
     return clock
