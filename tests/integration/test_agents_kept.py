@@ -108,7 +108,7 @@ def test_a_cancel_of_an_idle_agent_leaves_its_guest_alone(task: Task, tmp_path: 
 
 @pytest.mark.slow
 def test_who_ends_in_the_middle_of_a_chain_leaves_no_place_for_two(task: Task, tmp_path: Path) -> None:
-    """a lends its place to b, and b to a command: when b ends, the command has the place that a lends."""
+    """A lends its place to b, and b to a command: when b ends, the command has the place that a lends."""
     for name in ("a", "b"):
         agent(f"say {name}", "--keep", name=name)
         blocked(name)

@@ -113,7 +113,7 @@ def test_a_batch_reserves_no_more_money_than_one_by_one_could(task: Task) -> Non
     assert "maxCostUsd is 2: 0 are used up, 2.5 are reserved" in refused.err
     run("spawn", "--batch", "-", stdin="".join(lines[:2]))
     handed = [json.loads(read_result(task, name)["finalMessage"]) for name in ("first", "second")]
-    assert "--max-budget-usd=1.5" in handed[0]  # The first to be accepted gets what it asked for, the other one the rest.
+    assert "--max-budget-usd=1.5" in handed[0]  # The first one gets what it asked for, the other one the rest.
     assert "--max-budget-usd=0.5" in handed[1] or "--max-budget-usd=1" in handed[1]
 
 
