@@ -134,7 +134,7 @@ def test_damage_is_told_and_harms_nothing(task: Task, tmp_path: Path) -> None:
     assert "hologram 1" in shown
     assert "Read /src/x.py" in shown
     warned = run("activity", "a1")
-    assert "activity.jsonl:9: no row" in warned.err
+    assert "activity.jsonl:9: not a row" in warned.err
     assert [one["line"] for one in run("activity", "a1", "--json").json_lines] == list(range(1, 11))
     end(task, tmp_path)
 

@@ -344,7 +344,7 @@ def test_nothing_within_a_sandbox_answers(task: Task) -> None:
 
 def test_what_teaches_a_parent_leaves_permissions_to_a_person() -> None:
     told = " ".join(guidance().split())
-    assert "A request for permission (it names a tool) you can deny. To allow it is for the user" in told
+    assert "You can deny a request for permission (it names a tool). Only the user can allow it" in told
     assert "allow what the task needs" not in told
 
 
