@@ -1,4 +1,4 @@
-"""At stake: an agent's program waits for our server, which answers in the library's words before that is loaded."""
+"""At stake: before the protocol's library is loaded, the server gives exactly the answers that the library would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.agent_steps import agent_world
 from tests.steps import Task
 from tests.support import PROGRAM, alike, environment, wait_until
 
-#: What Codex 0.169.0 and Claude Code 2.1.330 say first.
+#: The first lines of Codex 0.169.0 and Claude Code 2.1.330.
 CODEX = [
     (
         '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"experimental"'
@@ -63,14 +63,14 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def with_version(lines: list[str], version: str) -> list[str]:
-    """Return an opening in the words of another revision."""
+    """Return an opening for another revision of the protocol."""
     return [line.replace("2025-06-18", version).replace("2026-07-28", version) for line in lines]
 
 
 OPENINGS = {
     **{f"codex {version}": [*with_version(CODEX, version), PING] for version in HANDSHAKE_PROTOCOL_VERSIONS},
     **{f"claude {version}": with_version(CLAUDE, version) for version in MODERN_PROTOCOL_VERSIONS},
-    "listed twice, and no word between": [CODEX[0], CODEX[2], CODEX[2].replace('"id":1', '"id":2'), PING],
+    "listed twice, without initialized": [CODEX[0], CODEX[2], CODEX[2].replace('"id":1', '"id":2'), PING],
     "listed at once": [CLAUDE[1]],
     "a client that can do nothing": [
         (
@@ -83,7 +83,7 @@ OPENINGS = {
 
 
 def by_library(serving: Serving, lines: Iterable[str | bytes]) -> list[Any]:
-    """Return what the library's server answers to lines, one after the other."""
+    """Return the answers of the library's server to these lines."""
     made = AgentctlServer(serving.toolbox(), call_s=serving.call_seconds)
     answers: list[Any] = []
 
@@ -109,7 +109,7 @@ def by_library(serving: Serving, lines: Iterable[str | bytes]) -> list[Any]:
 
 
 def early(serving: Serving, lines: Iterable[str | bytes]) -> list[Any]:
-    """Return what is answered before the library is there; None of a line that is left to it."""
+    """Return the answers that need no library; None for a line that is left to the library."""
     toolbox = serving.toolbox()
     opening = _Opening(lambda: offer_of(toolbox))
     answers = (opening.answer(line if isinstance(line, bytes) else line.encode()) for line in lines)
@@ -181,7 +181,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_answered_early_the_library_answers_so(task: Task, data: st.DataObject) -> None:
-    """One value of an opening is another one, or is missing, or stands beside one more."""
+    """One value of an opening is changed, removed or added."""
     lines = [json.loads(line) for line in data.draw(st.sampled_from([CODEX, CLAUDE]))]
     line = data.draw(st.sampled_from(lines))
     *path, last = data.draw(st.sampled_from([path for path in _places(line) if path]))
@@ -206,7 +206,7 @@ def test_whatever_is_answered_early_the_library_answers_so(task: Task, data: st.
 
 @contextmanager
 def server(*command: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a server; where none is named, that of an agent."""
+    """Start a server, by default that of an agent."""
     argv = command or tuple(server_command("claude", call_s=0))
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, env=environment(environ), stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -217,7 +217,7 @@ def server(*command: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def say(process: subprocess.Popen[bytes], *lines: str) -> None:
-    """Say lines in one breath."""
+    """Send lines in a single write."""
     assert process.stdin is not None
     process.stdin.write("".join(f"{line}\n" for line in lines).encode())
     process.stdin.flush()
@@ -230,7 +230,7 @@ def hear(process: subprocess.Popen[bytes]) -> Any:
 
 
 def has_library(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the protocol's library is in a server's memory."""
+    """Return whether the protocol's library is loaded in a server."""
     return "pydantic_core" in Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""At stake: over HTTP each client has a session of its own, and only who has the token is let in."""
+"""At stake: over HTTP each client has a session of its own, and needs the token."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and an agent that says what it was told."""
+    """Make a task, with one agent program installed and an agent that prints its prompt."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "echo", 'echo "said: $1"')
     return made
 
 
 def free_port() -> int:
-    """Return a port that nobody has."""
+    """Return a free port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -66,7 +66,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def served(task: Task) -> Iterator[Served]:
-    """Serve over HTTP."""
+    """Start a server over HTTP, and end it after the test."""
     port = free_port()
     process = start("mcp", "--http", str(port), "--tools", "all")
     assert process.stderr is not None
@@ -89,7 +89,7 @@ def served(task: Task) -> Iterator[Served]:
 
 @asynccontextmanager
 async def connected(served: Served, **client: Any) -> AsyncIterator[Client]:
-    """Connect a client."""
+    """Connect a client to the server."""
     http = httpx2.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {served.token}"})
     async with http, Client(streamable_http_client(served.url, http_client=http), **client) as connection:
         yield connection

@@ -1,4 +1,4 @@
-"""At stake: a session over MCP works in one task, whatever is chosen elsewhere, and what it is told has bounds."""
+"""At stake: a session over MCP stays in one task, whatever is chosen elsewhere, and its answers are bounded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support import run
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and agents that say who they are, or wait."""
+    """Make a task, with one agent program installed, an agent that prints its prompt and one that waits for a file."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     define(root, "echo", 'echo "said: $1"')

@@ -1,4 +1,4 @@
-"""At stake: a client of the Tasks extension gets what its protocol promises it, whatever it can show its user."""
+"""At stake: a client of the Tasks extension gets what the protocol promises, whatever it can show its user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import run
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed, and agents that wait, or fail."""
+    """Make a task, with one agent program installed, an agent that waits for a file and one that fails."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "held", f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done; echo at last")
     define(root, "fails", "exit 3")
@@ -28,7 +28,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def result_of(told: dict[str, Any]) -> Any:
-    """Return what a tool has answered in the end."""
+    """Return the final answer of a tool."""
     return json.loads(told["result"]["content"][0]["text"])
 
 

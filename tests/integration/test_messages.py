@@ -1,4 +1,4 @@
-"""At stake: a message to a worker waits on disk, is read once, in order, and is never sent to the dead."""
+"""At stake: a message to a worker waits on disk, is read once and in order, and is refused for an ended worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import run, start
 
 
 def inbox(*options: str) -> str:
-    """Return the shell's words for reading the next message inside a worker."""
+    """Return a shell command that reads the next message inside a worker."""
     return f"{sys.executable} -m agentctl inbox {' '.join(options)}"
 
 

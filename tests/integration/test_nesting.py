@@ -1,4 +1,4 @@
-"""At stake: workers that start workers never deadlock, never pass the cap, and end without harming strangers."""
+"""At stake: workers that start workers never deadlock, never exceed the cap, and end without harming others."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_parent_killed_while_it_waits_leaves_its_child_at_work(root: Path, tmp
 
 @pytest.mark.slow
 def test_a_stranger_that_a_nested_shim_took_outlives_the_cancel_of_the_outer(root: Path, tmp_path: Path) -> None:
-    """The nested shim is below the outer worker; what it guards by now has nothing to do with that."""
+    """The nested shim is below the outer worker, but the worker that it guards now is unrelated to that one."""
     task = new_task(cap=2)
     gate = tmp_path / "gate"
     leaf = shlex.join(worker("exits", 0, "--after-file", tmp_path / "leaf"))

@@ -1,4 +1,4 @@
-"""At stake: a worker that starts others in another root or tree is their parent, as it is of any."""
+"""At stake: a worker that starts others in another root or tree is their parent, as in its own tree."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def there(here: Task, tmp_path: Path) -> Task:
 
 
 def starts(where: Task, name: str, script: str) -> str:
-    """Return the line of a script that starts a worker in another root."""
+    """Return a shell line that starts a worker in another root."""
     root = where.path.parent.parent
     return f"{AGENTCTL} spawn --root {root} --task t1 --queue --name {name} -- sh -c {shlex.quote(script)}"
 
 
 @pytest.fixture
 def hold(tmp_path: Path) -> str:
-    """Return a line that waits for a gate."""
+    """Return a shell line that waits until the file `gate` exists."""
     return f"while ! [ -e {tmp_path / 'gate'} ]; do sleep 0.02; done"
 
 
 def test_a_cancel_goes_down_into_another_root_and_back(here: Task, there: Task, hold: str) -> None:
-    """From here there, and from there here again; each by the name of a task and a worker that both roots have."""
+    """From here to there, and from there back here; both roots have a task and a worker with the same names."""
     leaf = starts(here, "leaf", hold)
     spawn(["sh", "-c", f"{starts(there, 'a', f'{leaf}; {hold}')}; {hold}"], name="a")
     here.has("agent.started", "leaf")
@@ -94,7 +94,7 @@ def test_the_lock_behind_which_a_cancel_looks_is_held_in_both_trees(here: Task, 
     with queues_locked(tree, parent):
         assert [try_lock(lock) for lock in locks] == [None, None]
     (tmp_path / "link").symlink_to(here.path)
-    with queues_locked(TaskDir(str(tmp_path / "link")), parent):  # Once, where two paths lead to one lock.
+    with queues_locked(TaskDir(str(tmp_path / "link")), parent):  # Two paths to one lock: it is taken once.
         assert try_lock(parent.task.queue_lock) is None
 
 

@@ -1,4 +1,4 @@
-"""At stake: a tree of tasks is one tree. Slots, depth, cancels, questions and ends hold over all of its tasks."""
+"""At stake: slots, depth, cancels, questions and ends work across all tasks of a tree of tasks."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def shells(root: Path) -> None:
-    """An agent whose prompt is a script."""
+    """Define an agent whose prompt is a script."""
     define_shells()
 
 
 def rows(*options: str) -> dict[str, dict[str, Any]]:
-    """Return task/instance -> row of the whole tree."""
+    """Return task/instance -> row of `list`, for the whole tree."""
     told = run("list", "--recursive", "--json", *options).json
     return {f"{one['taskId']}/{one['agentInstance']}": one for one in told}
 
 
 def running(task: Task, instance: str = "shell-1") -> None:
-    """Wait until a worker of a task that is still to be made runs."""
+    """Wait until a worker runs, in a task that may not exist yet."""
     wait_until((task.agent(instance) / "worker.json").exists, what=f"{instance} of {task.path.name} to run")
 
 
 def gated(gate: Path) -> str:
-    """Return the shell's words for a worker that completes once `gate` is there."""
+    """Return a shell command that completes once the file `gate` exists."""
     return shlex.join(worker("exits", 0, "--after-file", gate))
 
 
@@ -114,7 +114,7 @@ def test_no_lie_makes_a_worker_shallower(root: Path, tmp_path: Path, escape: str
 
 
 def test_a_loop_of_spawns_from_twenty_processes_gets_no_deeper(root: Path, tmp_path: Path) -> None:
-    """Each attacker forgets who it is, and spawns itself again and again."""
+    """Each attacker removes the variables that say who it is, and spawns itself again and again."""
     task = new_task(cap=4, depth=2)
     attack = tmp_path / "attack.sh"
     lie = f"env -i PATH=$PATH HOME=$HOME XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR AGENTCTL_ROOT={root}"
@@ -131,7 +131,7 @@ def test_a_loop_of_spawns_from_twenty_processes_gets_no_deeper(root: Path, tmp_p
 
 
 def test_a_worker_is_no_child_of_whom_the_shim_guards_that_launched_its_own(root: Path, tmp_path: Path) -> None:
-    """A shim that is done takes the next in the queue itself, and launches a shim for each further slot."""
+    """A shim whose worker has ended takes the next ticket itself, and launches a shim for each further free slot."""
     task = new_task(cap=2)
     set_config(task, maxConcurrentAgents=2, maxDepth=2, childrenAtEnd="leave")
     waits = {name: f"while ! [ -e {tmp_path / name} ]; do sleep 0.02; done" for name in ("first", "second")}
@@ -141,7 +141,7 @@ def test_a_worker_is_no_child_of_whom_the_shim_guards_that_launched_its_own(root
     task.has("agent.queued", "deep")
     asks = f"{AGENTCTL} spawn --queue --name child -- true"
     spawn(["sh", "-c", f"{asks}; {waits['second']}"], "--queue", name="other")
-    # One process, so that nothing of it lives when top ends: nobody else would look at its slot then.
+    # One process, so that nothing of it lives when top ends: no other process would notice its free slot.
     kill(task.shim_of("killed"), leader_of(task, "killed").pid)
     (tmp_path / "first").touch()
     task.has("agent.queued", "child")
@@ -210,7 +210,7 @@ def test_a_cancel_ends_the_deepest_first(shells: None, tmp_path: Path) -> None:
     assert len(told["withIt"]) == 3
     ends = [(level.exit("shell-1") or {})["endedAt"] for level in levels] + [(task.exit("top") or {})["endedAt"]]
     assert ends == sorted(ends)
-    # A caller whose child was cancelled may have gone on and ended by itself before its own turn came.
+    # A caller may end by itself after its child was cancelled; it counts as cancelled too.
     assert {one["status"] for one in rows().values()} == {"cancelled"}
     assert spawn(["true"], name="next").json["status"] == "running"
     task.ended("next")
@@ -258,7 +258,7 @@ def test_a_cancel_of_a_worker_whose_shim_is_gone_goes_down_too(shells: None) -> 
 
 
 def leaves_one(gate: Path) -> list[str]:
-    """Return a worker that starts one of its own and does not wait for it."""
+    """Return the argv of a worker that starts a sub-task and does not wait for it."""
     return ["sh", "-c", f"{AGENTCTL} subtask shell ': child' --intent {shlex.quote(gated(gate))} --no-wait >/dev/null"]
 
 

@@ -1,4 +1,4 @@
-"""At stake: a paused worker stands with its whole tree and with its clock, and goes on as if nothing had been."""
+"""At stake: a pause stops a worker's whole tree and its clock, and unpause continues it as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support import run, wait_until, worker
 
 @pytest.mark.slow
 def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_path: Path) -> None:
-    """Also those of the tree that have left the group, the session and their parent."""
+    """Also processes of the tree that have left the group, the session and their parent."""
     task = new_task()
     pids = tmp_path / "pids"
     spawn(worker("stubborn", pids), name="a")
     tree = members(pids)
     told = run("pause", "a", "--json").json
     assert (told["agentInstance"], told["paused"]) == ("a", True)
-    # Truth when the command returns, not some time after.
+    # True as soon as the command returns, not some time later.
     assert {name: state_of(process.pid) for name, process in tree.items()} == dict.fromkeys(tree, "T")
     assert (row("a")["paused"], row("a")["status"]) == (True, "running")
     assert run("pause", "a", "--json").json["paused"] is True
@@ -44,7 +44,7 @@ def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_pat
 @pytest.mark.slow
 def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    limit_s = 3.0  # there has to be time for a pause to be asked for within it
+    limit_s = 3.0  # long enough for a pause to be requested in time
     argv = worker("waits_for_file", tmp_path / "gate")
     spawn(argv, "--timeout-seconds", str(limit_s), name="a")
     run("pause", "a")

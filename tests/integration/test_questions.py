@@ -1,4 +1,4 @@
-"""At stake: a question survives whoever dies, the first valid answer wins, a blocked worker's clock stands still."""
+"""At stake: a question survives any death, the first valid answer wins, a blocked worker's clock stands still."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def asking(*options: str, name: str = "a") -> Task:
 
 
 def respond(*words: str, check: bool = True) -> Completed:
-    """Answer from another process, in another folder, without a word about the task."""
+    """Answer from another process, in another folder, without naming the task."""
     return run("interact", "respond", *words, check=check, cwd="/")
 
 
 def questions() -> list[dict[str, Any]]:
-    """Return what `interact list` says, from another folder."""
+    """Return the rows of `interact list`, called in another folder."""
     rows: list[dict[str, Any]] = run("interact", "list", "--json", cwd="/").json
     return rows
 
 
 def answer_of(task: Task, name: str = "a") -> str:
-    """Return what the asker printed, once its worker has ended."""
+    """Wait for a worker's end, and return what its asker printed."""
     task.ended(name)
     return (task.agent(name) / "stdout.log").read_text()
 
@@ -108,7 +108,7 @@ def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> Non
     assert len(task.events("interaction.responded")) == 1
 
 
-#: Twenty processes that have loaded all they need, and answer as soon as a file is there; prints each one's exit code.
+#: Twenty processes that load everything first and answer as soon as a file exists; it prints all exit codes.
 RACERS = """
 import os, sys
 from agentctl.errors import Refused
@@ -228,7 +228,7 @@ def test_a_worker_killed_while_it_asks_asks_no_more(root: Path) -> None:
 @pytest.mark.slow
 def test_the_time_limit_stands_still_while_a_worker_is_blocked(root: Path) -> None:
     task = new_task()
-    limit_s = 4.0  # a busy machine needs time to ask within it
+    limit_s = 4.0  # long enough for a busy machine to ask in time
     spawn(worker("asks", "--kind", "confirm", "Go?"), "--timeout-seconds", str(limit_s), name="a")
     task.has("agent.blocked", "a")
     passes(limit_s + 0.3)

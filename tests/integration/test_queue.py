@@ -1,4 +1,4 @@
-"""At stake: a queue that keeps its order, stands never still, and loses nobody, though no process owns it."""
+"""At stake: the queue keeps its order, never stops and loses no worker, although no process owns it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_missing_program_in_the_queue_fails_alone(root: Path, tmp_path: Path) 
 
 
 def test_a_ticket_that_came_back_from_the_dead_runs_nothing_twice(root: Path, tmp_path: Path) -> None:
-    """A power cut may undo the removal of a ticket: the name of one that ran stands in the queue again."""
+    """A power cut may undo the removal of a ticket, so that the ticket of a worker that ran is in the queue again."""
     task = new_task(cap=1)
     notes = tmp_path / "notes"
     spawn_batch([held(tmp_path / "gate", "a")])
@@ -177,7 +177,7 @@ def test_a_ticket_that_came_back_from_the_dead_runs_nothing_twice(root: Path, tm
 
 
 def test_a_waiter_starts_what_nobody_else_would(root: Path, tmp_path: Path) -> None:
-    """All shims die with their workers and nobody looks: the next wait finds the slots free."""
+    """All shims die with their workers, and nothing notices: the wait must find the free slots."""
     task = new_task(cap=1)
     spawn_batch([held(tmp_path / "gate", "a"), {"name": "b", "argv": ["true"]}])
     waiter = start("wait-all", "--json")

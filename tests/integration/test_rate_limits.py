@@ -1,4 +1,4 @@
-"""At stake: a rate limit costs time and no work: everybody of the account waits once, and nobody else does."""
+"""At stake: a rate limit costs time, but no work: all agents of the account wait once, and no others do."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tests.support import run, wait_until
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed."""
+    """Make a task, with one agent program installed."""
     return agent_world(tmp_path, monkeypatch)
 
 
 def known_accounts() -> list[Path]:
-    """Return what is known of the accounts."""
+    """Return the files of the accounts."""
     return list((Path(os.environ["HOME"]) / ".local/state/agentctl/accounts").glob("*.json"))
 
 
 def free() -> None:
-    """Let time pass, as far as the accounts know."""
+    """Free all accounts, as if time had passed."""
     for file in known_accounts():
         file.unlink()
 
@@ -52,7 +52,7 @@ def test_everybody_of_the_account_waits_and_the_slot_is_lent_to_others(task: Tas
     for name in ("c", "d"):
         agent("say late", "--queue", name=name)
     run("spawn", "--name", "command", "--queue", "--", "true")
-    run("wait", "command")  # In the slot of a, which waits.
+    run("wait", "command")  # It runs in the slot of a, which waits.
     assert statuses() == {"a": "queued", "c": "queued", "d": "queued", "command": "completed"}
     notes = [one["what"] for one in run("doctor", "--json", check=False).json if "on hold" in one["what"]]
     assert len(notes) == 1

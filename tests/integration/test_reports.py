@@ -1,4 +1,4 @@
-"""At stake: what a worker says of itself is on disk before its command returns, and nothing is taken from the dead."""
+"""At stake: a worker's report is on disk before the command returns, and an ended worker cannot report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: a result is bounded and says so: how much was cut, how large the whole is, its hash and where it lies."""
+"""At stake: a result is bounded and says so: how much was cut, the whole size, its hash and its path."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def agents(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def everywhere(task: Task, name: str = "a", status: str = "completed") -> list[str | None]:
-    """Return what is told as the last words: by `result`, `join`, the tools of agents and the answer of a sub-task."""
+    """Return an agent's last words from `result`, `join`, the tools of agents and the answer of a sub-task."""
     folder = TaskDir(str(task.path)).worker(name)
     joined = run("join", "--json").json["workers"]
     return [

@@ -1,4 +1,4 @@
-"""At stake: attempts live inside one worker; only the last one's end is the worker's, and a cancel comes between."""
+"""At stake: attempts belong to one worker, whose end is that of the last attempt; a cancel ends the retries."""
 
 from __future__ import annotations
 

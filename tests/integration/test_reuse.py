@@ -1,4 +1,4 @@
-"""At stake: work that was done over the very same files is not done again, and nothing else is taken for it."""
+"""At stake: the same work on exactly the same files is not done again, and no other work counts as the same."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.support import run
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task beside a repository, in which the test then is."""
+    """Make a task, and change into a repository beside it."""
     found = agent_world(tmp_path, monkeypatch)
     monkeypatch.chdir(new_repository(tmp_path / "repository"))
     return found
 
 
 def again(*line: str) -> dict[str, Any]:
-    """Ask for some work, and wait for its end."""
+    """Spawn with `--reuse`, wait for the end, and return the answer of spawn."""
     told: dict[str, Any] = run("spawn", "--reuse", "--json", *(line or ("--", "cat", "a.txt"))).json
     run("wait", told["agentInstance"], check=False)
     return told

@@ -1,4 +1,4 @@
-"""The roster is a cache in a person's file: their bytes stay, ours are YAML, and at rest they say what the log says."""
+"""At stake: the roster in a person's file keeps their bytes, is valid YAML, and in the end says what the log says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
 
 NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", fullmatch=True)
-#: What YAML takes for something else than text, as far as it can be a name.
+#: Valid names that YAML would read as something other than text.
 AMBIGUOUS = [
     "1", "0", "007", "0x1F", "1_000", "0b1", "1e5", "true", "True", "TRUE", "false", "null", "Null", "NULL", "yes",
     "No", "on", "OFF", "y", "N", "2026-11-21", "_", "__", "1-2", "e1", "nan", "inf", "12e03",
@@ -74,7 +74,7 @@ def test_a_reason_that_could_not_stand_there_is_left_out() -> None:
 
 
 def task_with(folder: Path, head: bytes, tail: bytes | None = None) -> TaskDir:
-    """A task whose head was parsed, as if by a command."""
+    """Return a task whose head has been parsed, as a command would have done."""
     task = TaskDir(str(folder))
     (folder / "task.yaml").write_bytes(roster.initial(head) if tail is None else head + MARKER + tail)
     store(task, head, TaskConfig(limits=Limits()))
@@ -152,7 +152,7 @@ WORDS = {"completed": "completed", "failed": "failed", "cancelled": "failed", "q
 
 
 def at_rest(task: Task) -> None:
-    """Wait until the roster says what the log says; who reads the log mends what a shim had to leave."""
+    """Wait until the roster says what the log says; reading the log repairs what a shim could not write."""
 
     def both() -> tuple[dict[str, str], dict[str, str]]:
         return {name: WORDS[status] for name, status in statuses().items()}, task.roster()
@@ -175,10 +175,10 @@ def test_a_persons_bytes_stay_through_fifty_ends(root: Path) -> None:
 
 
 def test_a_spawn_that_is_late_writes_no_earlier_state_over_a_later_one(root: Path) -> None:
-    """It is held after its worker was told to start, until a shim has noted the end in the roster."""
+    """It is stopped after the start of its worker, until a shim has written the end into the roster."""
     task = new_task()
     late = start("spawn", "--name", "w", "--", "true", env={"AGENTCTL_FAILPOINT": "spawn.before-roster:stop"})
-    wait_until(task.roster, accept=lambda rows: rows == {"w": "completed"}, what="the shim to pay its row")
+    wait_until(task.roster, accept=lambda rows: rows == {"w": "completed"}, what="the shim to write its row")
     stands(late.pid)
     late.send_signal(signal.SIGCONT)
     assert late.wait(timeout=20) == 0
@@ -217,7 +217,7 @@ def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: P
         {"name": "after", "argv": ["true"], "after": ["1"]},
         {"name": "again", "argv": ["false"], "retries": 1, "retry_delay_seconds": 0.01},
     ]
-    # The exit code depends on which of them has failed by then.
+    # The exit code depends on which workers have failed by then.
     run("spawn", "--batch", "-", stdin="".join(json.dumps(row) + "\n" for row in rows), check=False)
     wait_until(statuses, accept=lambda told: {told[name] for name in told if name != "a1"} <= {"completed", "failed"})
     run("cancel", "a1")
@@ -235,7 +235,7 @@ def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: P
 def test_whoever_mends_the_roster_puts_no_earlier_state_over_a_later_one(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between its look at the log and its turn at the file a worker ends, and the worker's shim writes that down."""
+    """Between its look at the log and its write, a worker ends, and the worker's shim writes that into the roster."""
     task, gate, mend = new_task(), tmp_path / "gate", roster.mend
     run("spawn", "--name", "a1", "--", *worker("waits_for_file", gate))
 

@@ -1,4 +1,4 @@
-"""At stake: never more than `maxConcurrentAgents` workers at work, whoever races, dies or changes the cap."""
+"""At stake: never more than `maxConcurrentAgents` workers at work, in spite of races, kills and changes of the cap."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_strange_file_among_the_slots_is_no_slot_more_or_less(root: Path, tmp_
 
 @pytest.mark.slow
 def test_an_unsupervised_worker_that_is_being_cancelled_keeps_its_slot(root: Path, tmp_path: Path) -> None:
-    """Its undertaker guards it, and holds no slot: as long as it lives, it counts."""
+    """Its undertaker guards it and holds no slot, but the worker counts as long as it lives."""
     task = new_task(cap=1)
     spawn(worker("stubborn", tmp_path / "pids"), name="a")
     wait_for_json(tmp_path / "pids")

@@ -1,4 +1,4 @@
-"""At stake: shims that are started ahead serve as any other, are never in anybody's way, and none is left behind."""
+"""At stake: shims that are started ahead work like any other, block nothing, and none is left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support import run, start_argv, wait_until
 
 
 def shims_of_mine() -> list[int]:
-    """Return the shims that this process started and that live."""
+    """Return the live shims that this process has started."""
     found = []
     for child in psutil.Process().children():
         try:
@@ -44,9 +44,9 @@ def test_a_batch_leaves_no_shim_that_it_started_ahead(root: Path) -> None:
 
 
 def shims_of(task: Task) -> list[int]:
-    """Return the shims of a task, whoever started them.
+    """Return all shims of a task, no matter which process has started them.
 
-    A shim that forks another one does so by way of a process that ends at once: what is still a child is not one yet.
+    A shim forks another one through a process that ends at once: a child of a shim is not a shim yet.
     """
     found = {}
     for process in psutil.process_iter():
@@ -63,10 +63,10 @@ def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:
             first = await executor.execute_task("x", argv=["true"])
             assert first.status == "completed"
             assert task.events("agent.started")[0]["payload"]["shimPid"] == ready
-            # A program that was executed a moment ago has no command line yet.
+            # The command line of the new process may not be there yet.
             others = wait_until(lambda: [pid for pid in shims_of_mine() if pid != ready], what="another one")
             (other,) = others
-            os.kill(other, signal.SIGKILL)  # Somebody kills it: the next worker gets another one.
+            os.kill(other, signal.SIGKILL)  # The next worker gets another one.
             wait_until(lambda: state_of(other), accept=lambda state: state in ("gone", "Z"))
             second = await executor.execute_task("x", argv=["true"])
             assert second.status == "completed"

@@ -1,4 +1,4 @@
-"""At stake: `spawn` returns with the truth, and a worker inherits nothing that is not its own."""
+"""At stake: `spawn` reports what is true, and a worker inherits nothing that it should not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.life import is_settled
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import PROGRAM, alike, environment, run, wait_until, worker
 
-#: What a worker sees of itself, as JSON.
+#: Prints what a worker sees of itself, as JSON.
 LOOKS = """
 import json, os, sys
 print(json.dumps({
@@ -33,7 +33,7 @@ def output(task: Task, instance: str) -> str:
 
 
 def looked(task: Task, *options: str, env: Mapping[str, str | None] | None = None) -> dict[str, object]:
-    """Run a worker that looks at itself; return what it saw."""
+    """Run a worker that examines itself; return what it saw."""
     argv = [sys.executable, "-c", LOOKS, "an argument", ""]
     run("spawn", "--name", "looks", "--wait", *options, "--", *argv, env=env)
     seen: dict[str, object] = json.loads(output(task, "looks"))
@@ -126,7 +126,7 @@ def test_the_worker_has_a_session_and_three_descriptors_of_its_own(root: Path, t
     task = new_task()
     seen = looked(task, "--cwd", str(tmp_path))
     assert seen["sid"] == seen["pgid"] == seen["pid"]
-    assert seen["fds"] == [0, 1, 2, 3]  # 3 is the folder that lists them
+    assert seen["fds"] == [0, 1, 2, 3]  # 3 is the open folder that lists them
     assert seen["stdin"] == ""
     assert seen["cwd"] == str(tmp_path)
     assert seen["argv"] == ["an argument", ""]

@@ -1,4 +1,4 @@
-"""At stake: a place that cannot be lent now is lent at the next look, and keeps nobody from a cancel meanwhile."""
+"""At stake: a place that cannot be lent now is lent at the next look, and delays no cancel meanwhile."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.life import read
 from tests.steps import Task, held, new_task, spawn, spawn_batch
 from tests.support import run, start, start_argv, wait_until
 
-#: Half of the time for which a lock is waited for.
+#: Half of the time limit for a lock.
 SOON_S = 10.0
 
 
 @contextlib.contextmanager
 def queue_held(task: Task) -> Iterator[None]:
-    """Have another process hold the queue's lock."""
+    """Let another process hold the queue's lock during the block."""
     argv = ["flock", str(task.path / "queue.lock"), "sh", "-c", "echo held; cat"]
     with start_argv(argv, stdin=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        yield  # Its input is closed then, and it ends.
+        yield  # After this its input is closed, and it ends.
 
 
 def test_a_place_that_cannot_be_lent_now_is_lent_at_the_next_look(root: Path, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_place_that_cannot_be_lent_now_is_lent_at_the_next_look(root: Path, tm
 
 
 def kept_agent(tmp_path: Path) -> None:
-    """Start an agent, named a, that answers once `gate` is there, and waits for a message then."""
+    """Start an agent `a` that answers once the file `gate` exists, and then waits for a message."""
     gate = str(tmp_path / "gate")
     script = f"import os, time\nwhile not os.path.exists({gate!r}): time.sleep(0.02)\nme.answer('one')"
     agent(plays(tmp_path, script), "--keep")

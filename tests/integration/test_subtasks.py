@@ -1,4 +1,4 @@
-"""At stake: a sub-task is one agent's for life, its answer is the contract's, and a refused one leaves nothing."""
+"""At stake: a sub-task always belongs to one agent, its answer keeps the contract, and a refused one leaves nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.support import run, start, start_argv, wait_until, worker
 
 @pytest.fixture
 def task(root: Path) -> Task:
-    """A task, and agents whose prompt is a script."""
+    """Make a task, and define agents whose prompt is a script."""
     define_shells("shell", "other")
     return new_task(cap=2, grace=0.2)
 
 
 def head(task: Task) -> dict[str, object]:
-    """Return what task.yaml says."""
+    """Return the content of task.yaml."""
     told: dict[str, object] = yaml.safe_load((task.path / "task.yaml").read_bytes())
     return told
 
@@ -218,7 +218,7 @@ time.sleep(60)
 
 
 def start_holder(lock: Path) -> subprocess.Popen[str]:
-    """Start a process that holds the lock of the queue until it is killed."""
+    """Start a process that holds the queue's lock until it is killed."""
     ready = lock.with_name("held")
     process = start_argv([sys.executable, "-c", HOLDER, str(lock), str(ready)])
     wait_until(ready.exists, what="the lock to be held")
@@ -244,7 +244,7 @@ def test_a_cancelled_parents_child_is_cancelled_and_the_answer_is_cancel(task: T
 
 
 def test_a_child_that_succeeds_in_that_moment_has_succeeded(task: Task, tmp_path: Path) -> None:
-    """The child takes its end from the interrupt itself: it completes while it is being cancelled, or before."""
+    """The child ends by itself just then: it completes while it is being cancelled, or before."""
     answer, ready = tmp_path / "answer", tmp_path / "ready"
     script = f"{AGENTCTL} report result --summary done; touch {ready}; exit 0"
     spawn(["sh", "-c", f"{subtask_line('child', script)} > {answer}; sleep 60"], name="top")

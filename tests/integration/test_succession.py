@@ -1,4 +1,4 @@
-"""The short way from one worker to the next in a slot: what it does not look at is seen soon all the same."""
+"""At stake: a shim's shortcut to the next worker does not check everything, but nothing is missed for long."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def test_the_slot_of_a_killed_shim_is_taken_again_while_workers_follow_another(r
     names = [f"w{number}" for number in range(60)]
     spawn_batch([held(tmp_path / name, name) for name in names])
     (tmp_path / "w1").touch()
-    task.has("agent.started", "w2")  # So its shim has just looked at everything, and found both slots taken.
+    task.has("agent.started", "w2")  # So its shim has just dispatched fully, and found both slots taken.
     kill(task.shim_of("w0"), row("w0")["pid"])
     ended = {"w0", "w1"}
 
     def release_one() -> int:
-        """Two at work: the slot is taken again. One: let it end, and the next follow it."""
+        """Return how many workers run; 2: the slot was taken again. If only one runs, end it: the next follows."""
         started = set(task.order("agent.started")) - ended
         if len(started) == 1:
             name = started.pop()
@@ -44,7 +44,7 @@ def test_a_lowered_cap_is_seen_by_a_shim_that_has_just_looked(root: Path, tmp_pa
     task.has("agent.started", "c")
     shim = task.shim_of("c")
     task.set_cap(1)
-    assert spawn(["true"], check=False).code == 5  # It parses task.yaml; shims do not.
+    assert spawn(["true"], check=False).code == 5  # A spawn parses task.yaml; shims do not.
 
     (tmp_path / "c").touch()
     task.ended("c")

@@ -1,4 +1,4 @@
-"""At stake: when an end is told, nothing of the worker's process tree is alive, however it tried to get away."""
+"""At stake: when an end is reported, nothing of the worker's process tree is alive, however it tried to escape."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_nothing_of_a_stubborn_tree_is_alive_once_it_is_cancelled(root: Path, tm
     tree = members(pids)
     assert set(tree) == {"leader", "child", "grandchild", "setsid", "daemon"}
     assert len(living(tree.values())) == 5
-    # Looked at the moment the event is there, not when some command returns.
+    # Checked as soon as the event is there, not when a command returns.
     cancelling = start("cancel", "a")
     task.ended("a")
     assert living(tree.values()) == []
@@ -57,7 +57,7 @@ def start_of(pid: int) -> int:
 def test_who_lives_on_from_process_to_process_is_gone_when_its_end_is_told(
     root: Path, tmp_path: Path, is_guarded: bool
 ) -> None:
-    """At any look its last process may be gone, and the next one not there yet when the look began."""
+    """During any look, its last process may end, and the next one may not have existed when the look began."""
     task = new_task(grace=0.2)
     hops = tmp_path / "hops"
     if is_guarded:
@@ -109,7 +109,7 @@ def test_keep_children_lets_them_live_and_lists_them(root: Path, tmp_path: Path)
     decision = is_settled(task, "a")
     assert [one["pid"] for one in decision["kept"]] == [daemon.pid]
     assert "swept" not in decision
-    # Its slot is free, and the sweep of the next worker does not meet it.
+    # Its slot is free, and the sweep of the next worker does not find the daemon.
     wait_until(
         lambda: spawn(worker("exits", 0), name="b", check=False).code, accept=lambda code: code == 0, what="a slot"
     )
@@ -143,7 +143,7 @@ def test_a_tree_that_forks_without_end_is_gone_when_its_cancel_is_told(root: Pat
 
 
 def carriers(cookie: bytes) -> list[int]:
-    """Return the living processes that carry a worker's cookie."""
+    """Return the live processes that have a worker's cookie."""
     found = []
     for pid in psutil.pids():
         try:
@@ -156,17 +156,17 @@ def carriers(cookie: bytes) -> list[int]:
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Hold a process so that SIGKILL stays pending, as a dead network file system would."""
+    """Freeze a process so that SIGKILL stays pending, as with a dead network file system."""
     group = FREEZER / f"agentctl-{uuid.uuid4().hex[:12]}"
     try:
         group.mkdir()
     except OSError as error:
-        pytest.skip(f"no freezer to be had: {error}")
+        pytest.skip(f"no freezer available: {error}")
     state = group / "freezer.state"
     try:
         (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
         state.write_text("FROZEN", encoding="ascii")
-        wait_until(lambda: state.read_text(encoding="ascii"), accept=lambda text: text == "FROZEN\n", what="the frost")
+        wait_until(lambda: state.read_text(encoding="ascii"), accept=lambda text: text == "FROZEN\n", what="the freeze")
         yield
     finally:
         state.write_text("THAWED", encoding="ascii")
@@ -199,7 +199,7 @@ def test_survivors_of_sigkill_are_listed_and_keep_the_slot(root: Path, supervise
         assert task.exit("a") is None
         assert lives(leader)
         assert spawn(["true"], name="b", check=False).code == 5
-        # Longer than a second escalation would need to name them again.
+        # Longer than a second escalation would need to report the survivors again.
         assert run("wait-any", "--timeout-seconds", "7", check=False).code == 4
         assert [event["type"] for event in task.events()].count("agent.cancel_failed") == 1
     task.ended("a")

@@ -1,4 +1,4 @@
-"""People write task.yaml and config.yaml by hand: each mistake is told by file, line and key, and harms nothing."""
+"""At stake: each mistake in task.yaml and config.yaml is reported with file, line and key, and harms nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.ready import ended_task
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, wait_until, worker
 
-#: What is written, the line that is to be named, what is to be said of it.
+#: The file's content, the line that the error names, and a part of its message.
 MISTAKES = [
     ("id: t\nconfig:\n  maxDepth: 1\n  maxDepth: 2\n", 4, "the key 'maxDepth' is given twice"),
     ("id: t\nid: u\n", 2, "the key 'id' is given twice"),

@@ -1,4 +1,4 @@
-"""Making and choosing tasks by hand: every task has a folder of its own, and a chosen one is the one that is meant."""
+"""At stake: every task that is made has its own folder, and commands use the task that was chosen."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_damaged_task_hides_no_other(root: Path) -> None:
 
 
 def test_a_task_that_was_made_is_on_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a power cut leaves cannot be tried here: that all of it was flushed can."""
+    """A power cut cannot be tested here; that every file was flushed can."""
     flushed = []
 
     def noting(flush: Callable[[int], None]) -> Callable[[int], None]:

@@ -1,4 +1,4 @@
-"""A template makes a whole task or none: every mistake in it is told by file and line before anything is made."""
+"""At stake: a template makes a whole task or none: each mistake is reported with file and line before that."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ roster:
     env: {PLACE: "in {place}"}
     after: [first]
 """
-#: A change to the good one, the line that is named, what is said.
+#: A change to the good template, the line that the error names, and a part of its message.
 MISTAKES = [
     ("name: mine", "nam: mine", 1, "unknown key 'nam'"),
     ('{place}"\nparam', '{plcae}"\nparam', 3, "unknown {plcae}"),

@@ -1,4 +1,4 @@
-"""At stake: limits run on the monotonic clock, end who is over them, and harm nobody else."""
+"""At stake: time limits use the monotonic clock, end the workers that exceed them, and harm no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.life import is_settled, says_ready
 from tests.steps import new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
-LIMIT_S = 4.0  # a busy machine needs time to be ready within it
+LIMIT_S = 4.0  # long enough for a busy machine to be ready in time
 
 
 @pytest.mark.slow
@@ -28,13 +28,13 @@ def test_the_timeout_of_a_wait_kills_nobody(root: Path) -> None:
 
 
 def test_wall_times_of_the_future_in_log_and_files_move_no_limit(root: Path, tmp_path: Path) -> None:
-    """The clock was set back: all that was written before seems to come from the future."""
+    """The clock was set back, so everything written before seems to come from the future."""
     task = new_task(cap=1, grace=0.1)
     gate = tmp_path / "gate"
     spawn(worker("waits_for_file", gate), name="a")
     spawn(worker("sleeps", 60), "--queue", "--timeout-seconds", "0.3", name="b")
     for file in (task.path / "events.jsonl", task.agent("a") / "worker.json", task.agent("a") / "spec.json"):
-        # In place: the log is never replaced.
+        # Written in place: the log is never replaced.
         text = file.read_text(encoding="utf-8").replace('"20', '"99')
         with file.open("r+", encoding="utf-8") as stream:
             stream.write(text)
@@ -50,7 +50,7 @@ def test_wall_times_of_the_future_in_log_and_files_move_no_limit(root: Path, tmp
 
 @pytest.mark.slow
 def test_a_time_limit_of_a_stopped_worker_still_ends_it(root: Path) -> None:
-    """Somebody's SIGSTOP is no pause: the clock goes on, and the worker is continued so that it can end."""
+    """A SIGSTOP from outside is not a pause: the clock runs on, and the worker is continued so that it can end."""
     task = new_task(grace=20)
     spawn(worker("sleeps", 60), "--timeout-seconds", str(LIMIT_S), name="a")
     says_ready(task, "a")
@@ -61,7 +61,7 @@ def test_a_time_limit_of_a_stopped_worker_still_ends_it(root: Path) -> None:
 
 
 def test_a_cancel_during_a_timeouts_escalation_changes_nothing_about_its_reason(root: Path) -> None:
-    """The first cause stays: what the time limit ended was not cancelled."""
+    """The first cause counts: a worker that its time limit ended was not cancelled."""
     task = new_task()
     argv = ["/bin/sh", "-c", 'trap "echo interrupted" INT; trap "" TERM; while :; do sleep 0.05; done']
     spawn(argv, "--timeout-seconds", "1", "--grace-seconds", "30", name="a")

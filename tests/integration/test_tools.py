@@ -1,4 +1,4 @@
-"""At stake: what a model gets from the tools is what their contracts say: bounded, attributed, within the limits."""
+"""At stake: the answers of the tools keep their contracts: bounded, attributed, within the limits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Answers = list[Any]
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task with an agent that is a line of shell, and one agent program that needs no model."""
+    """Make a task, with an agent that is a line of shell and one agent program that needs no model."""
     made = agent_world(tmp_path, monkeypatch, cap=3)
     define(root, "echo", 'echo "said: $1"')
     return made
 
 
 def calls(*made: tuple[str, dict[str, Any]], dialect: str = "all", limit_s: float = 30) -> Answers:
-    """Make calls from a person's session, one after the other; return the answers."""
+    """Make calls in a person's session, one after the other; return the answers."""
     process = start_argv(worker("calls_tools", dialect, "-"), stdin=subprocess.PIPE)
     out, err = process.communicate(json.dumps([(*call, limit_s) for call in made]), timeout=50)
     assert process.returncode == 0, err
@@ -34,7 +34,7 @@ def calls(*made: tuple[str, dict[str, Any]], dialect: str = "all", limit_s: floa
 
 
 def within(name: str, *made: tuple[str, dict[str, Any]], dialect: str = "all") -> tuple[dict[str, str], Answers]:
-    """Make calls from inside a worker; return what it was offered, and the answers."""
+    """Make calls inside a worker; return the tools that it was offered, and the answers."""
     run("spawn", "--name", name, "--", *worker("calls_tools", dialect, json.dumps([(*call, 30) for call in made])))
     run("wait", name)
     lines = [json.loads(line) for line in run("logs", name).out.splitlines()]
@@ -66,7 +66,7 @@ def test_a_subtask_answers_also_where_its_agent_is_no_more(task: Task, root: Pat
 
 @pytest.mark.slow
 def test_an_answer_is_bounded_whatever_a_model_sends(task: Task) -> None:
-    """What it sent wrongly, and at length, must not fill its context once more."""
+    """A long wrong argument must not fill the model's context a second time, in the error."""
     long = "x" * 60_000
     unknown, typed, started, _, ended, delegated, titled = calls(
         ("spawn_agent", {"instruction": "x", "agent_type": long}),
@@ -96,7 +96,7 @@ def test_a_cursor_acknowledges_and_a_limit_stops_nobody(task: Task, root: Path, 
     run("spawn", "--agent", "echo", "--name", "by-hand", "hello")
     begun = ("spawn_agent", {"agent_type": "held", "message": "x", "id": "h1"})
     calls(("spawn_agent", {"agent_type": "echo", "message": "hello", "id": "e1"}), ("wait", {"ids": ["e1"]}), begun)
-    # Another session, which has started nothing: it finds what the one before it has.
+    # Another session, which has started nothing, finds the agents of the one before it.
     answers = calls(("wait", {}), ("wait", {"timeout_ms": 50}), ("wait", {"ids": ["h1"], "timeout_ms": 50}))
     assert answers[0]["status"] == {"e1": "completed"}
     assert answers[0]["still_running"] == ["h1"]

@@ -1,4 +1,4 @@
-"""At stake: workers whose shims were killed are told as what they are, can be cancelled, and block nobody for ever."""
+"""At stake: workers whose shims were killed are reported truthfully, can be cancelled, and block nothing for ever."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_unsupervised_stubborn_tree_is_cancelled_whole(root: Path, tmp_path: 
 
 
 def test_a_child_without_its_leader_is_still_unsupervised_and_cancellable(root: Path, tmp_path: Path) -> None:
-    """The daemon left the session and has no parent: only its cookie tells whose it is."""
+    """The daemon has left the session and its parent: only its cookie shows whose it is."""
     task = new_task(cap=1, grace=0.15)
     pids = tmp_path / "pids"
     spawn(worker("stubborn", pids), name="a")
@@ -96,7 +96,7 @@ def test_an_unsupervised_stopped_worker_can_end_within_a_grace_period(root: Path
     leader = leader_of(task, "a")
     kill_shims(task, "a")
     os.kill(leader.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(leader.pid), accept=lambda state: state == "T", what="it to stand")
+    wait_until(lambda: state_of(leader.pid), accept=lambda state: state == "T", what="it to be stopped")
     run("cancel", "a")
     assert not lives(leader)
     assert is_settled(task, "a")["status"] == "cancelled"
@@ -104,7 +104,7 @@ def test_an_unsupervised_stopped_worker_can_end_within_a_grace_period(root: Path
 
 @pytest.mark.slow
 def test_ctrl_c_on_its_cancel_leaves_the_escalation_running(root: Path, tmp_path: Path) -> None:
-    """And whoever goes on with it holds none of the command's descriptors."""
+    """And the process that continues the escalation holds none of the command's descriptors."""
     task = new_task(grace=30)
     pids = tmp_path / "pids"
     spawn(worker("stubborn", pids), name="a")
@@ -124,7 +124,7 @@ def test_ctrl_c_on_its_cancel_leaves_the_escalation_running(root: Path, tmp_path
     os.close(reader)
     assert row("a")["health"] == "supervised"
     assert len(living(tree.values())) == len(tree)
-    run("cancel", "a", "--grace-seconds", "0.05")  # a shorter one hurries it
+    run("cancel", "a", "--grace-seconds", "0.05")  # a shorter grace period speeds it up
     assert living(tree.values()) == []
     assert is_settled(task, "a")["status"] == "cancelled"
 
@@ -214,7 +214,7 @@ def test_a_shim_told_to_end_stays_with_its_worker_and_takes_no_other(root: Path,
 
 @pytest.mark.slow
 def test_an_unsupervised_worker_can_cancel_itself(root: Path, tmp_path: Path) -> None:
-    """Who ends it comes from its own tree and carries its cookie, but must not end itself."""
+    """The undertaker is started within the worker's tree and inherits its cookie, but must not kill itself."""
     task = new_task(grace=0.2)
     gate = tmp_path / "gate"
     cancel = " ".join([*PROGRAM, "cancel", "a", "--no-wait"])
@@ -245,7 +245,7 @@ def test_a_cancel_that_a_worker_asked_for_goes_on_after_that_workers_end(root: P
 def test_a_shim_that_fails_while_its_worker_runs_never_tells_that_it_was_not_started(
     root: Path, tmp_path: Path
 ) -> None:
-    """Nothing that is known makes it fail then: a copy of the program has a bug."""
+    """No known cause makes it fail at that point, so the test adds a bug to a copy of the program."""
     task = new_task(cap=1)
     package = REPOSITORY / "agentctl"
     copy = shutil.copytree(package, tmp_path / "broken" / "agentctl", ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""At stake: whoever looks at a parent learns what those below it ask, work on and have brought."""
+"""At stake: the views of a parent show what the workers below it ask, do and have produced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASKS = f"exec {AGENTCTL} interact ask 'Which colour?'"
 
 @pytest.fixture
 def boss(root: Path) -> str:
-    """A worker that waits for its sub-task, which asks; return what the sub-task is called."""
+    """Start a worker that waits for its sub-task, which asks; return the sub-task's id."""
     define_shells()
     new_task(cap=3)
     spawn(["sh", "-c", subtask_line("asks", ASKS)], name="boss")
@@ -27,7 +27,7 @@ def boss(root: Path) -> str:
 
 
 def told(process: subprocess.Popen[str]) -> str:
-    """Return the next line that a program says beside its output."""
+    """Return the next line of a program's stderr."""
     assert process.stderr is not None
     return process.stderr.readline()
 

@@ -1,4 +1,4 @@
-"""At stake: `wait` and `wait-all` go through questions to the last end, kill nobody, and tell how each ended."""
+"""At stake: `wait` and `wait-all` wait through questions until the last end, kill no worker, and report each end."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_the_wait_alone(root: Path, tmp_path: Path) -> None:
 
 
 def open_files(pid: int) -> str:
-    """Return what the descriptors of a process are."""
+    """Return the targets of a process's descriptors."""
     return " ".join(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
 
 
@@ -100,7 +100,7 @@ def test_a_wait_also_for_workers_that_come_later(root: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("point", ["shim.after-exit-file", *alike("shim.after-leader")])
 def test_a_wait_tells_the_end_that_a_killed_shim_could_not(root: Path, tmp_path: Path, point: str) -> None:
-    """Decided and not told, or seen and not decided: the wait finds what is proven, writes it down and returns."""
+    """Decided but not in the log, or seen but not decided: the wait finds what is proven, records it and returns."""
     task = new_task()
     run(
         "spawn",
@@ -143,10 +143,10 @@ def test_a_wait_in_a_task_that_is_removed_says_so(root: Path, tmp_path: Path, co
 
 
 def sleeps_on(pid: int, file: Path) -> bool:
-    """Whether a process watches a file (proc(5), inotify)."""
+    """Return whether a process watches a file (proc(5), inotify)."""
     inode = f"ino:{file.stat().st_ino:x} "
     for info in Path(f"/proc/{pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # It has closed that one meanwhile.
+        with contextlib.suppress(FileNotFoundError):  # The process may have closed it meanwhile.
             if inode in info.read_text(encoding="ascii"):
                 return True
     return False

@@ -1,4 +1,4 @@
-"""At stake: a wait loses no end, gives each once to one of a consumer's waiters, and always returns."""
+"""At stake: a wait loses no end, gives each end to exactly one of a consumer's waiters, and always returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import PROGRAM, REPOSITORY, alike, run, start, start_argv, wa
 
 
 def next_end(*options: str) -> str:
-    """Return what the next wait-any prints."""
+    """Run `wait-any`, and return what it prints."""
     return run("wait-any", *options).out.strip()
 
 
@@ -49,7 +49,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_end_is_on_disk_before_it_counts_as_given(root: Path) -> None:
-    """A power cut that took it out of the log would give its seq to another end, which nobody would be given."""
+    """If a power cut removed the end from the log, another end would get its seq, and would never be given out."""
     new_task()
     spawn(["true"], "--wait", name="a")
     done = subprocess.run(
@@ -134,7 +134,7 @@ def test_waiters_of_one_consumer_share_and_two_consumers_both_get_all(root: Path
 
 
 def test_who_is_slow_to_print_takes_nothing_back_from_those_who_were_faster(root: Path, tmp_path: Path) -> None:
-    """It looked at the log before the others' ends were there: what it marks must not undo their marks."""
+    """It read the log before the other ends were in it: its mark must not undo the marks of others."""
     task = new_task()
     spawn_batch([{"name": "a", "argv": ["true"]}, held(tmp_path / "gate", "b")])
     task.ended("a")
@@ -226,10 +226,10 @@ def test_a_killed_shim_alone_does_not_end_the_wait_for_its_worker(root: Path, tm
 
 
 def in_a_user_namespace(script: str) -> list[str]:
-    """Return the argv of a shell whose limits are its own, where the system allows one."""
+    """Return the argv of a shell in a new user namespace, with its own limits; skip the test if that is not allowed."""
     argv = ["unshare", "-Ur", "sh", "-c", script, "sh", *PROGRAM]
     if subprocess.run(["unshare", "-Ur", "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("no user namespace can be had here")
+        pytest.skip("no user namespace available here")
     return argv
 
 
@@ -246,7 +246,7 @@ def test_without_an_inotify_instance_a_wait_still_wakes(root: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_with_hardly_a_descriptor_left_a_wait_still_wakes(root: Path, tmp_path: Path) -> None:
-    """Each live worker would be watched by one: what there is must leave room for reading the log."""
+    """The wait would watch each live worker with one descriptor, but must keep some for reading the log."""
     task = new_task(cap=26)
     names = [f"w{number}" for number in range(26)]
     spawn_batch([{"name": name, "argv": ["sleep", "100"]} for name in names])

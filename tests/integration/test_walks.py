@@ -1,4 +1,4 @@
-"""At stake: `docs/architecture.md` names every room that a command passes, and each way back up."""
+"""At stake: `docs/architecture.md` names every room that a command passes through, and each way back up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.steps import new_task, spawn
 from tests.support import PROGRAM, REPOSITORY, run, worker
 from tests.walks import Step, floors
 
-#: Functions of a higher room that a lower one calls, as they were handed down to it.
+#: Functions of a higher room that a lower one calls because they were passed down to it.
 HANDED_DOWN: dict[str, set[str]] = {
     "wait-any": {"deliver"},
     "spawn": set(),
@@ -26,7 +26,7 @@ TEXT = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
 
 
 def walk(name: str) -> str:
-    """Return what the page says of a walk."""
+    """Return the page's section about a walk."""
     _, _, rest = TEXT.partition("\n## Five walks\n")
     found = re.search(rf"^\*\*[^*]*\b{name}\*\*.*?(?=^\*\*|^## )", rest, flags=re.DOTALL | re.MULTILINE)
     assert found, f"no walk {name!r}"
@@ -48,14 +48,14 @@ def test_a_walk_passes_the_rooms_that_the_page_names(name: str, root: Path, tmp_
     entered = {step.room for step in steps}
     assert len(entered) > 2
     assert entered <= named, "the page names every room that is entered"
-    assert named <= floors().keys() | {"adapters/", "domain/activity/"}, "and none that is not there"
+    assert named <= floors().keys() | {"adapters/", "domain/activity/"}, "and no others"
     up = {step.function for step in steps if step.is_up}
     assert up == HANDED_DOWN[name]
     assert all(f"`{function}`" in walk(name) for function in up)
 
 
 def _prepared(name: str) -> list[str]:
-    """Bring a task into the state in which a walk's command does its work, and return the command."""
+    """Prepare a task so that a walk's command does its work, and return the command."""
     match name:
         case "spawn":
             return ["spawn", "--", "true"]

@@ -1,4 +1,4 @@
-"""At stake: a usage window that is used up costs time and no work, whoever is killed while a worker waits for it."""
+"""At stake: a used-up usage window costs time, but no work, whatever is killed while a worker waits for it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.support import run, wait_until
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Make a task, in a world where one agent program is installed."""
+    """Make a task, with one agent program installed."""
     return agent_world(tmp_path, monkeypatch)
 
 
 def accounts() -> list[Path]:
-    """Return what is known of the accounts."""
+    """Return the files of the accounts."""
     return list((Path(os.environ["HOME"]) / ".local/state/agentctl/accounts").glob("*.json"))
 
 
 def reset(seconds: float = -1.0, file: Path | None = None) -> None:
-    """Have the windows be reset in so many seconds, as far as the accounts know."""
+    """Change the accounts' files so that the windows are reset in `seconds`."""
     for one in [file] if file else accounts():
         told = read(one)
         for window in told["windows"]:
@@ -45,7 +45,7 @@ def row(name: str = "a") -> dict[str, Any]:
 
 
 def wakers(task: Task) -> list[int]:
-    """Return who waits for the windows of a task; nobody yet who has the lock, and has not written who it is."""
+    """Return the live waker of a task, if any; one that has the lock but has not written its pid yet is not found."""
     file = task.path / "waker.json"
     told = file.read_bytes() if file.exists() else b""
     pid = json.loads(told).get("pid") if told else None
@@ -53,7 +53,7 @@ def wakers(task: Task) -> list[int]:
 
 
 def parked(task: Task, *, name: str = "a", seconds: float = 9000, options: tuple[str, ...] = ()) -> None:
-    """Start an agent that is stopped in the middle of its work."""
+    """Start an agent that its account's limit stops in the middle of its work, and wait until it is parked."""
     agent(f"stopped {seconds} {task.path / ('tries-' + name)}", *options, name=name)
     task.has("agent.parked", name)
 
@@ -155,7 +155,7 @@ def test_a_reset_that_moves_is_followed(task: Task) -> None:
 def test_whoever_is_killed_meanwhile_it_goes_on(task: Task, killed: str) -> None:
     parked(task)
     wait_until(lambda: wakers(task), what="somebody to wait for the window")
-    if killed == "shim":  # It has left, unless it lingers.
+    if killed == "shim":  # It has ended, unless it lingers.
         with contextlib.suppress(ProcessLookupError):
             os.kill(read(task.agent("a") / "shim.json")["pid"], 9)
     else:

@@ -19,7 +19,7 @@ VARIABLE = "AGENTCTL_FAILPOINT"
 
 @pytest.fixture
 def repository(root: Path, tmp_path: Path) -> Path:
-    """Return a repository, under a name that is hard to quote."""
+    """Return a repository with a name that is hard to quote."""
     return new_repository(tmp_path / 'a "re:po" é')
 
 
@@ -174,7 +174,7 @@ def test_a_leftover_of_an_earlier_task_is_not_touched(repository: Path) -> None:
 
 
 def test_the_callers_git_variables_reach_neither_git_nor_worker(repository: Path, tmp_path: Path) -> None:
-    """A spawn may come from a hook, which has them."""
+    """A spawn may come from a git hook, whose environment has them."""
     new_task()
     other = new_repository(tmp_path / "other")
     wrong = {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": str(other / "index")}

@@ -1,4 +1,4 @@
-"""At stake: `changes.patch` is what a worker changed, whatever it did to its worktree and however it ended."""
+"""At stake: `changes.patch` has what a worker changed, whatever it did to its worktree and however it ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIABLE = "AGENTCTL_FAILPOINT"
 
 @pytest.fixture
 def repository(root: Path, tmp_path: Path) -> Path:
-    """Return a repository, under a name that is hard to quote."""
+    """Return a repository with a name that is hard to quote."""
     return new_repository(tmp_path / 'a "re:po" é')
 
 
