@@ -1,4 +1,4 @@
-"""The limits of a task (`config` in task.yaml): their defaults, and the values that they may have."""
+"""The limits of a task (`config` in task.yaml), with their defaults and ranges; the default size of a printed result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool and a call of it are: schema, description, time limit, answer; the same for MCP, Python and tests."""
+"""What a tool and a call of it are: schema, description, answer, and for how long a call may take (45 s by default)."""
 
 from __future__ import annotations
 

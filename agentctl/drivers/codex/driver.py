@@ -1,4 +1,4 @@
-"""The `codex` driver: `codex app-server`, JSON-RPC on stdin and stdout, one message per line.
+"""The `codex` driver: the command line and environment of `codex app-server`, which speaks JSON-RPC on its stdin.
 
 The code relies on these facts, observed with the version in `DRIVER`:
 

@@ -1,4 +1,4 @@
-"""The requests of a spawn, and their checks, all of which precede the first change on disk."""
+"""The requests of a spawn, each checked by itself (names, program, folder, ranges) before anything is made on disk."""
 
 from __future__ import annotations
 
