@@ -1,1 +1,1 @@
-"""All access to the operating system: files, locks, processes, YAML, time. It knows formats, not what follows from them."""
+"""All access to the operating system: files, locks, processes, YAML, time. It knows formats, not their meaning."""

@@ -1,4 +1,4 @@
-"""The limits of a task (`config` in task.yaml), with their defaults and ranges; the default size of a printed result."""
+"""The limits of a task (`config` in task.yaml): defaults and ranges; and the default size of a printed result."""
 
 from __future__ import annotations
 
