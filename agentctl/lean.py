@@ -11,14 +11,10 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple, NoReturn, NotRequired, TypedDict  # noqa: TID251
-
-    from typing_extensions import ReadOnly
+    from typing import Any, NamedTuple, NoReturn  # noqa: TID251
 else:
     # Annotations are never evaluated; an alias such as dict[str, Any] takes any object.
-    Any = NoReturn = NotRequired = ReadOnly = object
-    #: A literal of such a type is a dict all the same.
-    TypedDict = dict
+    Any = NoReturn = object
 
     class _Declared(type):
         """Turns a class that declares fields into a named tuple."""
@@ -41,4 +37,4 @@ else:
         """Works like `typing.NamedTuple`."""
 
 
-__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "NotRequired", "ReadOnly", "TypedDict"]
+__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn"]

@@ -88,7 +88,9 @@ def _acquire(path: str | os.PathLike[str], limit_s: float) -> int:
 
 
 def try_lock(path: str | os.PathLike[str]) -> int | None:
-    """Return a descriptor that holds the lock of the file now at `path`; None where another process has it."""
+    """Return a descriptor that holds the lock of the file now at `path`; None while it is held, also by
+    another descriptor of this process (flock(2)).
+    """
     while True:
         with storage_errors(path, "open the lock"):
             fd = _open(path)
@@ -166,7 +168,10 @@ def is_alive_held(path: str | os.PathLike[str]) -> bool:
 
 
 def is_held_elsewhere(fd: int) -> bool:
-    """Return whether another process holds the liveness lock of an open file."""
+    """Return whether the liveness lock of an open file is held through another descriptor.
+
+    On Linux also through one of this process (fcntl(2), open file description locks).
+    """
     fields = _FLOCK.unpack(fcntl.fcntl(fd, _GET, _request(fcntl.F_WRLCK)))
     held: bool = fields[0 if _LINUX else 3] != fcntl.F_UNLCK
     return held

@@ -160,7 +160,7 @@ class TaskDir(_Folder):
     #: Of the root task: a name for each account that workers of the tree wait for, and the process that wakes them.
     cooling = _Place("cooling")
     waker = _Entry("waker.json")
-    #: Of the root task: notes of shims of other trees of tasks that were started below its workers.
+    #: Of the root task: notes of guardians (shims and the like) of other trees that were started below its workers.
     kin = _Place("kin")
     #: Of the root task: when agents failed last.
     failures = _Place("failures")
@@ -227,7 +227,7 @@ class WorkerDir(_Folder):
     progress = _Entry("progress.json")
     interactions = _Place("interactions")
     inbox = _Place("inbox")
-    #: Its reports and questions from a sandbox in which it may write nothing else of its task.
+    #: Its reports and questions from a sandbox in which it may write nothing else of its task; they count as no more.
     outbox = _Place("outbox")
     result = _Entry("result.json")
     #: The vendor's session of an agent: what `resume` needs.
@@ -242,7 +242,7 @@ class WorkerDir(_Folder):
     spent = _Entry("spent.json")
     #: When it was at work, as its shim measured it; only for a worker that was ever not at work.
     worked = _Entry("worked.json")
-    #: The input of the agent's program; its raw output is in stdout.log.
+    #: The inputs of its dialogue other than the program's output, which is in stdout.log.
     dialogue = _Entry("dialogue.jsonl")
     exit = _Entry("exit.json")
     #: Its git worktree, and what it changed there.

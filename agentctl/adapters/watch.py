@@ -19,7 +19,7 @@ from agentctl.adapters.files import AnyPath
 from agentctl.adapters.processes import wait_readable
 
 SLICE_S = 0.25
-#: Everything is looked at least this often, whatever the system reports: over NFS it reports nothing.
+#: Everything is looked at at least this often, whatever the system reports: over NFS it reports nothing.
 SAFETY_S = 2.0
 
 # inotify(7): the events of a growing log, of a file that is renamed in, and of one that is removed.

@@ -6,7 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctl.lean import Any, NotRequired, ReadOnly, TypedDict
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    from typing_extensions import ReadOnly
+else:
+    TypedDict = dict  # A literal of such a type is a dict anyway; `typing` would take 5 ms.
+
+    class ReadOnly:
+        """Stands in for the qualifiers of a key, for programs that evaluate the annotations."""
+
+        def __class_getitem__(cls, kind):
+            return kind
+
+    NotRequired = ReadOnly
 
 
 class WorkerRow(TypedDict):

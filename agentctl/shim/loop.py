@@ -117,7 +117,7 @@ class _Shim:
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
-        from agentctl.supervision.dispatch.dispatch import (  # Imported only now: no worker waits for it.
+        from agentctl.supervision.dispatch.dispatch import (  # Only now: the first worker need not wait for it.
             Dispatched,
             carry_out,
         )

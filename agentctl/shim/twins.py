@@ -27,7 +27,7 @@ def await_place(source: Channel) -> tuple[Channel, int] | None:
 
 
 def _load() -> None:
-    """Import what a shim otherwise imports while its worker runs: once here, and not in each of its twins."""
+    """Import what a shim otherwise imports while its worker runs or later: once here, and not in each of its twins."""
     from agentctl.shim import watching  # noqa: F401
     from agentctl.supervision.dispatch import dispatch  # noqa: F401
 

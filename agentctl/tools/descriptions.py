@@ -27,7 +27,7 @@ def instructions(dialect: str, *, may_start: bool = True) -> str:
     return (
         f"{work if may_start else _NO_STARTS} {cut()} A `blocked` agent waits with a `question`: answer it with"
         " send_input if you know the answer, otherwise ask the user. An agent's id (`id`, `task_id`, `taskId`) never"
-        " changes."
+        " changes, and no other agent gets it."
     )
 
 

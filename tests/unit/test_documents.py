@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -65,6 +66,7 @@ def documented_files(part: str) -> set[str]:
 
 
 def test_a_row_of_list_has_the_keys_of_its_type_and_json_md_names_them() -> None:
+    assert get_type_hints(WorkerRow)["depth"] is int, "a program may ask for the types"
     declared = {name: kind for name, kind in WorkerRow.__annotations__.items() if not kind.startswith("NotRequired")}
     row = row_of(Root("/nowhere/.agentctl").task("t1"), WorkerView("w"), None, Awaited(FilePath("/nowhere")), 0)
     assert set(row) == set(declared)

@@ -188,7 +188,7 @@ def _tell_parent(parent: TaskDir, child: TaskDir, title: str, agent: str, caller
 
 
 def _take_back(parent: TaskDir, child: TaskDir) -> None:
-    """Remove a sub-task whose worker was not accepted; one whose worker is in the queue by then stays."""
+    """Remove a sub-task whose worker was not accepted; if it is already queued, the sub-task stays, whatever failed."""
     if child.instances():
         return
     shutil.rmtree(child.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts in a cool-down.
+"""Whether a tree of tasks may start more workers: its limits, the breakers of its agents, accounts on hold.
 
 The limits are checked under the lock of the root task's queue, which every start in the tree needs. The figures come
 from the logs, which name every worker that was ever accepted. So no spawn gets past a limit, however many run at once;
@@ -82,7 +82,7 @@ def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> N
 
 
 def refuse_cooling(prepared: Iterable[Prepared]) -> None:
-    """Raise `Refused` for an agent whose account is in a cool-down after a rate limit: only the queue waits for it."""
+    """Raise `Refused` for an agent whose account is on hold (a used-up window or a back-off): only the queue waits."""
     from agentctl.supervision.account.accounts import account_in
     from agentctl.supervision.account.holds import held_now
 

@@ -52,12 +52,12 @@ def _notice_in(data: bytes) -> HookNotice | None:
     given = json.loads(data)
     if not isinstance(given, dict):
         return None
-    texts = {key: value for key, value in given.items() if isinstance(value, str) and value}
+    texts = {key: value for key, value in given.items() if isinstance(value, str)}
     phase = _PHASES.get(texts.get("hook_event_name", ""))
-    if phase is None or "agent_id" not in texts:
+    if phase is None or not texts.get("agent_id"):
         return None
     return HookNotice(
-        phase, texts["agent_id"], texts.get("agent_type"),
+        phase, texts["agent_id"], str(given.get("agent_type") or "") or None,
         text=texts.get("last_assistant_message", "")[:_MOST_TEXT] or None,
         cwd=texts.get("cwd"),
         detail={key: texts[key] for key in ("session_id", "agent_transcript_path", "cwd") if key in texts},

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
@@ -25,6 +24,9 @@ from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.kinship import descendants
+
+if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
 
 DEFAULT_CONSUMER = "default"
 #: The pause between two looks at an end that another waiter has claimed: it marks the end, or dies.

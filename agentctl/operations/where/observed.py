@@ -54,6 +54,6 @@ def _started(key: bytes, at: str, fields: dict[str, Any]) -> WorkerRow:
         "agent": agent, "status": Status.RUNNING, "reason": None, "message": None, "pid": None, "attempt": 1,
         "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "usage": None,
         "agentId": None, "health": "observed", "parent": None, "depth": 0, "queuedAt": None, "startedAt": at,
-        "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": (),
+        "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": [],
         "awaitsChildren": False, "uncollected": 0, "command": "", "askedBelow": 0, "observed": True,
     }  # fmt: skip

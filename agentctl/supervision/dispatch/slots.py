@@ -28,7 +28,7 @@ from agentctl.supervision.queue.places import Occupant, Place, is_slot, names_sh
 GUEST = ".guest"
 LOAN = ".loan"
 IDLE = ".idle"
-#: Who has a slot whose file cannot be read.
+#: Stands for the occupant of a taken slot whose file names none.
 _UNKNOWN = WorkerId("", "?")
 
 

@@ -56,7 +56,7 @@ def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
 
 
 def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
-    """Return whether a tree of tasks has a note of a shim or an undertaker of another tree."""
+    """Return whether a tree of tasks has a note of a shim, undertaker or waker of another tree."""
     return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
 
 
@@ -110,7 +110,7 @@ def guarded_tree(pid: int) -> TaskDir | None:
 
 
 def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
-    """Return whether an identity from a file is that of a live shim or undertaker of a tree of tasks."""
+    """Return whether an identity from a file is that of a live shim, undertaker or waker of a tree of tasks."""
     if processes.life_of(shim) is not Life.ALIVE:
         return False
     tree = guarded_tree(shim.pid)
