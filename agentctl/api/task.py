@@ -13,7 +13,8 @@ from agentctl.domain.limits import KEYS, RESULT_BYTES
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import UsageError
 from agentctl.operations.delegate.subtasks import SubtaskRequest, run_subtask
-from agentctl.operations.show.listing import list_workers, show_worker
+from agentctl.operations.show.listing import list_workers
+from agentctl.operations.show.one_worker import show_worker
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.subtask_answer import SubtaskEnd
 from agentctl.operations.start.batch import request_from

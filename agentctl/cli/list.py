@@ -4,7 +4,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.listed import show as show_list
 from agentctl.cli.render import outline
 from agentctl.cli.verb import module, verb
-from agentctl.operations.show.listing import show_worker
+from agentctl.operations.show.one_worker import show_worker
 
 app = module()
 

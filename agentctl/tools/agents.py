@@ -11,7 +11,7 @@ from agentctl.domain.states import TERMINAL
 from agentctl.errors import NotFound
 from agentctl.operations.delegate.delegating import DEFAULT_AGENT
 from agentctl.operations.delegate.resuming import resume_worker
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.requests import AgentWork, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.stop.cancelling import cancel_workers

@@ -10,7 +10,7 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import declared_summary, last_words
 from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors

@@ -17,7 +17,7 @@ from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.spawning import task_for_spawn
 from agentctl.operations.trust.definitions import Agent, list_agent_specs
 from agentctl.operations.where.calling import Caller

@@ -19,7 +19,7 @@ from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.adapters.taskyaml.roster import MARKER, RosterRow
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from tests.life import stands
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker

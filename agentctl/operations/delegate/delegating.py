@@ -17,7 +17,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import text_of
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named

@@ -11,7 +11,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import load
 from agentctl.errors import Next, NotFound, Refused
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.continuation import continued, has_spoken
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers

@@ -24,7 +24,7 @@ from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
-from agentctl.operations.show.listing import mend_roster, read_task
+from agentctl.operations.show.current_state import mend_roster, read_task
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.odd_files import (
     examine_notes,

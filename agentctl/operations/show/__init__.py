@@ -1,5 +1,5 @@
 """Views of the current state: workers, tasks, trees, activities, results, usage. Starts nothing.
 
-Doors: `listing`, `tasks`, `tree_view`, `activity`, `logs`, `results`, `whole_texts`, `subtask_answer`, `joining`,
-`usage`, `askers`.
+Doors: `current_state`, `live_workers`, `listing`, `one_worker`, `tasks`, `tree_view`, `activity`, `logs`, `results`,
+`whole_texts`, `subtask_answer`, `joining`, `usage`, `askers`.
 """

@@ -21,7 +21,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
-from agentctl.operations.show.listing import show_worker
+from agentctl.operations.show.one_worker import show_worker
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import patch_of

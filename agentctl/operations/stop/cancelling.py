@@ -20,7 +20,7 @@ from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.show.listing import read_task
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker

@@ -24,12 +24,12 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound
-from agentctl.operations.show.listing import heal, tickets_for
+from agentctl.operations.show.live_workers import judge_workers
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of
-from agentctl.supervision.life.judging import Condition, judge_surely, queued_instances, settle
+from agentctl.supervision.life.judging import Condition
 
 #: How many descriptors are kept free for reading the log, judging, and starting a worker or two.
 _SPARE_FDS = 16
@@ -73,7 +73,7 @@ class LiveTask:
             NotFound: Somebody has removed the task.
         """
         try:
-            self._judge(workers)
+            self.conditions |= judge_workers(self.task, self.view, self._reader, workers, self._exits)
         except FileNotFoundError:
             self.check_there()
             raise
@@ -86,17 +86,6 @@ class LiveTask:
                     f"the task {task.id} has been removed: {task.path} no longer exists",
                     hint="whatever still ran in it is being cancelled",
                 )
-
-    def _judge(self, workers: list[WorkerView]) -> None:
-        queued = queued_instances(self.task)
-        for worker in workers:
-            worker_dir = self.task.worker(worker.instance)
-            condition = self.conditions[worker.instance] = judge_surely(worker_dir, tickets_for(worker, queued))
-            with contextlib.suppress(AgentctlError, OSError):
-                settle(worker_dir, condition, self._exits.get(worker.instance))
-        self.view.apply(self._reader.rows())
-        for worker in workers:
-            heal(worker, self.conditions[worker.instance], self.task.worker(worker.instance))
 
     def _set_sentinels(self) -> None:
         """For each live worker, watch the process whose end must wake the wait: its shim, else the worker itself."""

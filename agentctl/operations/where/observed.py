@@ -8,10 +8,8 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import slug
 from agentctl.domain.states import Status
-from agentctl.lean import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from agentctl.domain.worker_row import WorkerRow
+from agentctl.domain.worker_row import BLANK, WorkerRow
+from agentctl.lean import Any
 
 #: How many of them are shown, the newest ones.
 _MOST = 50
@@ -49,11 +47,8 @@ def _take(found: dict[bytes, WorkerRow], key: bytes, at: str, ended: bool, field
 
 def _started(key: bytes, at: str, fields: dict[str, Any]) -> WorkerRow:
     agent = str(fields.get("agentType") or "agent")
+    name = f"{slug(agent)}-{slug(key.decode(errors='replace')[-8:], '0')}"
     return {
-        "agentInstance": f"{slug(agent)}-{slug(key.decode(errors='replace')[-8:], '0')}",
-        "agent": agent, "status": Status.RUNNING, "reason": None, "message": None, "pid": None, "attempt": 1,
-        "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "usage": None,
-        "agentId": None, "health": "observed", "parent": None, "depth": 0, "queuedAt": None, "startedAt": at,
-        "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": [],
-        "awaitsChildren": False, "uncollected": 0, "command": "", "askedBelow": 0, "observed": True,
+        **BLANK, "agentInstance": name, "agent": agent, "status": Status.RUNNING, "health": "observed",
+        "startedAt": at, "observed": True,
     }  # fmt: skip

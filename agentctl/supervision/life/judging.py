@@ -47,6 +47,11 @@ class Condition(Enum):
     #: On another machine or in another pid namespace: it cannot be judged from here.
     ELSEWHERE = "elsewhere"
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether a ticket waits for the worker."""
+        return self is Condition.QUEUED
+
 
 def queued_instances(task: TaskDir) -> set[str]:
     """Return the workers of a task that have a ticket."""

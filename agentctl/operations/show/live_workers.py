@@ -1,0 +1,57 @@
+"""Judges the workers whose end is not in the log: what is proven of them is recorded, or healed in memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
+from agentctl.supervision.worker import questions
+from agentctl.supervision.worker.endings import read_decision
+
+
+def judge_workers(
+    task: TaskDir,
+    view: TaskView,
+    reader: LogReader,
+    workers: Iterable[WorkerView],
+    exits: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+) -> dict[str, Condition]:
+    """Judge workers of a view, record what is proven, and read that back; return the condition of each.
+
+    Args:
+        reader: The reader of the log from which the view is made.
+        exits: The exits that a wait saw of workers without a shim.
+    """
+    queued, conditions = queued_instances(task), {}
+    for worker in workers:
+        worker_dir = task.worker(worker.instance)
+        # The ticket of a started worker is a leftover of a killed shim.
+        tickets = queued if worker.status is Status.QUEUED else ()
+        condition = conditions[worker.instance] = judge_surely(worker_dir, tickets)
+        with contextlib.suppress(AgentctlError, OSError):
+            settle(worker_dir, condition, exits.get(worker.instance))
+    view.apply(reader.rows())
+    for instance, condition in conditions.items():
+        _heal(view.workers[instance], condition, task.worker(instance))
+    return conditions
+
+
+def _heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> None:
+    """Correct a worker in memory where its end could not be recorded, or where its askers have gone."""
+    if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
+        if worker.status is Status.BLOCKED and not questions.waiting_askers(worker_dir):
+            worker.status = Status.RUNNING
+        return
+    try:
+        decision = read_decision(worker_dir)
+    except (AgentctlError, OSError):
+        decision = lost_ending(worker_dir).now()
+    worker.status, worker.reason, worker.message = decision.status, decision.reason, decision.message
+    worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at

@@ -1,0 +1,58 @@
+"""`show`: everything that is known of one worker."""
+
+from __future__ import annotations
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.projection import WorkerView
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.operations.show.askers import asked_below
+from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.listing import row_of
+from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.observed import observed_row
+from agentctl.supervision.account.accounts import folder_of_accounts
+from agentctl.supervision.account.waiters import Awaited
+from agentctl.supervision.worker.endings import decision_of
+
+
+def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+    """Return everything that is known of one worker, or of a sub-agent that is only observed."""
+    try:
+        worker_dir = find_worker(task, instance)
+    except AgentctlError:
+        observed = observed_row(task, instance)
+        if observed is None:
+            raise
+        return {**observed, "taskId": task.id}
+    view, conditions = read_task(task)
+    worker = view.workers.get(instance) or WorkerView(instance)
+    below = len(asked_below(task, view).get(instance, ()))
+    return {
+        **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts()), below),
+        "taskId": task.id,
+        "spec": read_quietly(worker_dir.spec),
+        "worker": read_quietly(worker_dir.process) or None,
+        "shim": read_quietly(worker_dir.shim) or None,
+        "cancel": read_quietly(worker_dir.cancel) or None,
+        "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
+        "result": read_quietly(worker_dir.result) or None,
+        "fallback": read_quietly(worker_dir.fallback) or None,
+        "worktree": _worktree_of(worker_dir),
+        "questions": [
+            {**read_quietly(worker_dir.question(name)), "answer": read_quietly(worker_dir.answer(name)).get("answer")}
+            for name in worker_dir.question_ids()
+        ],
+        "folder": str(worker_dir.path),
+        "stdout": str(worker_dir.stdout),
+        "stderr": str(worker_dir.stderr),
+    }
+
+
+def _worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
+    if not worker.worktree.exists():
+        return None
+    from agentctl.operations.worktree.changes import known_worktree  # Few workers have one.
+
+    return known_worktree(worker)
