@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.names import first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import ESCAPES
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 #: What an empty column shows.
 NOTHING = "-"
-#: How many rows are turned into text at a time; they stay in a processor's cache: with 250, 10,000 take 5 % longer.
-_PIECE = 50
+#: How many rows are turned into text at a time.
+_PIECE = 200
 _JSON_ESCAPES = {code: f"\\u{code:04x}" for code in ESCAPES if code >= 0x7F}
 
 
@@ -80,9 +81,12 @@ def as_json(value: Any, *, shown: bool = False) -> str:
 
     Where stdout cannot print every character, `backslashreplace` would write escapes that JSON does not have.
     """
-    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    text = json.dumps(value, ensure_ascii=not is_unicode, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=not _prints_unicode(), separators=(",", ":"))
     return text.translate(_JSON_ESCAPES) if shown or is_terminal(sys.stdout) else text
+
+
+def _prints_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def out_json(value: Any) -> None:
@@ -93,8 +97,10 @@ def out_json(value: Any) -> None:
 def out_json_rows(rows: Iterable[Any]) -> None:
     """Print one JSON list, some rows at a time: those of many workers are never in memory together."""
     left, before = iter(rows), "["
+    encoder, is_shown = RowEncoder(ensure_ascii=not _prints_unicode()), is_terminal(sys.stdout)
     while piece := list(islice(left, _PIECE)):
-        sys.stdout.write(before + as_json(piece)[1:-1])
+        text = encoder.encode(piece)
+        sys.stdout.write(before + (text.translate(_JSON_ESCAPES) if is_shown else text))
         before = ","
     print("]" if before == "," else "[]", flush=True)
 
