@@ -31,7 +31,11 @@ def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None
     """
     home = folder / "codex"
     home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(_CODEX_CONFIG.format(url=url, retries=retries), encoding="utf-8")
+    # Whole, by a rename: a Codex that starts in this moment and reads half of it would take its defaults for the rest,
+    # and with them the vendor's own address.
+    draft = home / "config.toml.new"
+    draft.write_text(_CODEX_CONFIG.format(url=url, retries=retries), encoding="utf-8")
+    draft.replace(home / "config.toml")
     return {
         **{name: None for name in os.environ if name.startswith(_VENDORS)},
         "NO_PROXY": "127.0.0.1",
