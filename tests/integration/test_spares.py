@@ -59,11 +59,12 @@ def shims_of(task: Task) -> list[int]:
 def test_an_executor_keeps_one_shim_ready_and_uses_it(root: Path) -> None:
     async def main() -> None:
         async with agentctl.TaskExecutor(agentctl.Task.find(task.path.name)) as executor:
-            (ready,) = shims_of_mine()
+            # The command line of a process that was just started may not be there yet.
+            (ready,) = wait_until(shims_of_mine, what="the first one")
             first = await executor.execute_task("x", argv=["true"])
             assert first.status == "completed"
             assert task.events("agent.started")[0]["payload"]["shimPid"] == ready
-            # The command line of the new process may not be there yet.
+            # As above.
             others = wait_until(lambda: [pid for pid in shims_of_mine() if pid != ready], what="another one")
             (other,) = others
             os.kill(other, signal.SIGKILL)  # The next worker gets another one.
