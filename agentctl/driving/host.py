@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.watch import Watch
+from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import (
@@ -34,7 +34,6 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
-from agentctl.driving.folder_watch import FolderWatch
 from agentctl.driving.host_rows import fallback_row, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
@@ -101,7 +100,7 @@ class Host:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
             self._do(self.started.opening)
             self.signals.hand_on(handlers)
-            self.folder_watch = FolderWatch(watch, self._look)
+            self.folder_watch = _FolderWatch(watch, self._look)
             self.folder_watch.begin()
             code = await self.program.ended
             self.folder_watch.stop()
@@ -334,3 +333,40 @@ def _exit_code(outcome: AgentOutcome, code: int, *, is_interrupted: bool) -> int
     if outcome.reason is Reason.EXIT_CODE and code > 0:
         return code
     return NATURAL if outcome.reason is None else UNHAPPY
+
+
+class _FolderWatch:
+    """Calls `look` after each change in the worker's folder, and periodically in any case."""
+
+    def __init__(self, watch: Watch, look: Callable[[], None]) -> None:
+        self._watch, self._look = watch, look
+        self._loop = asyncio.get_running_loop()
+        self._next: asyncio.TimerHandle | None = None
+        self._every = SAFETY_S if watch.fd is not None else SLICE_S
+        if watch.fd is not None:
+            self._loop.add_reader(watch.fd, self._changed)
+
+    def begin(self) -> None:
+        """Look for the first time: there may be something in the folder already."""
+        self._tick()
+
+    def again(self) -> None:
+        """Look again in a moment; several calls cause one look."""
+        if self._next is not None:
+            self._next.cancel()
+        self._next = self._loop.call_later(SLICE_S, self._tick)
+
+    def stop(self) -> None:
+        """Stop looking."""
+        if self._next is not None:
+            self._next.cancel()
+        if self._watch.fd is not None:
+            self._loop.remove_reader(self._watch.fd)
+
+    def _changed(self) -> None:
+        self._watch.drain()
+        self._look()
+
+    def _tick(self) -> None:
+        self._next = self._loop.call_later(self._every, self._tick)
+        self._look()

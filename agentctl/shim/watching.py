@@ -18,7 +18,6 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.openquestions import OpenQuestions
 from agentctl.shim.outcome import Outcome, usage_from
-from agentctl.shim.output import Output
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.waiting import Waiting
 from agentctl.shim.wallclock import WallClock
@@ -84,7 +83,7 @@ class Attempt:
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
         self.swept: list[dict[str, Any]] = []
-        self.output = Output(self.worker, self.spec.stall_s, self.began)
+        self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
     def watch(self) -> Outcome:
         """Watch the attempt to its end; a step that fails does not keep the others from running."""
@@ -309,3 +308,34 @@ class Attempt:
         message = None if cause is None else cause.message
         lasted_s = monotonic() - self.began
         return Outcome(status, reason, code, name, lasted_s, message, self.swept, kept, usage_from(used))
+
+
+class _OutputMeter:
+    """The output files of a worker, measured about once a second."""
+
+    def __init__(self, worker: WorkerDir, stall_s: float, now: float) -> None:
+        self._worker, self._stall_s = worker, stall_s
+        self._size, self._quiet_since = -1, now
+        self.is_stalled = False
+
+    def size(self) -> int:
+        """Return the number of bytes written so far."""
+        return sum(_size_of(path) for path in (self._worker.stdout, self._worker.stderr))
+
+    def has_turned(self, now: float, size: int, *, stands: bool) -> bool:
+        """Return whether it has stalled or resumed since the last look: `is_stalled` says which.
+
+        Args:
+            stands: It waits, is paused or is being stopped, and so does not count as stalled.
+        """
+        if size != self._size or stands:
+            self._size, self._quiet_since = size, now
+        was_stalled, self.is_stalled = self.is_stalled, now - self._quiet_since >= self._stall_s
+        return was_stalled != self.is_stalled
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -11,13 +11,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from contextlib import AbstractContextManager
 
 from agentctl.adapters.clock import monotonic
-from agentctl.errors import BrokenOff
-from agentctl.operations.wait.interruption import Stop
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.watch import Watch
+from agentctl.domain import events as ev
+from agentctl.errors import BrokenOff, WaitStopped
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.loan import Loan
+from agentctl.operations.where.calling import Caller, caller
 
 
 class WaitRounds:
@@ -40,7 +44,7 @@ class WaitRounds:
         self._live_tree, self._broken = live_tree, broken
         self._turn = turn or contextlib.nullcontext()
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
-        self._loan, self._stop = Loan(live_tree.top), Stop(live_tree.watch)
+        self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)
 
     def left_s(self) -> float | None:
         """Return how much time is left; None without a limit."""
@@ -88,3 +92,33 @@ class WaitRounds:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Interruption:
+    """The reasons to stop a wait; there are none outside of a worker.
+
+    A pause stops this process too. So it is noticed when the worker is continued, by its event in the log.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        me = caller()
+        self._me = me if me is not None and me.worker.spec.exists() else None
+        if self._me is not None:
+            watch.add(self._me.worker.path, names_only=True)
+            self._log = LogReader(self._me.task.events)
+            self._log.offset = os.path.getsize(self._me.task.events)
+
+    def check(self) -> None:
+        """Raise `WaitStopped` if the waiting worker was cancelled or paused."""
+        me = self._me
+        if me is None:
+            return
+        if me.worker.cancel.exists() or me.worker.has_ended:
+            raise WaitStopped(f"{me.instance} is being cancelled: it stops waiting", me.instance, "cancelled")
+        if me.worker.pause.exists() or self._was_paused(me):
+            message = f"{me.instance} was paused: it stops waiting"
+            raise WaitStopped(message, me.instance, "paused", hint="the workers below it go on too; wait again")
+
+    def _was_paused(self, me: Caller) -> bool:
+        new = list(self._log.events())  # Read to the end: the reader continues from there.
+        return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in new)
