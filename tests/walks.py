@@ -11,6 +11,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ def room_of(module: str) -> str:
     return f"{module.rpartition('/')[0]}/"
 
 
+@cache
 def floors() -> dict[str, int]:
     """Return the level of each room, according to the layers that import-linter enforces."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
