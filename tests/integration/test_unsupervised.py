@@ -23,7 +23,7 @@ from tests.life import (
     says_ready,
     state_of,
 )
-from tests.steps import new_task, row, spawn, statuses
+from tests.steps import kill, new_task, row, spawn, statuses
 from tests.support import PROGRAM, REPOSITORY, environment, is_alive, run, start, start_argv, wait_until, worker
 
 
@@ -69,6 +69,22 @@ def test_an_unsupervised_stubborn_tree_is_cancelled_whole(root: Path, tmp_path: 
     assert living(tree.values()) == []
     assert is_settled(task, "a")["message"] == "its shim was gone; the exit was not seen"
     assert spawn(["true"], "--wait", name="b").code == 0
+
+
+def test_an_unsupervised_worker_whose_asker_is_gone_is_not_blocked(root: Path) -> None:
+    """No shim is left to write that the worker goes on: whoever looks sees that nobody waits for the answer."""
+    task = new_task()
+    spawn(
+        ["sh", "-c", f"{sys.executable} -m agentctl interact ask --kind confirm Go? & wait $!; exec sleep 60"], name="a"
+    )
+    wait_until(statuses, accept=lambda now: now == {"a": "blocked"}, what="the question")
+    (question,) = (task.agent("a") / "interactions").glob("*.json")
+    kill_shims(task, "a")
+    assert (row("a")["status"], row("a")["health"]) == ("blocked", "unsupervised")
+    kill(read(question)["asker"]["pid"])
+    assert (row("a")["status"], row("a")["health"]) == ("running", "unsupervised")
+    assert task.events("agent.resumed") == [], "the log does not say so"
+    run("cancel", "a")
 
 
 def test_a_child_without_its_leader_is_still_unsupervised_and_cancellable(root: Path, tmp_path: Path) -> None:
