@@ -14,7 +14,6 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtasks_of
-from agentctl.supervision.worker.questions import open_questions, read_question
 
 #: A forged cycle of tasks is followed this far; no genuine tree is as deep.
 _DEEPEST = 64
@@ -73,6 +72,8 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
 
 def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
     """Yield the open questions of a worker, but not the one with which an idle agent waits for its next message."""
+    from agentctl.supervision.worker.questions import open_questions, read_question  # Mostly nobody asks.
+
     worker = task.worker(instance)
     for name in open_questions(worker) if is_own(task) else ():
         body = read_question(worker, name)
