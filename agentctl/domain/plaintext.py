@@ -18,6 +18,15 @@ def _escapes() -> dict[int, str]:
 ESCAPES = _escapes()
 
 
+#: What draws nothing, or a blank, without being of a category that says so: fillers, and what selects a form.
+_BLANK = frozenset(
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, *range(0x180B, 0x1810),
+     *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))
+)  # fmt: skip
+#: Format characters, blanks other than the space, private and unassigned characters.
+_UNSEEN = frozenset(("Cf", "Zs", "Zl", "Zp", "Co", "Cn"))
+
+
 def whole(text: str) -> str:
     r"""Return text that can be encoded: each half of a surrogate pair, which a model has cut, becomes U+FFFD.
 
@@ -56,3 +65,24 @@ def plain(text: object, keep: str = "") -> str:
         return string if string.isascii() and string.isprintable() else string.translate(ESCAPES)
     kept = {ord(character) for character in keep}
     return string.translate({code: shown for code, shown in ESCAPES.items() if code not in kept})
+
+
+def distinct(text: str) -> str:
+    r"""Return a text in which also what nobody sees is escaped, so that no two texts look the same because of that.
+
+    For what somebody allows by its looks: it spoils joined emoji, and scripts that need joiners.
+
+    >>> distinct("./build\u200b.sh a\u00a0b")
+    './build\\u200b.sh a\\u00a0b'
+    """
+    return text if text.isascii() else "".join(_escaped(one) if _is_unseen(one) else one for one in text)
+
+
+def _is_unseen(one: str) -> bool:
+    from unicodedata import category
+
+    return ord(one) in _BLANK or (one != " " and category(one) in _UNSEEN)
+
+
+def _escaped(one: str) -> str:
+    return f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}"

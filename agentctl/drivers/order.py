@@ -35,6 +35,8 @@ class Order(NamedTuple):
     max_budget_usd: float | None = None
     #: Rules {tool, pattern, answer}: the first that matches decides; if none does, a person is asked.
     permissions: list[dict[str, str]] = []  # noqa: RUF012 - never changed
+    #: How many of them, the first ones, came with the call: the others are those of the definition and the task.
+    rules_given: int = 0
     #: The rules of each agent above it: a request that any of them denies is denied.
     denied_above: list[list[dict[str, str]]] = []  # noqa: RUF012 - never changed
     #: The id under which to create the vendor's session, if the program accepts an id.
@@ -78,7 +80,7 @@ _OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts")
 #: The types of the fields that are not strings.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("read_only", "keep", "prompt_on_stdin"), bool),
-    **dict.fromkeys(("max_turns", "earlier_attempts"), int),
+    **dict.fromkeys(("max_turns", "earlier_attempts", "rules_given"), int),
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
     **dict.fromkeys(("tools", "permissions", "denied_above", "argv"), list),
     **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls"), Mapping),

@@ -6,11 +6,15 @@ from typing import Any
 
 from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Fields, Line
+from agentctl.domain.activity.seen import SeenHashes
 from agentctl.lean import NamedTuple
 
 #: Shown when it begins and again when it ends; everything else is shown only at its end.
 _TWICE = frozenset({RowType.TOOL, RowType.AGENT, RowType.QUESTION})
 _HIDDEN = frozenset({RowType.USAGE})
+#: Of more sub-agents, and of more calls that are open at once, it does not remember the depth and the name.
+_MOST_AGENTS, _MOST_NAMES = 20_000, 20_000
+_LONGEST_TYPE = 200
 
 
 class TranscriptEntry(NamedTuple):
@@ -28,36 +32,50 @@ class TranscriptEntry(NamedTuple):
 
 
 class Transcript:
-    """Turns rows into paragraphs, and shows each thing once."""
+    """Turns rows into paragraphs, and shows each thing once; its memory is small, whatever the rows are."""
 
     def __init__(self) -> None:
-        self._shown: set[int] = set()
-        #: Sub-agent -> (depth of what it does, its type).
-        self._agents: dict[bytes, tuple[int, str | None]] = {b"": (0, None)}
-        #: Id of what has begun and not ended -> its name, which the row of the end may lack.
-        self._names: dict[bytes, Any] = {}
+        #: Hashes of what has been shown to begin, and to end.
+        self._shown = SeenHashes()
+        #: Hash of a sub-agent's id -> (depth of what it does, its type).
+        self._agents: dict[int, tuple[int, str | None]] = {hash(b""): (0, None)}
+        #: Hash of the id of what has begun and not ended -> its name, which the row of the end may lack.
+        self._names: dict[int, Any] = {}
 
     def take(self, line: Line) -> TranscriptEntry | None:
         """Return the paragraph of a row; None where it says nothing new."""
         if line.kind in _HIDDEN:
             return None
-        depth, agent_type = self._agents.get(line.parent, (1, None))
-        if line.kind == RowType.AGENT:
-            known = line.fields.get("agentType") or self._agents.get(line.id, (0, None))[1]
-            self._agents[line.id] = depth + 1, known if isinstance(known, str) else None
+        depth, agent_type = self._agents.get(hash(line.parent), (1, None))
+        known = {"agentType": self._remembered(line, depth)} if line.kind == RowType.AGENT else {}
         lasts, ends = line.kind in _TWICE, line.phase == Phase.END
         # The call that starts a sub-agent and the sub-agent are one thing.
         begun, ended = (hash((line.id, lasts, word)) for word in ("begun", "ended"))
         begins = begun not in self._shown and (ends or lasts)
         if (ends and ended in self._shown) or not (begins or ends):
             return None
-        self._shown |= {begun, ended} if ends else {begun}
+        self._shown.add(begun)
+        if ends:
+            self._shown.add(ended)
         at = line.at.decode("utf-8", "replace")
-        return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, self._named(line, ends=ends))
+        fields = {**line.fields, **known, **self._named(line, ends=ends)}
+        return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
+
+    def _remembered(self, line: Line, depth: int) -> str | None:
+        """Remember a sub-agent; return its type as far as it is known."""
+        id_ = hash(line.id)
+        kind = line.fields.get("agentType") or self._agents.get(id_, (0, None))[1]
+        known = kind[:_LONGEST_TYPE] if isinstance(kind, str) else None
+        if id_ in self._agents or len(self._agents) < _MOST_AGENTS:
+            self._agents[id_] = depth + 1, known
+        return known
 
     def _named(self, line: Line, *, ends: bool) -> Fields:
-        known = {"agentType": self._agents[line.id][1]} if line.kind == RowType.AGENT else {}
-        name = line.fields.get("name") or self._names.pop(line.id, None)
-        if not ends and name and line.kind in _TWICE:
-            self._names[line.id] = name
-        return {**line.fields, **known, **({"name": name} if name else {})}
+        id_ = hash(line.id)
+        name = line.fields.get("name")
+        if line.kind in _TWICE:
+            begun = self._names.pop(id_, None)
+            name = name or begun
+            if not ends and name and len(self._names) < _MOST_NAMES:
+                self._names[id_] = name
+        return {"name": name} if name else {}

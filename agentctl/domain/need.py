@@ -1,0 +1,43 @@
+"""How much a worker needs a person: the order in which a person looks at many of them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
+
+
+class Need(IntEnum):
+    """What a person has to do about a worker, the most pressing first."""
+
+    #: It asks, and nobody else will answer.
+    NEEDS_YOU = 0
+    #: It has given an answer or changed files, and nobody has looked.
+    REVIEW = 1
+    WORKING = 2
+    QUEUED = 3
+    DONE = 4
+
+
+def need_of(row: WorkerRow, *, asks: bool, is_idle: bool, is_seen: bool, has_changes: bool) -> Need:
+    """Return the need of a worker.
+
+    Args:
+        asks: A question of it is open, other than that with which an idle agent waits for its next message.
+        is_idle: It is an agent that has answered and waits for a message.
+        is_seen: Somebody has looked at its end.
+        has_changes: It changed files in its worktree.
+    """
+    status = row["status"]
+    if asks and status not in TERMINAL:
+        return Need.NEEDS_YOU
+    if is_idle:
+        return Need.WORKING if is_seen else Need.REVIEW
+    if status not in TERMINAL:
+        return Need.QUEUED if status == Status.QUEUED else Need.WORKING
+    answers = row["driver"] is not None and status == Status.COMPLETED
+    return Need.REVIEW if (has_changes or answers) and not is_seen else Need.DONE
