@@ -56,7 +56,9 @@ def make_folder(path: AnyPath) -> None:
             os.mkdir(path, 0o700)
         except FileExistsError:
             if os.path.islink(path) or not os.path.isdir(path):
-                raise OddFile(f"{os.fspath(path)} is not a folder, but {kind_of(path)}", hint=ODD_HINT) from None
+                raise OddFile(
+                    f"{os.fspath(path)} is not a folder, but {kind_of(path) or 'a file'}", hint=ODD_HINT
+                ) from None
 
 
 def sync_folder(path: AnyPath) -> None:

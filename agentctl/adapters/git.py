@@ -39,6 +39,11 @@ _SETTINGS = (
 #: Another git holds a lock. A branch whose name blocks another's gives a similar error, but waiting does not help then.
 _LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)
 _TRIES, _FIRST_PAUSE_S = 8, 0.05
+#: Becomes a program whose files are limited, and which leaves no core when that ends it. A shell does it, since no code
+#: of ours may run in a forked child beside threads, and a limit that is set from outside comes too late for a fast git.
+_LIMITED = 'ulimit -c 0 && ulimit -f "$0" && exec "$@"'
+#: The unit of `ulimit -f` (POSIX, sh).
+_UNIT = 512
 _SHOWN = 300
 
 
@@ -77,7 +82,7 @@ class Git(NamedTuple):
 
         Args:
             into: A file that gets the output instead.
-            most_bytes: It is stopped (`GitError`) before it prints more.
+            most_bytes: It is stopped (`GitError`) before it writes more into a file: a multiple of 512.
         """
         import tempfile
 
@@ -97,11 +102,11 @@ class Git(NamedTuple):
         if "GIT_DIR" not in self.environ:
             _refuse_hidden(self.folder)
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        limited = [] if most is None else ["/bin/sh", "-c", _LIMITED, str(most // _UNIT)]
         try:
             process = subprocess.Popen(
-                ["git", *settings, *args], cwd=self.folder, env={**self.environ, **_ALWAYS},
+                [*limited, "git", *settings, *args], cwd=self.folder, env={**self.environ, **_ALWAYS},
                 stdin=files[0], stdout=files[1], stderr=files[2], process_group=0,
-                preexec_fn=None if most is None else lambda: _bound(most),  # noqa: PLW1509 - no thread runs here
             )  # fmt: skip
         except FileNotFoundError as error:
             if not os.path.isdir(self.folder):
@@ -196,13 +201,6 @@ def _is_gits(folder: str) -> bool:
     """Return whether git would find its own files in a folder, or some of them and a pointer to the others."""
     has = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "commondir")]
     return has[0] and any(has[1:])
-
-
-def _bound(most_bytes: int) -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
 
 def _words(args: tuple[str, ...], code: int, said: str) -> str:

@@ -21,7 +21,10 @@ from agentctl.errors import StorageError
 _MOST_FILES, _MOST_BYTES = 300, 64 * 1024
 _HERE = Path(__file__).parent
 #: The code that interprets the files: a change of one of these is another version, too.
-_CODE = (_HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE.parent / "domain" / "agentspec.py")
+_CODE = (
+    _HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE / "taskyaml" / "notifying.py",
+    _HERE.parent / "domain" / "agentspec.py",
+)  # fmt: skip
 
 
 class KnownFiles:

@@ -160,6 +160,10 @@ class TaskDir(_Folder):
     #: Of the root task: a name for each account that workers of the tree wait for, and the process that wakes them.
     cooling = _Place("cooling")
     waker = _Entry("waker.json")
+    #: Of the root task: the process that tells the person, what it has told, and where this task is told of or not.
+    sender = _Entry("sender.json")
+    notices = _Entry("notices.jsonl")
+    notify = _Entry("notify.json")
     #: Of the root task: notes of guardians (shims and the like) of other trees that were started below its workers.
     kin = _Place("kin")
     #: Of the root task: when agents failed last.
@@ -247,6 +251,9 @@ class WorkerDir(_Folder):
     exit = _Entry("exit.json")
     #: Its git worktree, and what it changed there.
     worktree = _Entry("worktree.json")
+    #: The turns of an agent in a worktree, and the objects of git that say what lay there at the end of the last ones.
+    turns = _Entry("turns.jsonl")
+    turn_objects = _Place("turns")
     #: A name for each worker that it started: `TASK.INSTANCE`.
     children = _Place("children")
     patch = _Entry("changes.patch")

@@ -6,7 +6,6 @@ no instance of it is left (128 a user), the sleep is cut into slices of 250 ms, 
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import ctypes
 import os
@@ -26,8 +25,19 @@ SAFETY_S = 2.0
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x80, 0x100, 0x200
 _MASK = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE
 
-#: One for each thread that may close an instance: few, so that instances in closing do not use up what there is.
-_helpers = [None] * 8
+#: Instances without marks, for the next watches. A process that waits again and again has mostly one watch at a time,
+#: and a user has 128 instances for all of their processes.
+_spare: list[int] = []
+_MOST_SPARE = 1
+
+
+def _forget_spare() -> None:
+    """Close the spare instances in a forked child, which shares them with its parent."""
+    while _spare:
+        os.close(_spare.pop())
+
+
+os.register_at_fork(after_in_child=_forget_spare)
 
 
 class Watch:
@@ -45,6 +55,8 @@ class Watch:
         if sys.platform != "linux":
             return None
         self._libc = ctypes.CDLL(None, use_errno=True)
+        with contextlib.suppress(IndexError):
+            return _spare.pop()
         fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         return fd if fd >= 0 else None
 
@@ -90,17 +102,23 @@ class Watch:
                     pass
 
     def close(self) -> None:
-        """Close the instance.
+        """Remove the marks, and leave the instance to the next watch, or to the end of the process.
 
-        Its marks are removed first: Linux takes 8 to 24 ms (measured with 6.18) to end a process that still has marks,
-        because it waits for their possible readers. Without marks it does not wait.
+        Linux takes 8 to 24 ms (measured with 6.18) to close an instance, or to end a process that has marks: it waits
+        for their possible readers. No thread closes it meanwhile: CPython (seen with 3.11.2) may crash at its end
+        while a thread comes back from a system call.
         """
         if self.fd is None or self._libc is None:
             return
         for mark in self._marks:
             self._libc.inotify_rm_watch(self.fd, mark)
+        self._marks.clear()
+        self.drain()
         fd, self.fd = self.fd, None
-        _let_go(fd)
+        if len(_spare) < _MOST_SPARE:
+            _spare.append(fd)
+        else:
+            os.close(fd)
 
     def __enter__(self) -> Watch:
         return self
@@ -109,24 +127,3 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _let_go(fd: int) -> None:
-    """Close an instance, in a thread if one is free.
-
-    A close takes as long as such an end of a process, and a wait that has its answer should not be delayed by it.
-    """
-    try:
-        helper = _helpers.pop()
-    except IndexError:
-        os.close(fd)
-        return
-    try:
-        _thread.start_new_thread(_close, (fd, helper))
-    except RuntimeError:  # The system has no thread left.
-        _close(fd, helper)
-
-
-def _close(fd: int, helper: None) -> None:
-    os.close(fd)
-    _helpers.append(helper)

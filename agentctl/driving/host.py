@@ -42,6 +42,7 @@ from agentctl.driving.program import LineBuffer, Patience, Program
 from agentctl.driving.questions import Decided, ProgramQuestions, decided_by
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram
+from agentctl.driving.turns import TurnNotes
 from agentctl.operations.talk.messaging import next_message
 
 NATURAL, UNHAPPY, INTERRUPTED = 0, 1, 130
@@ -68,6 +69,7 @@ class Host:
         self.outbox = Outbox(worker, started.outbox)
         self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
+        self.turns = TurnNotes(worker)
         self.is_interrupted = False
         #: Why the program was stopped: nothing that it prints later changes this.
         self.verdict: AgentOutcome | None = None
@@ -95,6 +97,7 @@ class Host:
         self.program = Program(self.started.process, self._output, self._errors, self._silent)
         self.patience = Patience(self.program)
         with Watch([self.worker.inbox, self.worker.interactions, self.worker.outbox]) as watch:
+            self.turns.begin()
             self.recorder.input("begin", **self.changes)
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
@@ -104,6 +107,7 @@ class Host:
             self.folder_watch.begin()
             code = await self.program.ended
             self.folder_watch.stop()
+        self.turns.close()
         if self.started.offering is not None:
             self.started.offering.end()
         return self._end(code)
@@ -165,6 +169,8 @@ class Host:
                 self.patience.hang_up()
 
     def _tell(self, text: str, *, interrupt: bool = False) -> None:
+        if self.finished is not None:
+            self.turns.begin()
         self.finished = None
         self.messages.append(text)
         text = whole(text)
@@ -282,6 +288,7 @@ class Host:
             self.recorder.outcome(self.verdict or self.finished)
             self.patience.hang_up()
         else:
+            self.turns.end_turn()
             if next_message(self.worker) is None:
                 self.idle.begin()
             self.loop.call_soon(self._look)

@@ -1,8 +1,9 @@
 """The shim's program: `python -I -S .../shim/__main__.py ROOT-TASK-DIRECTORY`, or `--bury AGENT-FOLDER`.
 
 With `--bury` it is an undertaker. With `--wake ENVIRONMENTS ROOT-TASK-DIRECTORY` it is a waker: it starts the workers
-that wait for an account when the account may be used again. A shim is started by `supervision.dispatch.launching` with
-an empty environment and two descriptors. The directory on its command line lets a sweep verify that it is a shim.
+that wait for an account when the account may be used again. With `--tell` and the same two it is a sender: it tells the
+person what happened. A shim is started by `supervision.dispatch.launching` with an empty environment and two
+descriptors. The directory on its command line lets a sweep verify that it is a shim.
 """
 
 from __future__ import annotations
@@ -28,5 +29,9 @@ if __name__ == "__main__":
         from agentctl.supervision.dispatch.waker import main as wake
 
         wake(*sys.argv[-2:])
+    elif "--tell" in sys.argv:
+        from agentctl.supervision.notify.sender import main as tell
+
+        tell(*sys.argv[-2:])
     else:
         main()

@@ -48,6 +48,7 @@ from agentctl.supervision.worker.spec import SPEC_DIGEST, read_vouched
 if TYPE_CHECKING:
     from agentctl.shim.outcome import Outcome
     from agentctl.supervision.account.holds import Hold
+    from agentctl.supervision.notify.switch import Switch
 
 _STORAGE_RETRY_S = 1.0
 
@@ -62,6 +63,8 @@ class Post(NamedTuple):
     me: processes.Identity | None
     #: How long its tree has been at work.
     wall: WallClock
+    #: Exists while a person is to be told what happens.
+    switch: FilePath
 
 
 class Guard:
@@ -70,7 +73,7 @@ class Guard:
     def __init__(
         self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
     ) -> None:
-        (root_task, folder, self.me, self.wall), self.ticket = post, ticket
+        (root_task, folder, self.me, self.wall, self.switch), self.ticket = post, ticket
         self.root_task, self.folder = root_task, folder
         self.worker = root_task.worker_at(ticket.worker_id)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
@@ -86,6 +89,7 @@ class Guard:
         self.has_left_queue = False
         self.offspring = Offspring(self.worker, root_task, folder)
         self.clock = WorkClock(self.worker)
+        self.told: Switch | None = None
 
     def run(self) -> bool:
         """Guard the worker to its end; return whether any of its processes were left alive (`--keep-children`).
@@ -186,6 +190,7 @@ class Guard:
         publish(self.worker, decide(self.worker, self._unstarted(why, self.attempt)), since=self.since)
         remove_ticket(self.root_task, self.ticket)
         self.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
+        self._have_told()
 
     def _rest(self, control: int, seconds: float) -> None:
         self.wakeups.rest(seconds, control)
@@ -226,7 +231,8 @@ class Guard:
         from agentctl.shim.watching import Attempt, Charge
 
         self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
-        charge = Charge(self.worker, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall)
+        news = partial(self._have_told, only_news=True)
+        charge = Charge(self.worker, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall, news)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
@@ -359,3 +365,13 @@ class Guard:
             wake_parent(self.worker)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         self.debt.add_ended(self.worker, self.spec.agent, decision)
+        if ending.status is Status.FAILED:
+            self._have_told()
+
+    def _have_told(self, *, only_news: bool = False) -> None:
+        """Have the person told what has happened, if that is wanted; nothing here waits for it."""
+        if self.switch.exists():
+            from agentctl.supervision.notify.switch import Switch
+
+            self.told = self.told or Switch(self.root_task, self.folder)
+            self.told.look(self.worker.task) if only_news else self.told.tell()

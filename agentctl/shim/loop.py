@@ -90,18 +90,23 @@ class _Shim:
         self.me = processes.identify(os.getpid())
         self.wall = WallClock(self.root_task)
         self.succession = Succession(self.root_task, self.folder)
+        self.switch = environment.switch_of(self.folder, self.root_task.nonce())
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
         while ticket is not None:
             leaves_children = self._guard(ticket)
             ticket = self._next(takes_more=not leaves_children)
+        if self.switch.exists():  # All workers may have ended.
+            from agentctl.supervision.notify.switch import Switch
+
+            Switch(self.root_task, self.folder).tell()
         self.debt.pay_all()
 
     def _guard(self, ticket: Ticket) -> bool:
         """Guard one worker to its end; return whether it leaves processes that the next sweep must not meet."""
         blob = self._environment(ticket)
-        post = Post(self.root_task, self.folder, self.me, self.wall)
+        post = Post(self.root_task, self.folder, self.me, self.wall, self.switch)
         guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
         self.was_refused, self.is_held = guard.was_refused, guard.is_held

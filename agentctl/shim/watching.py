@@ -56,6 +56,8 @@ class Charge(NamedTuple):
     offspring: Offspring
     clock: WorkClock
     wall: WallClock
+    #: Has the person told of what was added to the log; called about once a second.
+    look_for_news: Callable[[], None]
 
 
 class Attempt:
@@ -64,7 +66,7 @@ class Attempt:
     def __init__(
         self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell, note: Note
     ) -> None:
-        self.worker, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall = charge
+        self.worker, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall, self.look_for_news = charge
         self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
         # Without child subreapers (macOS) as much of the tree is found as possible.
         leader = None if processes.LINUX else processes.identify(self.pid)
@@ -165,8 +167,9 @@ class Attempt:
             self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:
-        """Check, about once a second, for too much output, none for long, too much time, or a removed task."""
+        """Check, about once a second, for too much output, none for long, too much time, a removed task, or news."""
         self._note_time()
+        self._run_safely(self.look_for_news)
         size = self.output.size()
         self._look_at_stall(size)
         if size > self.spec.max_output_bytes:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ import pytest
 from agentctl.adapters import processes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.supervision.dispatch.slots import survey
-from agentctl.supervision.queue.places import names_shim
+from agentctl.domain.names import WorkerId
+from agentctl.supervision.dispatch import slots
+from agentctl.supervision.dispatch.slots import guest_place, held_places, move_guests, survey
+from agentctl.supervision.queue.places import Occupant, names_shim
 
 
 @contextmanager
@@ -46,6 +49,34 @@ def test_where_not_all_slots_can_be_opened_none_is_kept(tmp_path: Path) -> None:
     after = survey(task, 4, 4)
     assert len(after.free) == 4
     after.release()
+
+
+@pytest.mark.parametrize("nearest_first", [True, False])
+def test_a_chain_that_moves_up_loses_none_of_its_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nearest_first: bool
+) -> None:
+    """In whatever order a file system lists them: a free place at the end took the name of a guest that was at work."""
+    task = TaskDir(str(tmp_path))
+    (tmp_path / "slots").mkdir()
+    (lender,) = survey(task, 1, 1).free
+    first, second = guest_place(task, "1"), guest_place(task, "1.guest")
+    assert first is not None
+    assert second is not None
+    first.occupy(Occupant(WorkerId("t1", "first")))
+    second.occupy(Occupant(WorkerId("t1", "second")))
+    Path(task.slots, "1.guest.guest.guest").write_text('{"shim": null}')
+    Path(task.slots, "1.guest.guest.loan").touch()
+    lender.let_go()
+    by_length = partial(sorted, key=len, reverse=not nearest_first)
+    monkeypatch.setattr(slots, "_names", lambda _: by_length(os.listdir(task.slots)))
+    found = survey(task, 1, 1)
+    move_guests(task, found)
+    assert dict(held_places(task)) == {
+        "1": Occupant(WorkerId("t1", "first")), "1.guest": Occupant(WorkerId("t1", "second")),
+    }  # fmt: skip
+    assert Path(task.slots, "1.guest.loan").exists()
+    first.let_go()
+    second.let_go()
 
 
 MOVES = """

@@ -1,4 +1,4 @@
-"""At stake: a wait with an answer does not wait for the kernel to close its watch, and gives the watch back."""
+"""At stake: a wait with an answer does not wait for the kernel to close its watch, and keeps no more than it needs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.processes import wait_readable
+from agentctl.adapters.watch import _MOST_SPARE as MOST_SPARE
 from agentctl.adapters.watch import Watch
-from tests.support import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-
-#: The instance in use, and those that threads are closing.
-_AT_ONCE = 1 + 8
-#: Makes thread stacks too large for the address space, so that no thread can be started.
-_WITHOUT_THREADS = """
-import os, sys, _thread
-_thread.stack_size(1 << 47)
-from agentctl.adapters.watch import Watch
-watch = Watch([sys.argv[1]])
-fd = watch.fd
-watch.close()
-try:
-    os.fstat(fd)
-except OSError:
-    print("given back")
-"""
 
 
 def _instances() -> int:
@@ -44,16 +29,49 @@ def _marks(fd: int) -> int:
     return Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii").count("inotify wd:")
 
 
-def test_more_watches_come_and_go_than_the_system_has_instances(tmp_path: Path) -> None:
-    before = most = _instances()
+def test_watches_that_come_and_go_share_an_instance(tmp_path: Path) -> None:
+    before = _instances()
     for number in range(400):
         with Watch([tmp_path]) as watch:
             assert watch.fd is not None
             (tmp_path / f"{number}").touch()
             watch.sleep(None)
-            most = max(most, _instances())
-    assert most <= before + _AT_ONCE
-    wait_until(_instances, accept=lambda now: now == before, what="all instances to be given back")
+    assert _instances() <= before + 1
+
+
+def test_many_watches_at_once_leave_few_instances(tmp_path: Path) -> None:
+    before = _instances()
+    watches = [Watch([tmp_path]) for _ in range(30)]
+    assert _instances() >= before + 30 - MOST_SPARE
+    for watch in watches:
+        watch.close()
+    assert _instances() <= before + MOST_SPARE
+
+
+def test_a_watch_does_not_see_what_the_one_before_it_watched(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    new.mkdir()
+    with Watch([old]) as watch:
+        (old / "unread").touch()
+        fd = watch.fd
+    with Watch([new]) as watch:
+        assert watch.fd is not None
+        assert watch.fd == fd
+        (old / "later").touch()
+        assert not wait_readable([watch.fd], 0)
+        (new / "seen").touch()
+        assert wait_readable([watch.fd], 0)
+
+
+def test_a_forked_child_has_watches_of_its_own(tmp_path: Path) -> None:
+    """A child that took its parent's spare instance would take the changes from it."""
+    Watch([tmp_path]).close()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(_instances())
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert _instances() > 0
 
 
 def test_no_mark_is_left_for_which_the_end_of_a_process_would_wait(tmp_path: Path) -> None:
@@ -68,8 +86,9 @@ def test_no_mark_is_left_for_which_the_end_of_a_process_would_wait(tmp_path: Pat
         os.close(same)
 
 
-def test_an_instance_is_given_back_where_no_thread_is_left(tmp_path: Path) -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_THREADS, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert told.stdout == "given back\n"
+def test_a_process_that_has_waited_ends_without_threads(tmp_path: Path) -> None:
+    """CPython (seen with 3.11.2) may crash at its end while a thread comes back from a system call."""
+    code = "import sys; from agentctl.adapters.watch import Watch; Watch(sys.argv[1:]).close()"
+    count = "import os; print(len(os.listdir('/proc/self/task')))"
+    ran = subprocess.run([sys.executable, "-c", f"{code}; {count}", tmp_path], capture_output=True, check=True)
+    assert ran.stdout == b"1\n"

@@ -32,6 +32,8 @@ class TaskConfig(NamedTuple):
     #: The rules of `config.permissions`, for the task's agents.
     permissions: tuple[dict[str, str], ...] = ()
     children_at_end: ChildrenAtEnd = ChildrenAtEnd.WAIT
+    #: The targets that `config.notify` names: `phone`, `phone:blocked,failed`.
+    notify: tuple[str, ...] = ()
 
 
 class _Known(NamedTuple):
@@ -96,6 +98,7 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
         created_at=value.get("createdAt"),
         permissions=tuple(value.get("permissions", ())),
         children_at_end=ChildrenAtEnd(value.get("childrenAtEnd", ChildrenAtEnd.WAIT)),
+        notify=tuple(map(str, value.get("notify", ()))),
     )
 
 
@@ -113,6 +116,7 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
         "createdAt": config.created_at,
         "permissions": list(config.permissions),
         "childrenAtEnd": config.children_at_end,
+        "notify": list(config.notify),
     }
     write_whole(task.config_cache, to_json(value), durable=False)
 

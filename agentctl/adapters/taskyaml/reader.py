@@ -12,9 +12,9 @@ from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
 CHILDREN_AT_END = "childrenAtEnd"
+DRIVER_ORDER, NOTIFY = "driverOrder", "notify"
 #: Keys of `config` that are not limits; each is checked when the task is read.
-OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END})
-DRIVER_ORDER = "driverOrder"
+OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY})
 
 
 def read_limits(document: Document, base: Limits | None = None) -> Limits:
@@ -69,8 +69,8 @@ def parse_personal(path: Path, data: bytes) -> Document:
     from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
     document = parse(path, data)
-    unknown = set(document.value) - {"config", DRIVER_ORDER}
+    unknown = set(document.value) - {"config", DRIVER_ORDER, NOTIFY}
     if unknown:
         key = min(unknown)
-        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}")
+        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}, {NOTIFY}")
     return document

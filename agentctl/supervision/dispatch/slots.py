@@ -161,9 +161,12 @@ def _close_gaps(root_task: TaskDir) -> None:
 
 
 def _move(root_task: TaskDir, name: str, to: str) -> None:
-    """Move the occupant of a place, with what it lends."""
+    """Move the occupant of a place, with what it lends.
+
+    The nearest first: where a chain moves up by one, each takes the name that the one above it has just left.
+    """
     os.rename(root_task.slots / name, root_task.slots / to)
-    for below in [other for other in _names(root_task) if other.startswith(name + ".")]:
+    for below in sorted((other for other in _names(root_task) if other.startswith(name + ".")), key=len):
         os.rename(root_task.slots / below, root_task.slots / (to + below[len(name) :]))
 
 

@@ -28,6 +28,8 @@ from agentctl.supervision.worker.spec import read_spec
 BURY = "--bury"
 #: The option before the environments' folder and the root task's directory on that of a waker, the same program.
 WAKE = "--wake"
+#: The same on that of a sender of notices.
+TELL = "--tell"
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 #: The script that a shim's command line names, followed by the root task's directory.
 SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/__main__.py")
@@ -43,7 +45,7 @@ def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
 
 
 def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
-    """Note a shim, undertaker or waker of a tree of tasks in the other trees whose workers are above this process.
+    """Note a guardian of a tree of tasks in the other trees whose workers are above this process.
 
     Call this before it is named in its own tree: from then on it is found, and must be spared. Once the process that
     started it ends, it may become a child of any shim that is above this process now.
@@ -56,7 +58,7 @@ def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
 
 
 def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
-    """Return whether a tree of tasks has a note of a shim, undertaker or waker of another tree."""
+    """Return whether a tree of tasks has a note of a guardian of another tree."""
     return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
 
 
@@ -86,9 +88,10 @@ def _trees_above(root_task: TaskDir) -> list[TaskDir]:
 
 
 def guarded_tree(pid: int) -> TaskDir | None:
-    """Return the root task in whose tree a process is a live shim that a place names, an undertaker or a waker.
+    """Return the root task in whose tree a process is a live shim that a place names, or another guardian.
 
-    None for any other process: what it says of itself is verified with the files.
+    The others are an undertaker, a waker and a sender. None for any other process: what it says of itself is verified
+    with the files.
     """
     arguments = processes.command_line(pid)
     # Only the end of the path is compared: another agentctl on this machine has its script elsewhere.
@@ -100,9 +103,10 @@ def guarded_tree(pid: int) -> TaskDir | None:
     if BURY in arguments:
         buried = WorkerDir(arguments[-1])
         tree, is_named = root_task_of(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
-    elif WAKE in arguments:
+    elif {WAKE, TELL} & set(arguments):
         tree = TaskDir(arguments[-1])
-        is_named = processes.identity_from(read_quietly(tree.waker)) == me
+        named = tree.waker if WAKE in arguments else tree.sender
+        is_named = processes.identity_from(read_quietly(named)) == me
     else:
         tree = TaskDir(arguments[-1])
         is_named = names_shim(tree.slots, me)
@@ -110,7 +114,7 @@ def guarded_tree(pid: int) -> TaskDir | None:
 
 
 def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
-    """Return whether an identity from a file is that of a live shim, undertaker or waker of a tree of tasks."""
+    """Return whether an identity from a file is that of a live shim, undertaker, waker or sender of a tree of tasks."""
     if processes.life_of(shim) is not Life.ALIVE:
         return False
     tree = guarded_tree(shim.pid)
@@ -120,7 +124,7 @@ def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
 def guarded_by(pid: int) -> WorkerDir | None:
     """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for other processes."""
     arguments = processes.command_line(pid)
-    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE} & set(arguments):
+    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE, TELL} & set(arguments):
         return None
     me, root_task = processes.identify(pid), TaskDir(arguments[-1])
     occupant = occupant_by_shim(root_task.slots, me)

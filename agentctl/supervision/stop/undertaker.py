@@ -22,6 +22,7 @@ from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.process_tree import ProcessTree, UnsupervisedTree
 from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
+from agentctl.supervision.notify.switch import Switch
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import environment
@@ -79,6 +80,7 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     publish(worker)
     os.close(lock)
     dispatch(root_task_of(worker.task))
+    Switch(root_task_of(worker.task), environment.store_folder()).tell()
 
 
 def _await_children(worker: WorkerDir) -> None:

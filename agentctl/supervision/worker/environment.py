@@ -91,6 +91,15 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
     raise Refused(f"{taken} is not private to you, and neither is any other", hint=_HINT)
 
 
+def switch_of(folder: FilePath, origin: str) -> FilePath:
+    """Return the file beside the environments that exists while a person is to be told of a tree of tasks.
+
+    Args:
+        origin: The random text of its root task; another task at the same path has another one.
+    """
+    return folder / f"notify-{origin if origin.isalnum() else ''}.json"
+
+
 def pack(environ: Mapping[bytes, bytes]) -> bytes:
     """Return the blob of an environment."""
     return b"".join(name + b"=" + value + b"\0" for name, value in environ.items() if name)

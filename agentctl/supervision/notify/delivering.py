@@ -1,0 +1,135 @@
+"""Sends one message to one target, within bounded time; what comes back decides whether it is tried again.
+
+Over HTTP: only to the hosts that the person allows, encrypted and verified unless the host is this machine, without
+following any redirect. A command gets the message as JSON on its standard input, and is killed when its time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters.searchpath import OF_THE_SYSTEM, absolute_entries
+from agentctl.domain.messages import NoticeMessage, urgency
+from agentctl.domain.plaintext import plain
+from agentctl.domain.targets import COMMAND, NTFY, NoticeTarget
+from agentctl.lean import NamedTuple
+from agentctl.supervision.notify.armed import Armed
+from agentctl.supervision.notify.book import FAILED, REFUSED, SENT
+
+#: For each step of a request: to connect, to send, to read.
+HTTP_STEP_S = 10.0
+COMMAND_S = 30.0
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_MOST_READ = 1 << 10
+_LONGEST_SAID = 120
+#: Too Many Requests and Request Timeout: the only client errors that pass by themselves.
+_PASSING = frozenset({408, 429})
+
+
+class Delivery(NamedTuple):
+    """What became of a message."""
+
+    #: `sent`, `failed` (to be tried again) or `refused` (not to be).
+    step: str
+    said: str
+    #: It may have arrived, although no answer came.
+    maybe: bool = False
+
+
+def deliver(target: NoticeTarget, armed: Armed, message: NoticeMessage) -> Delivery:
+    """Send a message to a target other than a terminal."""
+    return _run(target, armed.environ, message) if target.type == COMMAND else _post(target, armed.hosts, message)
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
+
+
+def _post(target: NoticeTarget, hosts: tuple[str, ...], message: NoticeMessage) -> Delivery:
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(target.url)
+    host = parts.hostname or ""
+    if host not in hosts or (parts.scheme != "https" and host not in LOOPBACK):
+        return Delivery(REFUSED, f"{host} is not a host that may be told")
+    path, body = _ntfy(parts.path, message) if target.type == NTFY else (parts.path or "/", message.body)
+    query = f"?{parts.query}" if parts.query else ""
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection, is_sent = kind(host, parts.port, timeout=HTTP_STEP_S), False
+    try:
+        connection.connect()
+        data = json.dumps(body).encode()
+        is_sent = True
+        connection.request("POST", path + query, data, _headers(target))
+        response = connection.getresponse()
+        response.read(_MOST_READ)
+        return _judged(response.status, response.reason)
+    except (OSError, HTTPException, ValueError) as error:
+        return Delivery(FAILED, _words(f"{host}: {_why(error)}"), maybe=is_sent)
+    finally:
+        connection.close()
+
+
+def _headers(target: NoticeTarget) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "User-Agent": "agentctl"}
+    return headers | ({"Authorization": f"Bearer {target.token}"} if target.token else {})
+
+
+def _ntfy(path: str, message: NoticeMessage) -> tuple[str, Mapping[str, Any]]:
+    """Return path and body of a publication by JSON, which ntfy takes at the path above the topic."""
+    above, _, topic = path.rstrip("/").rpartition("/")
+    body = {"topic": topic, "title": message.title, "message": message.text, "priority": urgency(message.event)}
+    return f"{above}/", body
+
+
+def _judged(status: int, reason: str) -> Delivery:
+    said = _words(f"HTTP {status} {reason}")
+    if 200 <= status < 300:
+        return Delivery(SENT, said)
+    return Delivery(FAILED if status >= 500 or status in _PASSING else REFUSED, said)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {HTTP_STEP_S:g} s"
+    return str(error) or type(error).__name__
+
+
+def _words(text: str) -> str:
+    return plain(text)[:_LONGEST_SAID]
+
+
+# -- a command ---------------------------------------------------------------------------------------------------------
+
+
+def _run(target: NoticeTarget, environ: Mapping[str, str], message: NoticeMessage) -> Delivery:
+    path = absolute_entries(environ.get("PATH", "")) or OF_THE_SYSTEM
+    with tempfile.TemporaryFile() as order:
+        order.write(json.dumps(message.body).encode() + b"\n")
+        order.seek(0)
+        try:
+            process = subprocess.Popen(
+                target.argv, stdin=order, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                env={**environ, "PATH": path}, start_new_session=True,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            return Delivery(FAILED, _words(f"{target.argv[0]}: {error}"))
+        return _ended(process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> Delivery:
+    try:
+        code = process.wait(COMMAND_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return Delivery(FAILED, f"it was killed after {COMMAND_S:g} s", maybe=True)
+    return Delivery(SENT if code == 0 else FAILED, f"exit code {code}" if code >= 0 else f"signal {-code}")

@@ -1,0 +1,247 @@
+"""The sender of a tree of tasks: a short-lived process that tells its targets what the logs say, and leaves.
+
+Nothing waits for it. A tree has at most one at a time, by a lock. Whoever starts one is not asked whether there is
+anything to tell: a sender reads the logs and the book. It looks once more after it has given its lock back, so no event
+is lost between two senders. One that is killed leaves claims; the next one sends those notices again, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.watch import Watch
+from agentctl.domain.messages import message_about
+from agentctl.domain.notices import ENDED, Notice
+from agentctl.domain.targets import TERMINAL, NoticeTarget
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.supervision import failpoints
+from agentctl.supervision.notify.armed import Armed, read_armed
+from agentctl.supervision.notify.book import FAILED, SEEN, Book
+from agentctl.supervision.notify.delivering import deliver
+from agentctl.supervision.notify.gathering import TreeNotices
+from agentctl.supervision.notify.looking import LookedAt, looked_at
+from agentctl.supervision.notify.sending import LOCK_FD
+from agentctl.supervision.worker.control import name_holder
+
+#: How long it stays when nothing happens: events that follow need no sender of their own.
+_LINGER_S = 0.5
+#: How long no worker may have been there before all have ended: a script may start the next one.
+_SETTLE_S = 0.5
+#: The least time between two looks, however much happens.
+_LEAST_S = 0.1
+#: The longest life of a sender; whoever is there then starts another.
+_LONGEST_S = 600.0
+#: How often one sender tries a target in a row, with a pause that doubles.
+_MOST_TRIES, _FIRST_PAUSE_S = 4, 1.0
+#: After that many, over all senders, a notice rests: a minute at first, then twice as long each time.
+_FIRST_REST_S, _LONGEST_REST_S = 60.0, 3600.0
+#: What is older is not told any more.
+_OLDEST = timedelta(hours=24)
+#: More at once are told in one message.
+_MOST_SINGLE = 5
+
+
+class _Pause(NamedTuple):
+    """After a failure: how often it was tried, and when it is tried again (monotonic)."""
+
+    tries: int = 0
+    until: float = 0.0
+
+
+def main(folder: str, root: str) -> None:
+    """Run as the sender: drop what was inherited, tell what there is to tell, leave."""
+    os.closerange(LOCK_FD + 1, 1 << 16)
+    os.set_inheritable(LOCK_FD, False)
+    os.chdir("/")
+    os.umask(0o077)
+    with contextlib.suppress(AgentctlError, OSError):
+        _Sender(TaskDir(root), FilePath(folder)).run()
+    os._exit(0)  # A target that hangs has a thread of its own, which nobody waits for.
+
+
+class _Sender:
+    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
+        self.root_task, self.folder = root_task, folder
+        self.tree, self.book = TreeNotices(root_task), Book(root_task.notices)
+        self.me = processes.identify(os.getpid())
+        self.pauses: dict[str, _Pause] = {}
+        self.until = monotonic() + _LONGEST_S
+        #: The notice that all have ended, and since when nothing has come after it.
+        self.over: tuple[str, float] = ("", 0.0)
+
+    def run(self) -> None:
+        """Work until there is nothing left to tell, and nothing has come while the lock was given back."""
+        # Where a lock is the process's own (macOS), it was not handed over with the descriptor.
+        lock = LOCK_FD if processes.LINUX else hold_alive(self.root_task.sender)
+        while self.root_task.exists and lock is not None:
+            try:
+                name_holder(lock, self.me)
+                sizes = self._work()
+            finally:
+                os.close(lock)
+            if sizes == self.tree.sizes() or monotonic() >= self.until:
+                return
+            lock = hold_alive(self.root_task.sender)
+
+    def _work(self) -> dict[str, int]:
+        """Tell until nothing is left; return the sizes of the logs as they were at the last look."""
+        with Watch() as watch:
+            watched: set[str] = set()
+            calm_since = monotonic()
+            while True:
+                for name in self.tree.tasks.keys() - watched:
+                    watch.add(self.tree.tasks[name].events)
+                    watched.add(name)
+                sizes = self.tree.sizes()
+                armed = read_armed(self.root_task, self.folder)
+                if armed is None:
+                    return sizes
+                has_told = self._tell(armed, self._settled(self.tree.look()))
+                now = monotonic()
+                calm_since = now if has_told else calm_since
+                due = self._next()
+                if now >= self.until or (due is None and now >= calm_since + _LINGER_S):
+                    return sizes
+                if not has_told:
+                    time.sleep(_LEAST_S)
+                    watch.sleep(max(0.0, (due or calm_since + _LINGER_S) - monotonic()))
+
+    def _next(self) -> float | None:
+        """Return when something is to be done without any news; None where nothing is."""
+        times = [pause.until for pause in self.pauses.values() if pause.tries < _MOST_TRIES]
+        if self.over[0] and monotonic() < self.over[1]:
+            times.append(self.over[1])
+        return min(times, default=None)
+
+    def _settled(self, notices: list[Notice]) -> list[Notice]:
+        """Return what is to be told now; that all have ended only when that has been so for a moment."""
+        over = next((one for one in notices if one.kind == ENDED), None)
+        if over is None:
+            self.over = ("", 0.0)
+            return notices
+        if self.over[0] != over.key:
+            self.over = (over.key, monotonic() + _SETTLE_S)
+        return notices if monotonic() >= self.over[1] else [one for one in notices if one is not over]
+
+    def _tell(self, armed: Armed, notices: list[Notice]) -> bool:
+        """Send to each target what it has not been told, at the same time; return whether anything was sent."""
+        self.book.refresh()
+        seen = looked_at(FilePath(armed.state)) if armed.state else set()
+        jobs = []
+        for target in armed.targets:
+            left = self._pending(target, armed, notices, seen)
+            if left:
+                jobs.append(threading.Thread(target=self._send, args=(target, armed, left), daemon=True))
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join(max(0.0, self.until - monotonic()))
+        return bool(jobs)
+
+    def _pending(self, target: NoticeTarget, armed: Armed, notices: list[Notice], seen: set[LookedAt]) -> list[Notice]:
+        """Return what a target is to be told now; what the person is looking at is noted as seen."""
+        left = [] if target.type == TERMINAL or is_quiet(armed) else waiting_for(target, self.book, notices)
+        looked = [one for one in left if self._is_seen(one, seen)]
+        if looked:
+            self.book.note(target.name, [one.key for one in looked], SEEN)
+        left = [one for one in left if one not in looked and not self._rests(target, one)]
+        if not left:
+            self.pauses.pop(target.name, None)
+        pause = self.pauses.get(target.name, _Pause())
+        return left if pause.tries < _MOST_TRIES and monotonic() >= pause.until else []
+
+    def _rests(self, target: NoticeTarget, notice: Notice) -> bool:
+        """Return whether a notice failed so often, also with earlier senders, that it is left alone for a while."""
+        step = self.book.last(target.name, notice.key)
+        is_of_others = target.name not in self.pauses
+        return step.tries >= _MOST_TRIES and is_of_others and 0 <= _age_s(step.at) < rest_s(step.tries)
+
+    def _is_seen(self, notice: Notice, seen: set[LookedAt]) -> bool:
+        task = os.path.realpath(self.root_task.sibling(notice.task_id).path)
+        return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)
+
+    def _send(self, target: NoticeTarget, armed: Armed, notices: Sequence[Notice]) -> None:
+        groups = [notices] if len(notices) > _MOST_SINGLE else [[one] for one in notices]
+        for group in groups:
+            try:
+                is_done = self._send_group(target, armed, group)
+            except (AgentctlError, OSError):  # A full disk: what cannot be claimed must not be sent.
+                is_done = False
+            if not is_done:
+                tries = self.pauses.get(target.name, _Pause()).tries + 1
+                self.pauses[target.name] = _Pause(tries, monotonic() + _FIRST_PAUSE_S * 2 ** (tries - 1))
+                return
+            self.pauses.pop(target.name, None)
+
+    def _send_group(self, target: NoticeTarget, armed: Armed, group: Sequence[Notice]) -> bool:
+        """Send notices as one message; return whether nothing is left to do about them.
+
+        Raises:
+            StorageError, OSError: The book cannot be written.
+        """
+        book = Book(self.root_task.notices)  # Of this thread alone.
+        claimed = book.claim(target.name, [one.key for one in group], self.me)
+        mine = [one for one in group if one.key in claimed.keys]
+        if not mine:
+            return False  # As the book has it, another process is about to send them.
+        config = cached(self.root_task)
+        message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
+        failpoints.reached("notify.before-send")
+        answered = deliver(target, armed, message)
+        failpoints.reached("notify.after-send")
+        book.note(target.name, claimed.keys, answered.step, answered.said, maybe=answered.maybe)
+        return answered.step != FAILED
+
+
+def waiting_for(target: NoticeTarget, book: Book, notices: Sequence[Notice]) -> list[Notice]:
+    """Return which notices a target wants and has not been told, except those that are too old by now."""
+    oldest = _iso(datetime.now(UTC) - _OLDEST)
+    return [
+        one
+        for one in notices
+        if one.kind in target.events and one.at >= max(target.since, oldest) and not book.is_done(target.name, one.key)
+    ]
+
+
+def rest_s(tries: int) -> float:
+    """Return how long a notice rests after so many failures.
+
+    >>> [rest_s(tries) for tries in (4, 5, 9, 99)]
+    [60.0, 120.0, 1920.0, 3600.0]
+    """
+    return min(_LONGEST_REST_S, _FIRST_REST_S * 2.0 ** min(tries - _MOST_TRIES, 10))
+
+
+def _age_s(at: str) -> float:
+    """Return the seconds since a time as a book has it; what is none is long ago."""
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
+    except (ValueError, TypeError):
+        return _LONGEST_REST_S
+
+
+def is_quiet(armed: Armed) -> bool:
+    """Return whether these are quiet hours where the person lives."""
+    if armed.quiet is None:
+        return False
+    if "TZ" in armed.environ and os.environ.get("TZ") != armed.environ["TZ"]:
+        os.environ["TZ"] = armed.environ["TZ"]
+        time.tzset()
+    now = time.localtime()
+    return armed.quiet.covers(now.tm_hour * 60 + now.tm_min)
+
+
+def _iso(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -1,0 +1,95 @@
+"""When a sender is started, and how: whoever is there (a shim, a wait) starts one, unless the tree has one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from agentctl.adapters import processes
+from agentctl.adapters.detached import start_detached
+from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain import events as ev
+from agentctl.errors import AgentctlError
+from agentctl.supervision import failpoints
+from agentctl.supervision.life.strangers import SHIM_SCRIPT, TELL, note_guardian
+from agentctl.supervision.worker.control import name_holder
+
+#: The events after which a sender has to look. Ends of other kinds may end the last worker: a shim that leaves has one.
+_MARKS = tuple(b'"type":"' + kind.encode() + b'"' for kind in (ev.BLOCKED, ev.FAILED, ev.NEAR_LIMIT, ev.ASKED))
+_PIECE = 1 << 16
+#: While somebody is there, a sender comes at least that often.
+AGAIN_S = 60.0
+_FAILPOINT = "AGENTCTL_FAILPOINT"
+#: The descriptor by which a sender gets its lock.
+LOCK_FD = 3
+
+
+def has_news(task: TaskDir, read: dict[str, int]) -> bool:
+    """Return whether the log of a task has grown by an event that may be a notice; at the first look, `True`.
+
+    Args:
+        read: By task, how much of its log was looked at; brought up to date.
+    """
+    try:
+        size = os.stat(task.events).st_size
+        before, read[task.id] = read.get(task.id), size
+        return before is None or (size > before and _has_mark(task.events, before, size))
+    except (AgentctlError, OSError):
+        return False
+
+
+def _has_mark(log: FilePath, start: int, end: int) -> bool:
+    """Return whether what was added has a mark; so much that it is not worth a look counts as one."""
+    if end - start > _PIECE:
+        return True
+    fd = open_plain(log)
+    try:
+        data = os.pread(fd, end - start, start)
+    finally:
+        os.close(fd)
+    return any(mark in data for mark in _MARKS)
+
+
+def is_long_ago(root_task: TaskDir) -> bool:
+    """Return whether the last sender came a minute ago or more: it may have been killed, have failed, or kept quiet."""
+    try:
+        return not 0 <= time.time() - os.stat(root_task.sender).st_mtime < AGAIN_S
+    except OSError:
+        return True
+
+
+def see_to_sender(root_task: TaskDir, folder: FilePath) -> int | None:
+    """Start the sender of a tree of tasks, unless it has one, which looks once more before it leaves.
+
+    The lock that proves its life is taken here and handed over, and it is named at once: so there are never two, and no
+    sweep takes it for a process of a worker.
+
+    Args:
+        folder: Where the switch is.
+
+    Returns:
+        Its pid, which the caller collects some time; None if none was started.
+    """
+    with contextlib.suppress(AgentctlError, OSError):  # No process left: the next one who is there tries.
+        lock = hold_alive(root_task.sender)
+        if lock is not None:
+            try:
+                return _start(root_task, folder, lock)
+            finally:
+                os.close(lock)
+    return None
+
+
+def _start(root_task: TaskDir, folder: FilePath, lock: int) -> int:
+    name = failpoints.armed() or ""
+    environ = {_FAILPOINT: name} if name.startswith("notify.") else {}
+    pid = start_detached([SHIM_SCRIPT, TELL, folder, root_task.path], environ, {LOCK_FD: lock})
+    me = processes.identify(pid)
+    if me is not None:
+        note_guardian(root_task, me)
+        name_holder(lock, me)
+    return pid

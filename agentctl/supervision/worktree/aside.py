@@ -1,0 +1,92 @@
+"""What a worktree holds now, as an index aside: neither the worktree nor its repository is touched to look at it.
+
+New objects go into a folder of their own, so nothing is left in the repository, and nothing that its garbage collector
+could take away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+
+from agentctl.adapters.git import Git, GitError, quoted_alternate
+from agentctl.supervision.worktree.recorded import RecordedWorktree
+
+#: A patch is cut at this size, and larger files are left out of it.
+MOST_BYTES = 64 << 20
+#: The limit for all files together: a worker may have installed very much that git was not told to ignore.
+MOST_TAKEN_BYTES = 4 * MOST_BYTES
+MOST_FILES = 10_000
+SCRATCH = ".scratch"
+#: The differences of an index from a tree, whatever the repository and the user have set for reading them.
+DIFF = ("diff-index", "--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+#: The same, in the form that `git apply` takes.
+AS_PATCH = (*DIFF, "-p", "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+
+
+def git_aside(git: Git, tree: RecordedWorktree, scratch: str, *, known: Sequence[str] = ()) -> Git:
+    """Return git with a copy of the worktree's index, and with a folder of its own for new objects.
+
+    Args:
+        scratch: A folder that gets both, `index` and `objects`.
+        known: More folders of objects that it can read.
+    """
+    index, objects = os.path.join(scratch, "index"), os.path.join(scratch, "objects")
+    os.mkdir(objects)
+    aside = git.with_environment(
+        {
+            "GIT_INDEX_FILE": index,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(
+                quoted_alternate(folder) for folder in (os.path.join(tree.common, "objects"), *known)
+            ),
+        }
+    )
+    try:
+        shutil.copyfile(os.path.join(tree.git_dir, "index"), index)
+        aside.run("ls-files", "--stage", "--", ":(exclude)*")  # Reads the index, and prints nothing.
+    except (OSError, GitError):  # A missing or damaged index: all files are read again.
+        if os.path.exists(index):
+            os.unlink(index)
+        aside.run("read-tree", tree.base)
+    return aside
+
+
+def take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:
+    """Add what lies in the worktree to the index; return what cannot be added, and why.
+
+    `git add` would do, but it runs `git status` within submodules, whose settings an agent can change.
+    """
+    names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+    taken, left_out, room = [], [], MOST_TAKEN_BYTES
+    for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before the folder's content.
+        why, size = _look_at(os.path.join(tree.path, name))
+        if why is None and size > room:
+            why = f"{size} bytes: all files together exceed {MOST_TAKEN_BYTES}"
+        if why is None:
+            taken.append(name)
+            room -= size
+        else:
+            left_out.append({"path": name, "why": why})
+    listed = b"".join(os.fsencode(name) + b"\0" for name in taken)
+    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
+    return left_out
+
+
+def _look_at(path: str) -> tuple[str | None, int]:
+    """Return why a file cannot be in a patch, and its size; None if it can, or is gone, which a patch can say."""
+    if path.endswith("/"):
+        return "a repository of its own", 0
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None, 0
+    if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
+        return None, 0
+    if not stat.S_ISREG(found.st_mode):
+        return "not a regular file", 0
+    if found.st_size > MOST_BYTES:
+        return f"{found.st_size} bytes: too large", 0
+    return None if os.access(path, os.R_OK) else "it cannot be read", found.st_size
