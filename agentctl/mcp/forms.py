@@ -12,7 +12,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import DENY, meaning
-from agentctl.domain.plaintext import beginning, plain, whole
+from agentctl.domain.plaintext import beginning, distinct, plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.answerers import who_answers
@@ -61,8 +61,9 @@ def is_over(worker: WorkerDir, question: Mapping[str, Any]) -> bool:
 
 def form_of(worker: WorkerDir, question: Mapping[str, Any]) -> Form:
     """Return the form of a question."""
-    asked, tool, arguments = _shown(question["question"]), _shown(question.get("tool") or ""), question.get("arguments")
-    call = f"{tool} {_shown(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
+    show = _shown_of_call if question.get("tool") else _shown
+    asked, tool, arguments = show(question["question"]), show(question.get("tool") or ""), question.get("arguments")
+    call = f"{tool} {show(json.dumps(arguments, ensure_ascii=False)) if arguments else ''}".strip()
     is_whole = not question.get("isCut") and max(len(asked), len(call)) <= _LONGEST
     lines = [f"{worker.instance} asks: {_cut(asked)}", _cut(call)]
     if not is_whole:
@@ -72,8 +73,8 @@ def form_of(worker: WorkerDir, question: Mapping[str, Any]) -> Form:
         return _form(message, {} if tool and not is_whole else None)
     if question.get("kind") == "confirm":
         return _form(message, {} if tool and not is_whole else {True: "yes", False: "no"})
-    labels = {str(one["id"]): _shown(one["label"]) for one in _offered(question, is_whole=is_whole)}
-    return _form(message, {_shown(name): name for name in labels}, [_cut(label) for label in labels.values()])
+    labels = {str(one["id"]): show(one["label"]) for one in _offered(question, is_whole=is_whole)}
+    return _form(message, {show(name): name for name in labels}, [_cut(label) for label in labels.values()])
 
 
 _NOT_WHOLE = "This is cut. The full text:"
@@ -82,6 +83,11 @@ _NOT_ALLOWED = "This is not the whole call, so it cannot be allowed here. The wh
 
 def _shown(text: str) -> str:
     return whole(plain(text))
+
+
+def _shown_of_call(text: str) -> str:
+    """Return a text of a call as it is allowed by its looks: also what nobody would see is seen."""
+    return distinct(_shown(text))
 
 
 def _cut(text: str) -> str:

@@ -21,7 +21,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
-from agentctl.operations.doctor.gates import examine_accounts, examine_gates
+from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.current_state import mend_roster, read_task
@@ -33,7 +33,7 @@ from agentctl.operations.where.odd_files import (
     examine_shims,
 )
 from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back
-from agentctl.operations.where.task_limits import personal_defaults, read_config
+from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
 from agentctl.supervision.life.judging import Condition, judge, queued_instances
 from agentctl.supervision.queue.tickets import UNSEEN, read_queue
@@ -108,6 +108,7 @@ def _machine() -> Iterator[Finding]:
         yield finding("error", f"there is no private place for the environments of queued workers: {error}", "", "")
     try:
         personal_defaults()
+        personal_notify()
     except AgentctlError as error:
         yield finding("error", error.message, "", error.hint or "")
 
@@ -167,6 +168,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _queue(task)
     yield from examine_worktrees(task, fix=fix)
     yield from examine_gates(task)
+    yield from examine_targets(task)
     if fix:
         mend_roster(task)
 

@@ -38,6 +38,15 @@ def examine_gates(task: TaskDir) -> Iterator[Finding]:
         yield finding("warning", what, task.id, next_)
 
 
+def examine_targets(task: TaskDir) -> Iterator[Finding]:
+    """Yield a finding for each target that cannot be told of the tree of a task."""
+    from agentctl.operations.notify.telling import failing  # Few tasks are told of.
+
+    for target, number, said in () if root_task_of(task).path != task.path else failing(task):
+        what = f"the target {target} was not told {number} notice{'' if number == 1 else 's'}: {said}"
+        yield finding("warning", what, task.id, f"agentctl notify test {target}")
+
+
 def examine_accounts() -> Iterator[Finding]:
     """Yield a finding for each account of this user that is held after a rate limit."""
     for account in all_accounts(folder_of_accounts()):

@@ -1,5 +1,6 @@
 """Views of the current state: workers, tasks, trees, activities, results, usage. Starts nothing.
 
-Doors: `current_state`, `live_workers`, `listing`, `one_worker`, `tasks`, `tree_view`, `activity`, `logs`, `results`,
-`whole_texts`, `subtask_answer`, `joining`, `usage`, `askers`.
+Doors: `current_state`, `live_workers`, `listing`, `one_worker`, `tasks`, `tree_view`, `activity_nodes`, `activity`,
+`logs`, `results`, `whole_texts`, `subtask_answer`, `joining`, `usage`, `askers`, `why`, `evidence`, `searching`,
+`timeline`.
 """

@@ -17,6 +17,8 @@ from agentctl.operations.where.subtasks_below import subtasks_of
 
 #: A forged cycle of tasks is followed this far; no genuine tree is as deep.
 _DEEPEST = 64
+#: How much is shown of what somebody asks.
+_LONGEST = 80
 
 
 class PendingQuestion(NamedTuple):
@@ -25,6 +27,8 @@ class PendingQuestion(NamedTuple):
     task_id: str
     instance: str
     id: str
+    #: What it asks, on one line, cut.
+    text: str = ""
 
 
 #: The open questions below each worker. The key "" has all of them except those of workers that the user started in
@@ -78,7 +82,13 @@ def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
     for name in open_questions(worker) if is_own(task) else ():
         body = read_question(worker, name)
         if body is not None and not body.get("idle"):
-            yield PendingQuestion(task.id, instance, name)
+            yield PendingQuestion(task.id, instance, name, _on_one_line(body.get("question")))
+
+
+def _on_one_line(question: object) -> str:
+    """Return what is asked; empty where the file has something other than text."""
+    line = " ".join(question[: 2 * _LONGEST].split()) if isinstance(question, str) else ""
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 class Askers:
@@ -97,11 +107,17 @@ class Askers:
             self._next_look = monotonic() + SAFETY_S
         return self._found
 
-    def asked(self, task: TaskDir, view: TaskView, instances: Collection[str] | None) -> list[PendingQuestion]:
-        """Return the open questions of some workers and below them; None means all workers."""
+    def asked(
+        self,
+        task: TaskDir,
+        view: TaskView,
+        instances: Collection[str] | None,
+        above: Collection[str] | None,
+    ) -> list[PendingQuestion]:
+        """Return the open questions of some workers, and below some; None means all workers."""
         blocked = [one.instance for one in view.workers.values() if one.status is Status.BLOCKED]
         own = [asked for name in blocked if instances is None or name in instances for asked in _open(task, name)]
-        return sorted({*own, *below_any(self.below(task, view), instances)})
+        return sorted({*own, *below_any(self.below(task, view), above)})
 
 
 def below_any(below: Below, instances: Iterable[str] | None) -> list[PendingQuestion]:

@@ -9,7 +9,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.worker_row import BLANK, WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
-from agentctl.operations.show.askers import PendingQuestion, asked_below, below_any
+from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from agentctl.supervision.life.judging import Condition
 
 
-def list_below(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
-    """Return what `list_workers` does for a task and all sub-tasks below it; each row names its task."""
+def list_below(task: TaskDir) -> Listing:
+    """Return what `each_worker` does for a task and all sub-tasks below it; each row names its task."""
     from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
 
     rows: list[WorkerRow] = []
     warnings: list[str] = []
+    asked: set[PendingQuestion] = set()
     for one in subtree(task):
-        found, damage = list_workers(one)
-        rows += [{"taskId": one.id, **row} for row in found]
-        warnings += damage
-    return rows, warnings
+        found = each_worker(one)
+        rows += [{"taskId": one.id, **row} for row in found.rows]
+        warnings += found.warnings
+        asked.update(found.asked_below)
+    return Listing(iter(rows), warnings, {"": asked})
 
 
 def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
@@ -43,8 +45,13 @@ class Listing(NamedTuple):
     #: Each made when it is taken.
     rows: Iterator[WorkerRow]
     warnings: list[str]
-    #: The questions that are open below them (`askers.asked_below`).
-    asked_below: list[PendingQuestion]
+    #: The questions that are open below each of them (`askers.asked_below`).
+    below: Below
+
+    @property
+    def asked_below(self) -> list[PendingQuestion]:
+        """The questions that are open below all of them."""
+        return below_any(self.below, None)
 
 
 def each_worker(task: TaskDir) -> Listing:
@@ -57,7 +64,7 @@ def each_worker(task: TaskDir) -> Listing:
         row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
         for worker in view.workers.values()
     )
-    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below_any(below, None))
+    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below)
 
 
 def row_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -29,11 +29,45 @@ class _TaskFacts(NamedTuple):
     below: list[str]
 
 
+#: The states of a task at work, which those above it are in too; the more pressing first.
+_AT_WORK = ("input-required", "working")
+
+
+class _Standing(NamedTuple):
+    """The state of a task, and what of it is due to its sub-tasks."""
+
+    state: str
+    #: A sub-task works or asks, or a worker of its own has ended and waits for the workers that it started.
+    awaits_children: bool
+    #: How many of its workers are blocked, and how many of those of all tasks below it.
+    blocked: int
+    blocked_below: int
+
+
 def list_tasks(root: Root) -> list[dict[str, Any]]:
-    """Return a row for each task of a root."""
+    """Return a row for each task of a root, in the order of an outline: each task is followed by its sub-tasks."""
     current = current_task(root)
     facts = {task_id: _read_facts(root.task(task_id)) for task_id in root.task_ids()}
-    return [{**_row(one, current), "state": _state(one, facts, set())} for one in facts.values()]
+    outline = list(_outline(facts))
+    standings: dict[str, _Standing] = {}
+    for task_id, _ in reversed(outline):  # Those below a task come after it, unless a forged cycle makes that untrue.
+        one = facts[task_id]
+        standings[task_id] = _standing(one, [standings[name] for name in one.below if name in standings])
+    return [_row(facts[name], current, level, standings[name]) for name, level in outline]
+
+
+def _outline(facts: Mapping[str, _TaskFacts]) -> Iterator[tuple[str, int]]:
+    """Yield each task once with its level, sub-tasks below the task that asked for them; forged cycles are cut."""
+    below = {name for one in facts.values() for name in one.below}
+    left = dict.fromkeys(facts)
+    for first in [*(name for name in facts if name not in below), *facts]:
+        stack = [(first, 0)]
+        while stack:
+            name, level = stack.pop()
+            if name in left:
+                del left[name]
+                yield name, level
+                stack += [(child, level + 1) for child in reversed(facts[name].below)]
 
 
 def _read_facts(task: TaskDir) -> _TaskFacts:
@@ -46,28 +80,36 @@ def _read_facts(task: TaskDir) -> _TaskFacts:
     return _TaskFacts(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
 
 
-def _state(one: _TaskFacts, facts: Mapping[str, _TaskFacts], seen: set[str]) -> str:
+def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
     """Return the state of a task: that of its own workers, unless it has none or a sub-task works or asks."""
-    seen.add(one.task.id)
-    below = [_state(facts[name], facts, seen) for name in one.below if name in facts and name not in seen]
-    own = task_state(worker.status for worker in one.view.workers.values())
-    if not one.view.workers and below:
-        own = next((state for state in ("failed", "canceled", "completed") if state in below), own)
-    return next((state for state in ("input-required", "working") if state in {own, *below}), own)
+    workers, states = one.view.workers.values(), {task.state for task in below}
+    own = task_state(worker.status for worker in workers)
+    if not workers and states:
+        own = next((state for state in ("failed", "canceled", "completed") if state in states), own)
+    return _Standing(
+        next((state for state in _AT_WORK if state in {own, *states}), own),
+        any(state in states for state in _AT_WORK) or any(worker.awaits_children for worker in workers),
+        sum(worker.status is Status.BLOCKED for worker in workers),
+        sum(task.blocked + task.blocked_below for task in below),
+    )
 
 
-def _row(one: _TaskFacts, current: str | None) -> dict[str, Any]:
+def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) -> dict[str, Any]:
     task, config = one.task, one.config
     statuses = [worker.status for worker in one.view.workers.values()]
     counts = {status.value: statuses.count(status) for status in Status}
     row = {
         "taskId": task.id,
         "title": config.title,
+        "state": standing.state,
         "workers": len(statuses),
         **counts,
         "createdAt": config.created_at,
         "parentTaskId": config.parent_task_id,
         "childTaskIds": one.below,
+        "level": level,
+        "awaitsChildren": standing.awaits_children,
+        "blockedBelow": standing.blocked_below,
         "current": task.id == current,
         "own": is_own(task),
         "path": str(task.path),

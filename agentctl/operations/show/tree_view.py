@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import Watch
-from agentctl.domain.activity.fold import ActivityFold
-from agentctl.domain.activity.view import Node, view_of
+from agentctl.domain.activity.view import Node
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import WorkerRow
-from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.askers import PendingQuestion
+from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes
+from agentctl.operations.show.askers import PendingQuestion, below_any
 from agentctl.operations.show.listing import each_worker
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row, observed_rows
 
-#: How many ended items of an expanded group are kept; `earlier` counts the rest.
-KEPT = 200
 _TICK_S = 1.0
 
 
@@ -71,28 +67,31 @@ class Tree:
         self.task = task
         self._instance = instance
         self._expand = expand
-        self._activities: dict[str, _Activity] = {}
+        self._activities: dict[str, ActivityNodes] = {}
         self.warnings: list[str] = []
-        #: The open questions below the workers.
+        #: The open questions below the workers that are shown.
         self.asked_below: list[PendingQuestion] = []
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each after the one that started it."""
         found = each_worker(self.task)
-        self.warnings, self.asked_below = found.warnings, found.asked_below
+        self.warnings = found.warnings
         by_name = {row["agentInstance"]: row for row in found.rows}
         by_name |= {
             row["agentInstance"]: row for row in observed_rows(self.task) if row["agentInstance"] not in by_name
         }
         parents = {name: row["parent"] for name, row in by_name.items()}
-        return [self._tree(by_name[name], depth) for name, depth in _in_order(parents, self._instance)]
+        shown = _in_order(parents, self._instance)
+        above = None if self._instance is None else [name for name, _ in shown]
+        self.asked_below = below_any(found.below, above)
+        return [self._tree(by_name[name], depth) for name, depth in shown]
 
     def _tree(self, row: WorkerRow, depth: int) -> WorkerTree:
         name = row["agentInstance"]
         is_expanded = self._expand is None or name in self._expand
         activity = self._activities.get(name)
         if activity is None:
-            activity = self._activities[name] = _Activity(self.task, name, KEPT if is_expanded else 0)
+            activity = self._activities[name] = ActivityNodes(self.task.worker(name), KEPT if is_expanded else 0)
         nodes = activity.nodes(ended=row["status"] in TERMINAL)
         if activity.problem:
             self.warnings.append(activity.problem)
@@ -111,45 +110,6 @@ class Tree:
                 if all(tree.has_ended or tree.row.get("observed") for tree in trees):
                     return
                 watch.sleep(_TICK_S)
-
-
-class _Activity:
-    """The nodes of one worker's activity; once the worker has ended, only they are kept."""
-
-    def __init__(self, task: TaskDir, instance: str, keep: int) -> None:
-        self._reader = ActivityReader(task.worker(instance).activity)
-        self._keep = keep
-        self._fold: ActivityFold | None = ActivityFold(keep)
-        self._nodes: list[Node] = []
-        self.bad_lines = 0
-        self.unknown_types: dict[str, int] = {}
-        #: Why the activity cannot be read.
-        self.problem: str | None = None
-
-    def nodes(self, *, ended: bool) -> list[Node]:
-        """Read the new rows and return the nodes; if the activity cannot be read, only the worker's own node."""
-        self.problem = None
-        try:
-            return self._read(ended=ended)
-        except Damaged as error:
-            self.problem = error.message
-        except OSError as error:
-            self.problem = f"{self._reader.path}: {error.strerror}"
-        return view_of(ActivityFold(self._keep), ended=ended)
-
-    def _read(self, *, ended: bool) -> list[Node]:
-        if self._reader.is_replaced():
-            self._reader.restart()
-            self._fold = ActivityFold(self._keep)
-        if self._fold is None:
-            return self._nodes
-        for block in self._reader.blocks():
-            self._fold.feed(block)
-        self.bad_lines, self.unknown_types = self._fold.bad, dict(self._fold.unknown_types)
-        self._nodes = view_of(self._fold, ended=ended)
-        if ended:
-            self._fold = None
-        return self._nodes
 
 
 def _in_order(parents: Mapping[str, str | None], top: str | None) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
-from agentctl.operations.start.permissions import check_policy_again, policy_of
+from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
 from agentctl.operations.trust.definitions import find_agent_spec
@@ -92,7 +92,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
         max_turns=_least(work.max_turns, spec.max_turns),
         max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
-        permissions=policy_of(task, work, spec), denied_above=denied, keep=work.keep, session=str(uuid.uuid4()),
+        permissions=policy_of(task, work, spec), rules_given=len(given_rules(work)),
+        denied_above=_joined(work.denied_above, denied), keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
         account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
@@ -107,10 +108,14 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
-    more = [rules for rules in denied if rules not in order.denied_above]
-    account = _account(load(order.driver), environ)
-    order = order._replace(denied_above=[*order.denied_above, *more], account=account, accounts=folder_of_accounts())
-    return Ordered(order, warnings=_check_honoured(load(order.driver), order) if more else ())
+    joined, account = _joined(order.denied_above, denied), _account(load(order.driver), environ)
+    has_more = len(joined) > len(order.denied_above)
+    order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
+    return Ordered(order, warnings=_check_honoured(load(order.driver), order) if has_more else ())
+
+
+def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
+    return [*kept, *(rules for rules in more if rules not in kept)]
 
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:

@@ -20,7 +20,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.reader import read_limits
 from agentctl.adapters.yamldoc import parse
-from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.errors import Damaged, Refused, StorageError, UsageError
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.new_task import create_task
 from agentctl.operations.start.requests import Spawned
@@ -38,6 +38,7 @@ from agentctl.operations.trust.templates import (
     read_template,
 )
 from agentctl.operations.where.locating import working_folder
+from agentctl.operations.where.ownership import check_own
 
 _ROSTER = "roster.json"
 _KEYS = ("name", "description", "title", "parameters", "config", "roster")
@@ -105,11 +106,20 @@ def _copy(folder: Path, target: FilePath) -> None:
 
 
 def start_template(task: TaskDir) -> list[Spawned]:
-    """Start (or queue) the workers that a task's template declares."""
-    value = read_json(task.template / _ROSTER)
+    """Start (or queue) the workers that a task's template declares.
+
+    Raises:
+        Damaged: The orders that were resolved when the task was made are no longer in their file.
+    """
+    check_own(task)
+    file = task.template / _ROSTER
+    value = read_json(file)
     if value is None:
         raise Refused(f"task {task.id} was made from no template", hint="agentctl new --template NAME")
-    requests = [request_from(item, f"{task.template / _ROSTER}") for item in value["requests"]]
+    orders = value.get("requests")
+    if not isinstance(orders, list) or not all(isinstance(item, dict) for item in orders):
+        raise Damaged(f"{file} holds no orders of workers", hint="make the task again: agentctl new --template NAME")
+    requests = [request_from(item, str(file)) for item in orders]
     known = [item.name for item in requests if item.name and task.worker(item.name).path.exists()]
     if known:
         raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")

@@ -29,9 +29,14 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
     """
     of_task = list(usable_config(task).permissions)
     check_rules(task, of_task)
-    rules = [*_parsed(work.permissions), *spec.permissions, *of_task]
+    rules = [*given_rules(work), *spec.permissions, *of_task]
     refuse_allowing(rules, lambda: [list(spec.permissions)])
     return rules
+
+
+def given_rules(work: AgentWork) -> Rules:
+    """Return the rules that come with a call; the first ones of `policy_of`."""
+    return _parsed(work.permissions)
 
 
 def asking(task: TaskDir, spec: AgentSpec) -> Rules:

@@ -43,6 +43,8 @@ class AgentWork(NamedTuple):
     agent_id: str | None = None
     #: The definition that `agent` names, where it was looked up already.
     spec: AgentSpec | None = None
+    #: Denials that hold beside those of the caller and of the agents above it.
+    denied_above: Sequence[list[dict[str, str]]] = ()
 
 
 class Delegation(NamedTuple):

@@ -9,6 +9,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.operations.notify.naming import rearm
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.dispatch.dispatch import dispatch
@@ -31,6 +32,7 @@ def resume_queue(task: TaskDir) -> list[str]:
     By this, a person vouches for the orders as they are now: what vouched for them is lost with the environment.
     """
     check_own(task)
+    rearm(task)
     root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))
     folder, digests = environment.store_folder(), {}
     with locked(root_task.queue_lock):

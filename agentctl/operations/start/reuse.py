@@ -23,7 +23,9 @@ _LIMIT_S = 60.0
 #: How much uncommitted data is read at most, in some seconds: a repository may come with a file of a tebibyte.
 _MOST_BYTES = 1 << 30
 #: Fields of an order that are not the work: who does it, and where its session is.
-_ASIDE = frozenset({"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers"})
+_ASIDE = frozenset(
+    {"program", "instance", "taskId", "cwd", "session", "account", "accounts", "mcpServers", "rulesGiven"}
+)
 
 
 def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:

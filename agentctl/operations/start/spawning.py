@@ -45,7 +45,7 @@ from agentctl.operations.where.lineage import (
 from agentctl.operations.where.locating import current_task, find_root, find_task, foreign_current
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.sandbox import refuse_in_sandbox
-from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.where.task_limits import may_be_told, read_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.dispatch import (
     Dispatched,
@@ -75,11 +75,12 @@ _COMMAND_SHOWN = 200
 
 
 def task_for_spawn(
-    explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool
+    explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool, title: str = "Task"
 ) -> TaskDir:
     """Return the task that `find_task` finds; if none is chosen, make one.
 
     Args:
+        title: That of a task that is made.
         tell: Called with the reason if a new task is made because the chosen one is not this person's own.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
@@ -93,7 +94,7 @@ def task_for_spawn(
     why = foreign_current(found)
     if why is not None:
         tell(f"a new task is made: {why}")
-    return create_task(found, "Task")
+    return create_task(found, title)
 
 
 def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> list[Spawned]:
@@ -107,6 +108,10 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         UsageError, NotFound, Refused: A request is not valid; nothing was started.
     """
     start = _check_start(task, requests, queue=queue)
+    if start.parent is None and may_be_told(start.root_task):
+        from agentctl.operations.notify.naming import rearm
+
+        rearm(start.root_task)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     try:
@@ -339,9 +344,13 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
 
 
 def _queued(item: Prepared) -> Spawned:
-    """Return the outcome of a worker in the queue, which may have ended there because one that it waits for failed."""
+    """Return the outcome of a worker in the queue, which may have ended there because one that it waits for failed.
+
+    One that has left the queue meanwhile was queued all the same, whether it still runs or has ended: the outcome, and
+    the exit code with it, would depend on how fast this process is.
+    """
     decision = decision_of(item.worker)
-    if decision is None:
+    if decision is None or decision.started_at is not None:
         return _spawned(item, Status.QUEUED)
     return _spawned(item, decision.status, message=decision.message)
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import resource
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import TracebackType
 
 from agentctl.adapters import eventlog, processes
@@ -36,15 +36,29 @@ _SPARE_FDS = 16
 
 
 class LiveTask:
-    """A view of a task that can be brought up to date, and a sleep that ends when something may have changed."""
+    """A view of a task that can be brought up to date, and a sleep that ends when something may have changed.
 
-    def __init__(self, task: TaskDir, watch: Watch | None = None) -> None:
+    Args:
+        watch: Shared by several tasks; None makes one.
+        reader: Reads the task's log; None makes one.
+        look_every_s: How often all live workers are judged, whatever woke the sleep.
+    """
+
+    def __init__(
+        self,
+        task: TaskDir,
+        watch: Watch | None = None,
+        *,
+        reader: eventlog.LogReader | None = None,
+        look_every_s: float = SAFETY_S,
+    ) -> None:
         check_may_be_stopped(task)
         self.task = task
         self.root_task = root_task_of(task)
         self.watch = watch or Watch()
         self.watch.add(task.events)
-        self._reader = eventlog.LogReader(task.events)
+        self._reader = reader or eventlog.LogReader(task.events)
+        self._look_every_s = look_every_s
         self.view = TaskView()
         self.conditions: dict[str, Condition] = {}
         self._sentinels: dict[int, str] = {}
@@ -61,7 +75,7 @@ class LiveTask:
         self.view.apply(self._reader.rows())
         if monotonic() >= self._next_look:
             self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
-            self._next_look = monotonic() + SAFETY_S
+            self._next_look = monotonic() + self._look_every_s
             self._queue_may_stall = True
         self._set_sentinels()
         return self.view
@@ -172,14 +186,18 @@ class LiveTask:
             self.view.apply(self._reader.rows())
             self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
 
+    def drop_sentinels(self) -> None:
+        """Close the descriptors of the watched processes; the watch, which others may share, stays open."""
+        for fd in list(self._sentinels):
+            self._drop(fd)
+
     def __enter__(self) -> LiveTask:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for fd in list(self._sentinels):
-            self._drop(fd)
+        self.drop_sentinels()
         self.watch.close()
 
 
@@ -215,6 +233,10 @@ class LiveTree:
                     if self._all[below.id] not in found:
                         found.append(self._all[below.id])
 
+    def tasks(self) -> list[TaskDir]:
+        """Return the tasks that are watched."""
+        return [live_task.task for live_task in self._all.values()]
+
     def run_queue(self, lender: WorkerId | None) -> None:
         """Start the workers that can start; all tasks of a tree share one queue."""
         for live_task in [self.top] if lender is not None else self._all.values():
@@ -222,12 +244,7 @@ class LiveTree:
 
     def sleep(self, timeout_s: float | None, others: Iterable[int] = ()) -> list[int]:
         """Sleep until something may have changed or one of `others` is readable; return the readable descriptors."""
-        limit = min(live_task.until_look() for live_task in self._all.values())
-        sentinels = [fd for live_task in self._all.values() for fd in live_task.sentinels()]
-        ended = self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), [*sentinels, *others])
-        for live_task in self._all.values():
-            live_task.woken(ended)
-        return ended
+        return sleep_over(list(self._all.values()), self.watch, timeout_s, others)
 
     def __enter__(self) -> LiveTree:
         return self
@@ -237,3 +254,16 @@ class LiveTree:
     ) -> None:
         for live_task in self._all.values():
             live_task.__exit__(kind, error, trace)
+
+
+def sleep_over(
+    live_tasks: Collection[LiveTask], watch: Watch, timeout_s: float | None, others: Iterable[int] = ()
+) -> list[int]:
+    """Sleep until something of these tasks may have changed or one of `others` is readable; return what is readable."""
+    limits = [live_task.until_look() for live_task in live_tasks]
+    limit = min(limits if timeout_s is None else [*limits, timeout_s], default=None)
+    sentinels = [fd for live_task in live_tasks for fd in live_task.sentinels()]
+    readable = watch.sleep(limit, [*sentinels, *others])
+    for live_task in live_tasks:
+        live_task.woken(readable)
+    return readable

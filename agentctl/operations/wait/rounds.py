@@ -13,15 +13,23 @@ from __future__ import annotations
 import contextlib
 import os
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
-from agentctl.errors import BrokenOff, WaitStopped
+from agentctl.errors import AgentctlError, BrokenOff, WaitStopped
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.loan import Loan
 from agentctl.operations.where.calling import Caller, caller
+from agentctl.operations.where.task_limits import may_be_told
+
+if TYPE_CHECKING:
+    from agentctl.operations.notify.senders import Senders
+
+#: How often a wait looks for what is to be told.
+_NOTICES_S = 1.0
 
 
 class WaitRounds:
@@ -45,6 +53,7 @@ class WaitRounds:
         self._turn = turn or contextlib.nullcontext()
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
         self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)
+        self._notices = _Notices(live_tree)
 
     def left_s(self) -> float | None:
         """Return how much time is left; None without a limit."""
@@ -57,6 +66,7 @@ class WaitRounds:
             WaitStopped: The worker that waits was cancelled or paused.
         """
         self._stop.check()
+        self._notices.see_to()
         with self._turn:
             self._live_tree.run_queue(self._loan.lender())
 
@@ -81,6 +91,7 @@ class WaitRounds:
 
     def give_back(self) -> None:
         """Take the lent place back before the wait returns."""
+        self._notices.see_to(is_last=True)
         self._loan.take_back()
 
     def close(self) -> None:
@@ -122,3 +133,23 @@ class _Interruption:
     def _was_paused(self, me: Caller) -> bool:
         new = list(self._log.events())  # Read to the end: the reader continues from there.
         return any(event["type"] == ev.PAUSED and event.get("agentInstance") == me.instance for event in new)
+
+
+class _Notices:
+    """Has the person told of what no shim can tell any more, while a command of theirs waits."""
+
+    def __init__(self, live_tree: LiveTree) -> None:
+        self._live_tree, self._next_s = live_tree, 0.0
+        self._senders: Senders | None = None
+        root_task = live_tree.top.root_task
+        if caller() is None and may_be_told(root_task):
+            from agentctl.operations.notify.senders import Senders
+
+            with contextlib.suppress(AgentctlError, OSError):  # No place in memory: then there is no switch either.
+                self._senders = Senders(root_task)
+
+    def see_to(self, *, is_last: bool = False) -> None:
+        """Have a sender started if there may be something to tell; at most once a second, and at the end."""
+        if self._senders is not None and (is_last or monotonic() >= self._next_s):
+            self._next_s = monotonic() + _NOTICES_S
+            self._senders.look(self._live_tree.tasks())

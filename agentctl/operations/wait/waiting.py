@@ -125,9 +125,14 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
                 has_live = _has_live(live_task.task, view, names) or has_live
             if not has_pending and not has_live:
                 raise NothingLeft(_nothing_left(live_tree, names), hint="agentctl list shows what there is")
-            if on_asked is not None and not recursive:
+            if on_asked is not None:
                 view = live_tree.top.view
-                on_asked(below_any(askers.below(task, view), None if names is None else names(task, view)))
+                chosen = None if names is None else names(task, view)
+                above = _whose_children(instances, chosen)
+                is_given = Status.BLOCKED in (kinds or _ALL)  # Then the questions of its own workers end the wait.
+                on_asked(
+                    below_any(askers.below(task, view), above) if is_given else askers.asked(task, view, chosen, above)
+                )
             if not rounds.next(_PENDING_LOOK_S if has_pending else None):
                 raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="no worker was stopped; wait again")
 
@@ -195,7 +200,7 @@ def wait_all(
                 live_task.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
             if on_asked is not None:
-                on_asked(askers.asked(task, view, chosen))
+                on_asked(askers.asked(task, view, chosen, _whose_children(instances, chosen)))
             if on_change is not None:
                 awaited, below = Awaited(folder_of_accounts()), askers.below(task, view)
                 on_change([
@@ -242,6 +247,15 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
         worker = me.worker
         return lambda one, _view: {below.instance for below in descendants(worker) if below.task.path == one.path}
     return lambda _task, view: set(view.descendants(instance))
+
+
+def _whose_children(instances: Sequence[str], chosen: set[str] | None) -> set[str] | None:
+    """Return the workers for which questions below them are reported; None means all workers.
+
+    A worker that waits for all of its children is one of them: it has sub-tasks too, which are no targets of the wait.
+    """
+    me = caller()
+    return chosen if chosen is None or instances or me is None else {*chosen, me.instance}
 
 
 def _targets(task: TaskDir, view: TaskView, names: Names | None) -> list[Deliverable]:

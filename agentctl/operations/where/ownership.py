@@ -27,6 +27,8 @@ from agentctl.supervision.worker.spec import order_of
 Rules = Sequence[Mapping[str, str]]
 Question = Mapping[str, Any]
 _TASK, _RULES, _ANSWER = "task", "rules", "answer"
+#: A forged chain of tasks is followed this far up; no honest tree is as deep.
+_MOST_ABOVE = 128
 
 
 # -- a task ------------------------------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ def _above(task: TaskDir) -> Iterator[TaskDir]:
     In a clone, two tasks may name each other.
     """
     seen = {task.path}
-    while (config := cached(task)) is not None and config.parent_task_id is not None:
+    while len(seen) <= _MOST_ABOVE and (config := cached(task)) is not None and config.parent_task_id is not None:
         above = task.sibling(config.parent_task_id)
         if above.path in seen or not _names(above, task):
             return

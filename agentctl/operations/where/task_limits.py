@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.document import Document
 from agentctl.adapters.known import known_files
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import cache, reader, roster
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.domain.limits import DEEPEST, Limits
 from agentctl.errors import AgentctlError, NotFound, UsageError
 from agentctl.operations.where.ownership import is_own
+from agentctl.supervision.worker.environment import store_folder, switch_of
+
+if TYPE_CHECKING:
+    from agentctl.adapters.taskyaml.notifying import PersonalNotify
 
 #: YAML of a quarter of a megabyte can take three seconds.
 _MOST_OF_OTHERS = 16 << 10
@@ -72,7 +76,16 @@ def _understood(document: Document) -> TaskConfig:
         created_at=text.get("createdAt"),
         permissions=reader.read_permissions(document),
         children_at_end=reader.read_children_at_end(document),
+        notify=_named_targets(document),
     )
+
+
+def _named_targets(document: Document) -> tuple[str, ...]:
+    if (document.value.get("config") or {}).get(reader.NOTIFY) is None:
+        return ()
+    from agentctl.adapters.taskyaml.notifying import read_namings  # Few tasks name any.
+
+    return tuple(map(str, read_namings(document)))
 
 
 def usable_config(task: TaskDir) -> TaskConfig:
@@ -106,6 +119,36 @@ def _order_in(document: Document) -> list[str]:
     return [str(name) for name in order]
 
 
+def may_be_told(root_task: TaskDir) -> bool:
+    """Return whether a person may want to be told of a tree of tasks: they have a config.yaml, or had one.
+
+    Two looks at the disk, so that the others load nothing of what tells.
+    """
+    if os.path.exists(personal_file()):
+        return True
+    with contextlib.suppress(AgentctlError, OSError):  # No place in memory: nothing is told.
+        return switch_of(store_folder(), root_task.nonce()).exists()
+    return False
+
+
+def personal_notify() -> PersonalNotify:
+    """Return the targets that a person has defined: `notify` in their config.yaml.
+
+    Raises:
+        UsageError: It is not well-formed, or others can write the file: it says what is run.
+    """
+    from agentctl.adapters.taskyaml.notifying import PersonalNotify, read_notify
+
+    document = _personal()
+    if document.value.get(reader.NOTIFY) is None:
+        return PersonalNotify()
+    if not is_ones_own(os.stat(document.path)):
+        raise UsageError(
+            f"{document.path} defines targets (notify), and others can write it", hint=f"chmod go-w {document.path}"
+        )
+    return read_notify(document)
+
+
 def _personal() -> Document:
     """Return a person's config.yaml; an empty one where there is none."""
     path, known = personal_file(), known_files(os.environ)
@@ -117,6 +160,10 @@ def _personal() -> Document:
     with contextlib.suppress(UsageError):  # It is not cached: a caller that needs the wrong key gets the error.
         reader.read_limits(document)
         _order_in(document)
+        if reader.NOTIFY in document.value:
+            from agentctl.adapters.taskyaml.notifying import read_notify  # Few people define targets.
+
+            read_notify(document)
         known.keep("config", path, data, document.value)
         known.save()
     return document

@@ -1,0 +1,69 @@
+"""Which ends a person has looked at: the only state of their own that views have, among the person's files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import state_folder
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.names import WorkerId
+
+#: The ends that are kept for one root; the oldest are forgotten, and their workers count as not looked at.
+_MOST = 5000
+
+
+class SeenEnds:
+    """The ends of a root's workers that were looked at."""
+
+    def __init__(self, root: Root, environ: Mapping[str, str] = os.environ) -> None:
+        name = hashlib.sha256(os.fsencode(root.path)).hexdigest()[:32]
+        self.path: FilePath = state_folder(environ) / "seen" / f"{name}.json"
+        self._root = root
+        self._version: tuple[int, int] | None = None
+        #: Worker -> the time of the end, or of the question of an idle agent, that was looked at.
+        self._ends: dict[str, str] = {}
+        self.update()
+
+    def update(self) -> bool:
+        """Read what was noted since, by this process or another; return whether there was anything."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        version = (found.st_ino, found.st_mtime_ns)
+        if version == self._version:
+            return False
+        self._version = version
+        self._ends = _ends_in(read_quietly(self.path))
+        return True
+
+    def has(self, worker: WorkerId, at: str | None) -> bool:
+        """Return whether this end of a worker was looked at; `at` is the time of the end."""
+        return at is not None and self._ends.get(str(worker)) == at
+
+    def note(self, ends: Mapping[WorkerId, str]) -> None:
+        """Note that these ends were looked at.
+
+        Raises:
+            StorageError: They could not be noted.
+        """
+        make_folder(self.path.parent)
+        with locked(FilePath(f"{self.path}.lock")):
+            known = _ends_in(read_quietly(self.path))
+            for worker, at in ends.items():
+                known.pop(str(worker), None)  # The order is that of the notes: the oldest go first.
+                known[str(worker)] = at
+            kept = dict(list(known.items())[-_MOST:])
+            write_whole(self.path, to_json({"root": str(self._root.path), "ends": kept}), durable=False)
+        self._version = None
+        self.update()
+
+
+def _ends_in(value: Mapping[str, object]) -> dict[str, str]:
+    ends = value.get("ends")
+    return {str(key): at for key, at in ends.items() if isinstance(at, str)} if isinstance(ends, dict) else {}

@@ -1,0 +1,36 @@
+"""What the workers of a task come to together: how many they are, how long it took, what they used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from agentctl.domain.states import TERMINAL
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
+
+
+def totals_of(workers: Collection[FleetWorker]) -> TaskTotals:
+    """Return what some workers come to together."""
+    rows = [worker.row for worker in workers]
+    used = [row["usage"] for row in rows if row["usage"]]
+    costs = [usage["costUsd"] for usage in used if usage.get("costUsd") is not None]
+    return TaskTotals(
+        workers=len(rows),
+        live=sum(row["status"] not in TERMINAL for row in rows),
+        asking=sum(bool(worker.questions) for worker in workers),
+        tokens=sum(usage["input"] + usage["output"] for usage in used),
+        cost_usd=sum(costs) if costs else None,
+        began=min((row["startedAt"] for row in rows if row["startedAt"]), default=None),
+        ended=max((row["endedAt"] for row in rows if row["endedAt"]), default=None),
+    )
+
+
+def with_those_below(tasks: Mapping[str, FleetTask]) -> dict[str, FleetTask]:
+    """Return the tasks, each with the totals of those below it too; a forged circle of parents ends it."""
+    found = dict(tasks)
+    for task in tasks.values():
+        name, seen = task.parent, {task.task.id}
+        while name is not None and name in found and name not in seen:
+            seen.add(name)
+            found[name] = found[name]._replace(totals=found[name].totals.plus(task.totals))
+            name = tasks[name].parent
+    return found

@@ -1,0 +1,191 @@
+"""Which targets apply to a tree of tasks: a person's config.yaml defines them; it, the root and the task name some.
+
+Nothing that came with a repository or was written by a worker defines a target: a task.yaml of the person's own names
+some at most, and what is chosen for a root is kept among the person's own files. The commands of the person resolve all
+that, and put the result where shims and senders find it (`arm`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import config_folder, state_folder
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.operations.where.calling import caller
+from agentctl.operations.where.lineage import shown_caller
+from agentctl.operations.where.ownership import check_own, is_own
+from agentctl.operations.where.task_limits import personal_file, personal_notify, usable_config
+from agentctl.supervision.worker.environment import store_folder, switch_of
+
+if TYPE_CHECKING:
+    from agentctl.adapters.taskyaml.notifying import PersonalNotify
+    from agentctl.domain.targets import Applied, Level, Naming
+
+ALWAYS, ROOT, TASK_YAML, TASK = "always", "root", "task.yaml", "task"
+_MOST_ROOTS = 1000
+
+
+# -- what applies ------------------------------------------------------------------------------------------------------
+
+
+def rearm(task: TaskDir) -> None:
+    """Put what applies to the tree of a task where its shims find it, as the configuration is now.
+
+    Only the person's own commands do this; nothing fails because of it. Where nothing is configured, it takes two looks
+    at the disk.
+    """
+    if caller() is not None:
+        return
+    with contextlib.suppress(AgentctlError, OSError):
+        root_task = root_task_of(task)
+        if os.path.exists(personal_file()):
+            _arm(root_task)
+        else:
+            os.unlink(switch_of(store_folder(), root_task.nonce()))
+
+
+def _arm(root_task: TaskDir) -> Sequence[Applied]:
+    """Resolve which targets apply, keep the result, and return it.
+
+    Raises:
+        UsageError: The configuration is not well-formed.
+    """
+    from agentctl.adapters.clock import now_iso
+    from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed, arm
+
+    personal = personal_notify()
+    found = _applied_to(root_task, personal)
+    now = now_iso()
+    armed = Armed(
+        targets=tuple(one.target._replace(since=now) for one in found),
+        hosts=personal.hosts,
+        quiet=personal.quiet,
+        environ={name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
+        state=str(state_folder(os.environ)),
+    )
+    arm(root_task, store_folder(), armed)
+    return found
+
+
+def applied_to(task: TaskDir) -> Sequence[Applied]:
+    """Return the targets that apply to the tree of a task now; none where it is not the person's own.
+
+    Raises:
+        UsageError: The configuration is not well-formed.
+    """
+    root_task = root_task_of(task)
+    return _arm(root_task) if caller() is None else _applied_to(root_task, personal_notify())
+
+
+def _applied_to(root_task: TaskDir, personal: PersonalNotify) -> Sequence[Applied]:
+    from agentctl.domain.targets import applied
+
+    if not personal.targets or not is_own(root_task):
+        return ()
+    return applied(personal.targets, _levels(root_task, personal.always))
+
+
+def _levels(root_task: TaskDir, always: Sequence[Naming]) -> Iterable[Level]:
+    from agentctl.domain.targets import parse_namings
+
+    yield ALWAYS, always, frozenset()
+    yield ROOT, *_choice(_roots().get(_place(root_task.root)))
+    yield TASK_YAML, parse_namings(usable_config(root_task).notify), frozenset()
+    yield TASK, *_choice(read_quietly(root_task.notify))
+
+
+def _choice(value: object) -> tuple[Sequence[Naming], frozenset[str]]:
+    """Return what is named and what is switched off in a file; what is not well-formed says nothing."""
+    from agentctl.domain.targets import parse_namings
+
+    if not isinstance(value, Mapping):
+        return (), frozenset()
+    try:
+        on, off = parse_namings(value.get("on", [])), parse_namings(value.get("off", []))
+    except ValueError:
+        return (), frozenset()
+    return on, frozenset(one.name for one in off)
+
+
+# -- what is named -----------------------------------------------------------------------------------------------------
+
+
+def check_named(texts: Sequence[str]) -> list[str]:
+    """Return the targets that `--notify` names, checked.
+
+    Raises:
+        UsageError: One is not defined, or there is no such kind of notice.
+        Refused: The caller is a worker: a person chooses where they are told.
+    """
+    if shown_caller() is not None:
+        raise Refused("a worker may not choose where a person is told", hint="leave --notify out")
+    return [str(_defined(text)) for text in texts]
+
+
+def _defined(text: str) -> Naming:
+    from agentctl.domain.targets import parse_naming
+
+    try:
+        naming = parse_naming(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    known = personal_notify().targets
+    if naming.name not in known:
+        names = ", ".join(sorted(known)) or "none"
+        hint = f"known: {names}; targets are defined under `notify` in {personal_file()}"
+        raise NotFound(f"there is no target {naming.name!r}", hint=hint)
+    return naming
+
+
+def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, Any]:
+    """Let a target be told of a tree of tasks, or of all tasks of a root, or let it not be told.
+
+    Returns:
+        {target, on, taskId or root}.
+
+    Raises:
+        NotFound: There is no such target.
+        Refused: The caller is a worker, or the task is not the person's own.
+    """
+    if shown_caller() is not None:
+        raise Refused("a worker may not choose where a person is told", hint="a person does, in their own terminal")
+    naming = _defined(text)
+    if isinstance(where, Root):
+        roots = _roots()
+        roots[_place(where)] = _changed(roots.get(_place(where)), naming, on=on)
+        file = _roots_file()
+        make_folder(os.path.realpath(file.parent))
+        write_whole(file, to_json({"roots": dict(list(roots.items())[-_MOST_ROOTS:])}))
+        return {"target": naming.name, "on": on, "root": str(where.path)}
+    root_task = root_task_of(where)
+    check_own(root_task)
+    write_whole(root_task.notify, to_json(_changed(read_quietly(root_task.notify), naming, on=on)))
+    _arm(root_task)
+    return {"target": naming.name, "on": on, "taskId": root_task.id}
+
+
+def _changed(value: object, naming: Naming, *, on: bool) -> dict[str, list[str]]:
+    named, off = _choice(value)
+    kept = [str(one) for one in named if one.name != naming.name]
+    silent = [name for name in sorted(off) if name != naming.name]
+    return {"on": [*kept, str(naming)], "off": silent} if on else {"on": kept, "off": [*silent, naming.name]}
+
+
+def _roots() -> dict[str, Any]:
+    found = read_quietly(_roots_file()).get("roots")
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _roots_file() -> FilePath:
+    return config_folder(os.environ) / "notify.json"
+
+
+def _place(root: Root) -> str:
+    return os.path.realpath(root.path)

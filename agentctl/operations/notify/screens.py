@@ -1,0 +1,102 @@
+"""For whoever has a terminal: what is to be told there, and what the person is looking at, of which nobody tells them.
+
+A terminal is a target like any other: each notice is told once, by one of the processes that have one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import state_folder
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import cached, root_task_of
+from agentctl.domain.messages import NoticeMessage, message_about
+from agentctl.domain.notices import Notice
+from agentctl.domain.targets import BELL, OSC_9, OSC_777, TERMINAL, NoticeTarget
+from agentctl.errors import AgentctlError
+from agentctl.operations.where.calling import caller
+from agentctl.supervision.notify.armed import Armed, read_armed
+from agentctl.supervision.notify.book import SEEN, SENT, Book
+from agentctl.supervision.notify.gathering import TreeNotices
+from agentctl.supervision.notify.looking import Look, LookedAt, looked_at
+from agentctl.supervision.notify.sender import is_quiet, waiting_for
+from agentctl.supervision.worker.environment import store_folder
+
+
+class TerminalNotices:
+    """What is to be told on this terminal about the tree of a task, from now on."""
+
+    def __init__(self, task: TaskDir) -> None:
+        self._root_task, self._since = root_task_of(task), now_iso()
+        self._tree: TreeNotices | None = None
+        self._book = Book(self._root_task.notices)
+        self._me = processes.identify(os.getpid())
+
+    def tell(self, write: Callable[[str], object]) -> None:
+        """Write to the terminal what is to be told there now; after that it counts as told.
+
+        Cheap while no terminal is among the targets. Nothing fails because of it.
+
+        Args:
+            write: Gets the bell or the sequences of one message, and has them on the terminal when it returns.
+        """
+        with contextlib.suppress(AgentctlError, OSError):
+            armed = None if caller() is not None else read_armed(self._root_task, store_folder())
+            targets = [] if armed is None or is_quiet(armed) else [one for one in armed.targets if one.type == TERMINAL]
+            if armed is None or not targets:
+                return
+            self._tree = self._tree or TreeNotices(self._root_task)
+            notices = self._tree.look()
+            for target in targets:
+                self._tell(target, armed, notices, write)
+
+    def _tell(self, target: NoticeTarget, armed: Armed, notices: list[Notice], write: Callable[[str], object]) -> None:
+        self._book.refresh()
+        left = waiting_for(target._replace(since=max(target.since, self._since)), self._book, notices)
+        if not left:
+            return
+        seen = looked_at(FilePath(armed.state))
+        looked = [one for one in left if self._is_seen(one, seen)]
+        if looked:
+            self._book.note(target.name, [one.key for one in looked], SEEN)
+        claimed = self._book.claim(target.name, [one.key for one in left if one not in looked], self._me)
+        mine = [one for one in left if one.key in claimed.keys]
+        if mine:
+            config = cached(self._root_task)
+            message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
+            write("".join(sequence(way, message) for way in target.ways))
+            self._book.note(target.name, claimed.keys, SENT)
+
+    def _is_seen(self, notice: Notice, seen: set[LookedAt]) -> bool:
+        task = os.path.realpath(self._root_task.sibling(notice.task_id).path)
+        return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)
+
+
+def sequence(way: str, message: NoticeMessage) -> str:
+    r"""Return what makes a terminal tell of a message: a bell, or a desktop notification (OSC 9, OSC 777).
+
+    >>> sequence("osc777", NoticeMessage("test", "a;b", "c\x1b[0m", {}))
+    '\x1b]777;notify;a,b;c[0m\x1b\\'
+    """
+    text = _printable(message.text.replace("\n", " | "))
+    title = _printable(message.title).replace(";", ",")
+    sequences = {BELL: "\a", OSC_9: f"\x1b]9;{title}: {text}\x1b\\", OSC_777: f"\x1b]777;notify;{title};{text}\x1b\\"}
+    return sequences[way]
+
+
+def _printable(text: str) -> str:
+    return "".join(filter(str.isprintable, text))
+
+
+def looking() -> Look:
+    """Return a new look of the person: its `at(task, instance)` says at what, until it is closed or this process ends.
+
+    Raises:
+        StorageError: The person's folder of state cannot be written.
+    """
+    return Look(state_folder(os.environ))

@@ -1,0 +1,49 @@
+"""The senders that a process of the person starts while it is there: a wait, or a screen.
+
+No thread waits for their end: CPython (seen with 3.11.2) may crash at its own, while a thread comes back from a system
+call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.notify.naming import rearm
+from agentctl.supervision.notify.switch import Switch
+from agentctl.supervision.worker.environment import store_folder
+
+#: Those of every tree that have not been collected yet: a server waits again and again.
+_started: set[int] = set()
+
+
+class Senders:
+    """Sees to it that a tree of tasks has a sender whenever there may be something to tell.
+
+    Raises:
+        AgentctlError, OSError: There is no place in memory for its switch.
+    """
+
+    def __init__(self, root_task: TaskDir) -> None:
+        rearm(root_task)
+        self._switch = Switch(root_task, store_folder())
+
+    @property
+    def are_wanted(self) -> bool:
+        """Return whether anybody is to be told of this tree."""
+        return self._switch.is_there
+
+    def look(self, tasks: Iterable[TaskDir]) -> None:
+        """Look at tasks of the tree, about once a second."""
+        for pid in list(_started):
+            if _has_ended(pid):
+                _started.discard(pid)
+        _started.update(filter(None, map(self._switch.look, tasks)))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG) != (0, 0)
+    except ChildProcessError:
+        return True

@@ -1,0 +1,177 @@
+"""Why a worker has ended as it has: the decision in its exit.json, what was seen of the exit, and who asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.processes import identity_from
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.domain import events as ev
+from agentctl.domain.ends import reason_in_words
+from agentctl.domain.names import first_of
+from agentctl.domain.states import Reason, Status
+from agentctl.operations.show.evidence import (
+    Evidence,
+    Part,
+    Statement,
+    WayOut,
+    fields_of,
+    file_says,
+    lock_says,
+    process_says,
+    shown,
+)
+from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.supervision.life.belonging import record_of
+from agentctl.supervision.worker.endings import Decision, decision_of
+
+_END_EVENTS = (ev.COMPLETED, ev.FAILED, ev.CANCELLED)
+_TOLD = ("status", "reason", "by", "exitCode", "signal", "message", "endedAt", "attempt")
+#: What a reason means, for a sentence that begins with "It failed: ".
+_MEANS: Mapping[str, str] = {
+    Reason.EXIT_CODE: "its program exited with {exit_code}",
+    Reason.SIGNAL: "{signal}, which agentctl did not send, ended its program",
+    Reason.TIMED_OUT: "its time limit passed",
+    Reason.LOST: "it and its shim were found gone, so nobody saw how it exited",
+    Reason.NOT_STARTED: "its program was never executed",
+    Reason.DEPENDENCY: "a worker that it waited for did not complete",
+    Reason.OUTPUT_LIMIT: "it wrote more than it may (maxOutputBytes)",
+    Reason.MAX_TURNS: "it used up its turns",
+    Reason.BUDGET: "it used up its money or tokens",
+    Reason.REFUSED: "the model declined to answer",
+    Reason.AUTH: "a key or login is missing or was refused",
+    Reason.BILLING: "its account has no credit left, or no plan that includes the model",
+    Reason.RATE_LIMITED: "the provider refuses further requests from its account for now",
+    Reason.OVERLOADED: "the provider is overloaded",
+    Reason.CONTEXT: "its conversation is longer than the model can read",
+    Reason.MODEL_ERROR: "the provider or its model failed",
+    Reason.TRUNCATED: "its answer or its stream was cut off",
+    Reason.PERMISSION_DENIED: "a permission that was denied ended it",
+    Reason.NOT_INSTALLED: "its agent program is not installed",
+    Reason.SCHEMA: "its final answer does not fit the requested schema",
+}
+
+
+def end_part(facts: WorkerFacts) -> Part:
+    """Return why a worker has ended, and what can still be done."""
+    decision = decision_of(facts.worker_dir)
+    statements = [_end(facts, decision)]
+    if facts.view.reason == Reason.LOST:
+        worker = facts.worker_dir
+        gone = [lock_says(worker.shim), *process_says(identity_from(read_quietly(worker.shim)), "its shim")]
+        gone += process_says(record_of(worker).leader, "its first process")
+        statements.append(Statement("Neither of them is alive.", gone))
+    statements += _by_request(facts)
+    if decision is not None:
+        statements += _left_behind(facts, decision)
+    statements += _attempts(facts)
+    barred, ways = _breaker(facts)
+    return [*statements, *barred], [*_ways(facts), *ways]
+
+
+def _end(facts: WorkerFacts, decision: Decision | None) -> Statement:
+    view = facts.view
+    message = shown(view.message) if view.message else ""
+    after = f": {message}" if message else ""
+    if view.status is Status.COMPLETED:
+        text = "It has ended by itself, successfully"
+    elif view.status is Status.CANCELLED:
+        text = f"It was cancelled by {decision.by if decision else 'a caller that is not known'}"
+    else:
+        text = f"It failed: {_meaning(facts)}"
+    return Statement(f"{text}{after}.", [_of_decision(facts, decision), *_of_log(facts)])
+
+
+def _meaning(facts: WorkerFacts) -> str:
+    """Return what the reason of a failure means; a newer version may have written one that is not known here."""
+    view = facts.view
+    if view.reason is not None and view.reason in _MEANS:
+        return _MEANS[view.reason].format(exit_code=view.exit_code, signal=view.signal)
+    return reason_in_words(view.reason, view.exit_code, view.signal) or "why is unknown"
+
+
+def _of_decision(facts: WorkerFacts, decision: Decision | None) -> Evidence:
+    if decision is None:
+        return file_says(facts.worker_dir.exit, "it is missing, or does not describe an end: only the log says how")
+    return file_says(facts.worker_dir.exit, fields_of(decision.to_json(), *_TOLD))
+
+
+def _of_log(facts: WorkerFacts) -> list[Evidence]:
+    return [one for kind in _END_EVENTS for one in facts.event(kind, "reason", "exitCode", "signal")]
+
+
+def _by_request(facts: WorkerFacts) -> list[Statement]:
+    """Return who had asked for its end, also where it ended in another way."""
+    path = facts.worker_dir.cancel
+    if not path.exists():
+        return []
+    request = read_quietly(path)
+    by = shown(request.get("by") or "an unknown caller")
+    was = "" if facts.view.status is Status.CANCELLED else ", which came too late or was not what ended it"
+    evidence = [file_says(path, fields_of(request, "by", "at")), *facts.event(ev.CANCEL_REQUESTED)]
+    return [Statement(f"Its end was requested by {by}{was}.", evidence)]
+
+
+def _left_behind(facts: WorkerFacts, decision: Decision) -> list[Statement]:
+    found = []
+    if decision.uncollected:
+        names = first_of([shown(name) for name in decision.uncollected])
+        text = f"Workers that it had started were still alive at its end: {names}."
+        found.append(Statement(text, [file_says(facts.worker_dir.exit, "uncollected")]))
+    for processes, what in ((decision.swept, "were stopped"), (decision.kept, "were left alive (--keep-children)")):
+        if processes:
+            text = f"{len(processes)} of its processes {what} when its first one had ended."
+            found.append(Statement(text, [file_says(facts.worker_dir.exit, _commands(processes))]))
+    return found
+
+
+def _commands(processes: Sequence[object]) -> str:
+    """Return the first command lines of some processes in a decision."""
+    lines = [shown(one.get("command")) for one in processes if isinstance(one, dict)]
+    return shown(first_of(lines, 3))
+
+
+def _attempts(facts: WorkerFacts) -> list[Statement]:
+    """Return how many attempts it had, if it may have had several."""
+    retries, attempt = int(facts.number("retries") or 0), facts.view.attempt
+    if not retries and attempt == 1:
+        return []
+    files = [facts.worker_dir.attempt_exit(number) for number in range(1, min(attempt, 20))]
+    evidence = [file_says(one, fields_of(read_quietly(one), "reason", "exitCode", "signal")) for one in files]
+    evidence.append(file_says(facts.worker_dir.spec, f"retries {retries}"))
+    return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} more than one.", evidence)]
+
+
+def _breaker(facts: WorkerFacts) -> Part:
+    """Return whether its agent is not started for a while, because of failures in a row."""
+    root_task = root_task_of(facts.worker_dir.task)
+    limits = known_limits(root_task)
+    if facts.view.status is not Status.FAILED or facts.view.driver is None or not limits.breaker_failures:
+        return [], []
+    from agentctl.domain.breaker import breakers  # Few agents fail.
+    from agentctl.supervision.account.ledger import Ledger
+    from agentctl.supervision.worker.failures import failed_ago
+
+    agent = facts.view.agent
+    age = failed_ago(root_task, agent)
+    found = breakers(Ledger(root_task).update().facts.ends()).get(agent) if age is not None else None
+    left = found.left(limits, age) if found is not None else 0.0
+    if found is None or not left:
+        return [], []
+    text = f"The agent {agent} has failed {found.failures} times in a row, and is not started for another {left:.0f} s."
+    evidence = [file_says(root_task.failures / agent, f"its last failure was {age or 0:.0f} s ago")]
+    evidence.append(file_says(root_task.task_file, f"breakerFailures {limits.breaker_failures}"))
+    command = facts.command("doctor", "--close-breaker", agent)
+    return [Statement(text, evidence)], [WayOut("once the cause is fixed, the agent may be started again", command)]
+
+
+def _ways(facts: WorkerFacts) -> list[WayOut]:
+    view = facts.view
+    if view.status is Status.COMPLETED:
+        return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
+    ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
+    if view.driver is not None and facts.worker_dir.session.exists():
+        ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
+    ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
+    return ways

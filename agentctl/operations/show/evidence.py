@@ -1,0 +1,141 @@
+"""A statement about a worker, and its evidence: the file, lock, process or event from which it follows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import iso_of
+from agentctl.adapters.files import AnyPath
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.processes import Identity, Life
+from agentctl.domain.events import Event
+from agentctl.domain.plaintext import beginning
+from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _T = TypeVar("_T")
+
+FILE, LOCK, PROCESS, EVENT = "file", "lock", "process", "event"
+#: How much is shown of a text that a worker wrote.
+LONGEST = 200
+#: The letters of proc_pid_stat(5) in words.
+_STATES = {"R": "running", "S": "sleeping", "D": "waiting for a disk", "T": "stopped", "t": "stopped", "I": "idle"}
+
+
+class Evidence(NamedTuple):
+    """Where something can be seen, and what is seen there."""
+
+    #: `file`, `lock`, `process` or `event`.
+    kind: str
+    #: A path, `pid N`, or for an event the path of the log with `:SEQ`.
+    where: str
+    says: str
+    #: When: of an event, or the last change of a file whose time counts.
+    at: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `why --json` prints it."""
+        return {"kind": self.kind, "where": self.where, "says": self.says, "at": self.at}
+
+
+class Statement(NamedTuple):
+    """A sentence about a worker, and what proves it."""
+
+    text: str
+    evidence: Sequence[Evidence] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `why --json` prints it."""
+        return {"text": self.text, "evidence": [one.to_json() for one in self.evidence]}
+
+
+class WayOut(NamedTuple):
+    """What would change a worker's state."""
+
+    text: str
+    #: What a person types for it; None if it happens by itself or elsewhere.
+    command: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `why --json` prints it."""
+        return {"text": self.text, "command": self.command}
+
+
+#: What is said of one side of a worker's state.
+Part = tuple[list[Statement], list[WayOut]]
+
+
+def part_of(side: Callable[[_T], Part], facts: _T) -> Part:
+    """Return what one side of a state says; that it is unknown, if a file cannot be read or is not one of ours."""
+    try:
+        return side(facts)
+    except (AgentctlError, OSError) as error:
+        text = f"One side of its state is unknown, since something cannot be read: {beginning(str(error), LONGEST)}"
+        return [Statement(text)], []
+
+
+def fields_of(value: Mapping[str, Any], *keys: str) -> str:
+    """Return some fields of a file or an event: `by user, at 2026-...`; those that are missing are left out."""
+    return ", ".join(f"{key} {shown(value[key])}" for key in keys if value.get(key) is not None)
+
+
+def shown(value: object) -> str:
+    """Return a value from a file on one line, cut; whatever a worker wrote there, this does not fail."""
+    try:
+        return beginning(" ".join(str(value).split()), LONGEST)
+    except (RecursionError, ValueError):  # Lists within lists without end, a number of 5,000 digits.
+        return "?"
+
+
+def file_says(path: AnyPath, says: str) -> Evidence:
+    """Return what a file says."""
+    return Evidence(FILE, os.fspath(path), says)
+
+
+def changed_at(path: AnyPath, says: str) -> Evidence:
+    """Return what a file shows by its size and its last change."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return file_says(path, "there is no such file")
+    return Evidence(FILE, os.fspath(path), f"{says}, {found.st_size} bytes", iso_of(found.st_mtime))
+
+
+def lock_says(path: AnyPath) -> Evidence:
+    """Return whether a process holds the liveness lock of a file."""
+    try:
+        is_held = is_alive_held(path)
+    except OSError as error:
+        return Evidence(LOCK, os.fspath(path), f"it cannot be read: {error.strerror}")
+    return Evidence(LOCK, os.fspath(path), "a live process holds it" if is_held else "no process holds it")
+
+
+def process_says(identity: Identity | None, what: str) -> list[Evidence]:
+    """Return whether the process of an identity lives; nothing where there is no identity."""
+    if identity is None:
+        return []
+    life = processes.life_of(identity)
+    stat = processes.read_stat(identity.pid) if life is Life.ALIVE else None
+    if stat is not None:
+        says = f"{what}: alive, {_STATES.get(stat.state, stat.state)}"
+    elif life is Life.ELSEWHERE:
+        says = f"{what}: of another machine or pid namespace, so whether it lives is unknown from here"
+    else:
+        says = f"{what}: gone"
+    return [Evidence(PROCESS, f"pid {identity.pid}", says)]
+
+
+def event_says(log: AnyPath, row: tuple[int, Event] | None, *keys: str) -> list[Evidence]:
+    """Return what an event of a log says; nothing where there is none."""
+    if row is None:
+        return []
+    seq, event = row
+    more, by, at = fields_of(event["payload"], *keys), event.get("by"), event.get("ts")
+    says = event["type"] if by in (None, "agentctl") else f"{event['type']} by {beginning(str(by), LONGEST)}"
+    at = at if isinstance(at, str) else None
+    return [Evidence(EVENT, f"{os.fspath(log)}:{seq}", f"{says}: {more}" if more else says, at)]

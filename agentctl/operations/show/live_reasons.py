@@ -1,0 +1,286 @@
+"""Why a worker that has left the queue is as it is: its guardian, requests, questions, children, process and clock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.processes import Life, identity_from
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain import events as ev
+from agentctl.domain.numbers import finite
+from agentctl.domain.states import Status
+from agentctl.domain.worktime import covered_s
+from agentctl.errors import AgentctlError
+from agentctl.operations.show.evidence import (
+    PROCESS,
+    Evidence,
+    Part,
+    Statement,
+    WayOut,
+    changed_at,
+    fields_of,
+    file_says,
+    lock_says,
+    part_of,
+    process_says,
+    shown,
+)
+from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.supervision.life.belonging import claim_of, record_of
+from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.life.process_tree import UnsupervisedTree
+from agentctl.supervision.worker.kinship import children_of, task_name
+from agentctl.supervision.worker.questions import open_questions, read_question, waiting_askers
+from agentctl.supervision.worker.worktimes import WorkTimes
+
+#: So many questions, children and processes are shown one by one.
+_MOST = 20
+
+
+def live_part(facts: WorkerFacts) -> Part:
+    """Return why a live worker is as it is, the most pressing first."""
+    statements: list[Statement] = []
+    ways: list[WayOut] = []
+    is_guarded = facts.condition is Condition.SUPERVISED
+    for side in _SIDES if is_guarded else (_guardian, *(one for one in _SIDES if one is not _guardian)):
+        more, out = part_of(side, facts)
+        statements += more
+        ways += out
+    return statements, ways
+
+
+# -- who looks after it ------------------------------------------------------------------------------------------------
+
+
+def _guardian(facts: WorkerFacts) -> Part:
+    worker, condition = facts.worker_dir, facts.condition
+    shim, leader = identity_from(read_quietly(worker.shim)), record_of(worker).leader
+    evidence = [lock_says(worker.shim), *process_says(shim, "its shim")]
+    if condition is Condition.ELSEWHERE:
+        text = "It is on another machine or in another pid namespace: what has become of it is unknown from here."
+        return [Statement(text, list(_elsewhere(worker)))], [
+            WayOut("look at it there, where it was started", facts.command("why", facts.name))
+        ]
+    if condition is Condition.UNSUPERVISED:
+        text = (
+            "Its shim is gone, since when is unknown, and something of it is alive: its limits are not enforced any"
+            " more, and nobody will see how it exits."
+        )
+        evidence += [*process_says(leader, "its first process"), *_living(worker)]
+        return [Statement(text, evidence)], [
+            WayOut("its own end, which a wait may see; otherwise it counts as lost", facts.command("wait", facts.name)),
+            WayOut("a cancel stops all of it that can be found", facts.command("cancel", facts.name)),
+        ]
+    if shim is not None and (stat := processes.read_stat(shim.pid)) is not None and stat.state in "Tt":
+        text = "A shim guards it, but somebody has stopped that shim: nothing is noticed until it continues."
+        return [Statement(text, evidence)], [WayOut("continue the shim", f"kill -CONT {shim.pid}")]
+    if condition is Condition.SUPERVISED:
+        return [Statement("A live shim guards it.", evidence)], []
+    return [Statement("Who looks after it is unknown.", evidence)], []
+
+
+def _elsewhere(worker: WorkerDir) -> Iterator[Evidence]:
+    here = f"here: machine {processes.machine_id()}, pidNamespace {processes.pid_namespace()}"
+    for path in (worker.process, worker.shim):
+        value = read_quietly(path)
+        identity = identity_from(value)
+        if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
+            yield file_says(path, f"{fields_of(value, 'machine', 'pidNamespace', 'pid')}; {here}")
+
+
+def _living(worker: WorkerDir) -> Iterator[Evidence]:
+    for member in UnsupervisedTree(claim_of(worker)).describe()[:_MOST]:
+        yield Evidence(PROCESS, f"pid {member.get('pid')}", f"its own, alive: {member.get('command')}")
+
+
+# -- a cancel, a pause -------------------------------------------------------------------------------------------------
+
+
+def _cancel(facts: WorkerFacts) -> Part:
+    worker = facts.worker_dir
+    if not worker.cancel.exists():
+        return [], []
+    request = read_quietly(worker.cancel)
+    by = shown(request.get("by") or "an unknown caller")
+    evidence = [file_says(worker.cancel, fields_of(request, "by", "at", "graceSeconds"))]
+    evidence += facts.event(ev.CANCEL_REQUESTED)
+    statements = [Statement(f"It is being cancelled, as {by} asked.", evidence)]
+    children = _live_children(worker)
+    if children:
+        states = [one for child in children for one in _of_child(child)]
+        statements.append(Statement("Its own stop begins when the workers that it started have ended.", states))
+    if facts.view.survivors:
+        pids = ", ".join(shown(one.get("pid")) for one in facts.view.survivors[:_MOST])
+        text = f"Processes of it have outlived SIGKILL: {pids}. They are sent it again and again."
+        statements.append(Statement(text, facts.event(ev.CANCEL_FAILED)))
+    command = facts.command("cancel", facts.name, "--grace-seconds", "0")
+    return statements, [WayOut("the end of its processes; a shorter pause between the signals", command)]
+
+
+def _pause(facts: WorkerFacts) -> Part:
+    if not facts.view.paused and not facts.worker_dir.pause.exists():
+        return [], []
+    request = read_quietly(facts.worker_dir.pause)
+    by = shown(request.get("by") or "an unknown caller")
+    says = fields_of(request, "by", "at") or "there is none: it is about to continue"
+    evidence = [file_says(facts.worker_dir.pause, says), *facts.event(ev.PAUSED)]
+    text = f"It is paused, by {by}: all of its processes are stopped, and its clock stands still."
+    return [Statement(text, evidence)], [WayOut("let it continue", facts.command("unpause", facts.name))]
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def _questions(facts: WorkerFacts) -> Part:
+    worker = facts.worker_dir
+    names = open_questions(worker) if worker.interactions.exists() else []
+    waiting = set(waiting_askers(worker, names))
+    statements: list[Statement] = []
+    ways: list[WayOut] = []
+    for name in names[:_MOST]:
+        body = read_question(worker, name)
+        if body is not None:
+            text, way = _of_question(facts, name, body, name in waiting)
+            asker = process_says(identity_from(body.get("asker")), "its asker")
+            place = file_says(worker.question(name), fields_of(body, "kind", "askedAt"))
+            statements.append(Statement(text, [place, lock_says(worker.asker_lock(name)), *asker]))
+            ways.append(way)
+    if waiting and statements and facts.view.status is Status.BLOCKED:
+        statements[0] = statements[0]._replace(evidence=[*statements[0].evidence, *facts.event(ev.BLOCKED)])
+    return statements, ways
+
+
+def _of_question(facts: WorkerFacts, name: str, body: dict[str, object], is_waiting: bool) -> tuple[str, WayOut]:
+    command = facts.command("interact", "respond", facts.name, "--id", name, "ANSWER")
+    if body.get("idle"):
+        text = "It has answered, was kept, and waits for its next message."
+        return text, WayOut("a message", facts.command("send", facts.name, "TEXT"))
+    asked = shown(body.get("question"))
+    if is_waiting:
+        text = f"It asks, and its asker waits for the answer to {name}: {asked}"
+        return text, WayOut(f"an answer to {name}", command)
+    text = f"Its question {name} is open, but its asker has gone, so it is not blocked by it: {asked}"
+    return text, WayOut(f"an answer to {name}, for an asker that takes the question up again", command)
+
+
+# -- what it does ------------------------------------------------------------------------------------------------------
+
+
+def _children(facts: WorkerFacts) -> Part:
+    children = _live_children(facts.worker_dir)
+    if not children or facts.worker_dir.cancel.exists():
+        return [], []
+    names = [_named(facts, child) for child in children]
+    states = [one for child in children for one in _of_child(child)]
+    if facts.view.awaits_children:
+        text = f"Its own processes have ended, and it waits for the workers that it started: {', '.join(names)}."
+        states = [*facts.event(ev.AWAITING_CHILDREN, "children"), *states]
+    else:
+        text = f"Workers that it started are alive: {', '.join(names)}."
+    ways = [WayOut(f"the end of {child.instance}", _about(facts, "why", child)) for child in children[:3]]
+    return [Statement(text, states)], ways if facts.view.awaits_children else []
+
+
+def _live_children(worker: WorkerDir) -> list[WorkerDir]:
+    return [child for child in children_of(worker)[:_MOST] if not child.has_ended] if worker.children.exists() else []
+
+
+def _named(facts: WorkerFacts, child: WorkerDir) -> str:
+    return "/".join(filter(None, (task_name(child.task, facts.worker_dir.task), child.instance)))
+
+
+def _about(facts: WorkerFacts, verb: str, child: WorkerDir) -> str:
+    from agentctl.operations.where.naming import command_line  # Few workers have children.
+
+    return command_line(child.task, verb, child.instance)
+
+
+def _of_child(child: WorkerDir) -> Iterator[Evidence]:
+    try:
+        yield file_says(child.path, f"{child.instance} is {judge(child).value}")
+    except (AgentctlError, OSError) as error:
+        yield file_says(child.path, f"it cannot be judged: {error}")
+
+
+def _process(facts: WorkerFacts) -> Part:
+    worker, view = facts.worker_dir, facts.view
+    if facts.condition is not Condition.SUPERVISED or view.awaits_children or worker.cancel.exists():
+        return [], []
+    if view.pid is None and ev.RETRYING in facts.latest and view.status is not Status.QUEUED:
+        aside = worker.attempt_exit(view.attempt - 1)
+        evidence = [*facts.event(ev.RETRYING, "attempt", "reason", "exitCode", "delaySeconds")]
+        evidence.append(file_says(aside, fields_of(read_quietly(aside), "status", "reason", "exitCode", "signal")))
+        text = f"It has no process now: attempt {view.attempt - 1} has failed, and the next one begins after a pause."
+        return [Statement(text, evidence)], [WayOut("the end of that pause, or a cancel", _cancelling(facts))]
+    leader = record_of(worker).leader
+    evidence = process_says(leader, "its first process")
+    evidence += facts.event(ev.RETRIED if view.attempt > 1 else ev.STARTED, "attempt", "pid")
+    retries = int(facts.number("retries") or 0)
+    which = f", in attempt {view.attempt} of at most {retries + 1}" if retries else ""
+    is_alive = leader is not None and processes.life_of(leader) is Life.ALIVE
+    runs = "Its program is stopped" if view.paused else "Its program runs"
+    what = runs if is_alive else "Its first process has ended, and its shim finishes the rest"
+    text = f"{what}{which}."
+    return [Statement(text, evidence)], [
+        WayOut("its own end", facts.command("wait", facts.name)),
+        WayOut("a cancel", _cancelling(facts)),
+    ]
+
+
+def _cancelling(facts: WorkerFacts) -> str:
+    return facts.command("cancel", facts.name)
+
+
+def _output(facts: WorkerFacts) -> Part:
+    """Return when it last wrote something, which is what makes it stalled or not."""
+    worker = facts.worker_dir
+    evidence = [changed_at(path, "its output") for path in (worker.stdout, worker.stderr) if path.exists()]
+    last = max((one.at for one in evidence if one.at), default=None)
+    limit = facts.number("stallSeconds")
+    if facts.view.stall_seq is not None:
+        since = last or "its start"
+        text = f"It is stalled: it has written no output for {limit or 0:g} s (stallSeconds), since {since}."
+        return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
+            WayOut("any output; to see what it wrote last", facts.command("logs", facts.name))
+        ]
+    progress = facts.row["progress"] or {}
+    reported = fields_of(progress, "at", "percent", "text")
+    evidence += [file_says(worker.progress, reported)] if reported else []
+    text = f"It last wrote output at {last}." if last and _has_output(worker) else "It has written no output yet."
+    return ([Statement(text, evidence)] if evidence else []), []
+
+
+def _has_output(worker: WorkerDir) -> bool:
+    with contextlib.suppress(OSError):
+        return any(os.stat(path, follow_symlinks=False).st_size for path in (worker.stdout, worker.stderr))
+    return False
+
+
+def _time_left(facts: WorkerFacts) -> Part:
+    """Return how much of its time limit is left."""
+    limit = facts.number("timeoutSeconds")
+    if limit is None or facts.condition is not Condition.SUPERVISED:
+        return [], []
+    worker = facts.worker_dir
+    since = finite(read_quietly(worker.process).get("since"))
+    if since is None or facts.view.pid is None:
+        return [], []
+    with contextlib.suppress(AgentctlError, OSError):
+        worked = WorkTimes().of(worker)
+        used = covered_s(span for span in worked.spans if span.end >= since and span.begin >= since - 1)
+        path = worker.worked if worker.worked.exists() else worker.process
+        left = max(0.0, limit - used)
+        text = f"It has worked for {used:.0f} s of its time limit of {limit:g} s: {left:.0f} s are left."
+        now = file_says(path, f"the clock of this attempt began at {since:g} (it is {monotonic():.0f} now)")
+        return [Statement(text, [now, file_says(worker.spec, f"timeoutSeconds {limit:g}")])], []
+    return [], []
+
+
+_SIDES: tuple[Callable[[WorkerFacts], Part], ...] = (
+    _cancel, _pause, _questions, _children, _guardian, _process, _output, _time_left,
+)  # fmt: skip

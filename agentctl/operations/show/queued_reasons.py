@@ -1,0 +1,195 @@
+"""What a worker in the queue waits for: other workers, its environment, its account, a free slot, those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.processes import Life, life_of
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.domain import events as ev
+from agentctl.domain.names import first_of
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.show.evidence import (
+    Evidence,
+    Part,
+    Statement,
+    WayOut,
+    fields_of,
+    file_says,
+    lock_says,
+    part_of,
+    process_says,
+)
+from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.supervision.dispatch.slots import held_places
+from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.queue.places import Occupant, is_slot
+from agentctl.supervision.queue.tickets import Ticket, dependencies_of, read_queue
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.endings import status_at_end
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT, store_folder
+
+#: So many other workers are looked at one by one; a slot or a dependency beyond that is only counted.
+_MOST = 50
+
+
+class _Waiting(NamedTuple):
+    """A worker in the queue, with what the queue says."""
+
+    facts: WorkerFacts
+    root_task: TaskDir
+    queue: list[Ticket]
+    ticket: Ticket
+
+
+def queued_part(facts: WorkerFacts) -> Part:
+    """Return where a worker is in the queue, and everything that it waits for."""
+    root_task = root_task_of(facts.worker_dir.task)
+    queue = read_queue(root_task)
+    ticket = next((one for one in queue if one.worker_id == facts.worker_dir.id), None)
+    if ticket is None:  # It has left the queue since it was judged.
+        text = "It was in the queue a moment ago, and has left it: look again."
+        return [Statement(text, [file_says(root_task.queue, "no ticket of it is left")])], []
+    waiting = _Waiting(facts, root_task, queue, ticket)
+    parts = [part_of(reason, waiting) for reason in _REASONS]
+    statements = [_place_in_queue(waiting), *(one for more, _ in parts for one in more), *_those_before(waiting)]
+    ways = [way for _, out in parts for way in out]
+    if not any(more for more, _ in parts):
+        statements.append(Statement("It waits for nothing that can be seen: the next look at the queue starts it."))
+        ways.append(WayOut("any command that waits keeps the queue going", facts.command("wait", facts.name)))
+    return statements, [*ways, WayOut("a cancel takes it out of the queue", facts.command("cancel", facts.name))]
+
+
+def _place_in_queue(waiting: _Waiting) -> Statement:
+    facts, ticket = waiting.facts, waiting.ticket
+    number, many = waiting.queue.index(ticket) + 1, len(waiting.queue)
+    place = "the only one" if many == 1 else f"number {number} of {many}"
+    priority = facts.number("priority")
+    rank = f"; its priority is {priority:g}" if priority else ""
+    evidence = [file_says(waiting.root_task.queue / ticket, "its ticket"), *facts.event(ev.QUEUED)]
+    return Statement(f"It is in the queue of {waiting.root_task.id}, {place}{rank}.", evidence)
+
+
+def _dependencies(waiting: _Waiting) -> Part:
+    """Return the workers whose ends it waits for."""
+    facts, path = waiting.facts, waiting.root_task.queue / waiting.ticket
+    try:
+        names, any_end = dependencies_of(waiting.root_task, waiting.ticket)
+    except (AgentctlError, OSError) as error:
+        return [Statement("Which workers it waits for is unknown: its ticket cannot be read.",
+                          [file_says(path, str(error))])], []  # fmt: skip
+    open_ones = [found for name in names[:_MOST] if (found := _unmet(facts.worker_dir.task.worker(name), any_end))]
+    if not open_ones:
+        return [], []
+    how = "to end" if any_end else "to complete"
+    evidence = [file_says(path, f"after {first_of(names)}"), *(one for _, shown in open_ones for one in shown)]
+    text = f"It waits for {first_of([name for name, _ in open_ones])} {how}."
+    ways = [
+        WayOut(f"the end of {name}" if any_end else f"that {name} completes", facts.command("wait", name))
+        for name, _ in open_ones[:3]
+    ]
+    return [Statement(text, evidence)], ways
+
+
+def _unmet(worker: WorkerDir, any_end: bool) -> tuple[str, list[Evidence]] | None:
+    """Return a dependency that is not met yet, with its state; None for one that is."""
+    if not worker.has_ended:
+        says = "it has not ended" if worker.path.exists() else "its folder was removed"
+        return worker.instance, [file_says(worker.exit, f"there is none: {says}"), lock_says(worker.shim)]
+    if is_alive_held(worker.shim):
+        return worker.instance, [lock_says(worker.shim), file_says(worker.exit, "its shim is still finishing its end")]
+    status = status_at_end(worker)
+    if any_end or status is Status.COMPLETED:
+        return None
+    return worker.instance, [file_says(worker.exit, f"{status}: the next look at the queue ends what waits for it")]
+
+
+def _environment(waiting: _Waiting) -> Part:
+    """Return whether its environment is gone, without which nothing can start it."""
+    facts, token = waiting.facts, waiting.ticket.environment
+    path = waiting.root_task.queue / waiting.ticket
+    if token == NO_ENVIRONMENT:
+        text = "Only the command that is starting it can start it: it was spawned without --queue."
+        says = "its environment is 0: that command has it"
+        return [Statement(text, [file_says(path, says)])], [WayOut("if that command is gone, the next look ends it")]
+    try:
+        folder = store_folder()
+    except (AgentctlError, OSError) as error:
+        return [Statement("Whether its environment still waits is unknown.", [file_says(path, str(error))])], []
+    if environment.waits(folder, token):
+        return [], []
+    text = "Its environment is lost, as after a restart of the machine or a logout; without one it is not started."
+    evidence = [file_says(folder / token, "there is no such file"), file_says(path, f"names the environment {token}")]
+    return [Statement(text, evidence)], [
+        WayOut("your environment, given to all that lost theirs", facts.command("resume-queue"))
+    ]
+
+
+def _account(waiting: _Waiting) -> Part:
+    """Return until when its account is on hold."""
+    held = waiting.facts.row["awaitsAccount"]
+    if not held:
+        return [], []
+    from agentctl.supervision.account.accounts import account_of  # Few workers wait for one.
+
+    account = account_of(waiting.facts.worker_dir)
+    text = f"Its account may not be used until {held['until']}, and it waits for that."
+    evidence = [file_says(account.path if account else "", fields_of(held, "account", "window", "until"))]
+    return [Statement(text, evidence)], [
+        WayOut(f"the time: it starts by itself after {held['until']}"),
+        WayOut("if you know better", waiting.facts.command("doctor", "--free-account", str(held["account"]))),
+    ]
+
+
+def _slots(waiting: _Waiting) -> Part:
+    """Return who has the slots, if none is free."""
+    root_task, cap = waiting.root_task, known_limits(waiting.root_task).max_concurrent_agents
+    places = list(held_places(root_task))
+    mine = next((one for one in places if one[1].worker_id == waiting.facts.worker_dir.id), None)
+    if mine is not None and mine[1].shim is not None and life_of(mine[1].shim) is Life.ALIVE:
+        evidence = [file_says(root_task.slots / mine[0], "names it"), *process_says(mine[1].shim, "the shim")]
+        return [Statement("A place was given to it just now: its shim is starting it.", evidence)], []
+    slots = [one for one in places if is_slot(one[0])]
+    taken = [(name, occupant) for name, occupant in slots[:_MOST] if _is_there(root_task, occupant)]
+    if len(taken) + len(slots[_MOST:]) < cap:
+        return [], []
+    names = [occupant.worker_id.instance for _, occupant in taken]
+    evidence = [one for name, occupant in taken for one in _of_slot(root_task, name, occupant)]
+    which = f"All {cap} slots of {root_task.id} are" if cap > 1 else f"The only slot of {root_task.id} is"
+    text = f"{which} taken, by {first_of(names)}."
+    return [Statement(text, evidence)], [
+        WayOut("the end of any of these workers", waiting.facts.command("wait-any")),
+        WayOut(f"more slots: maxConcurrentAgents in {root_task.task_file} (now {cap})"),
+    ]
+
+
+def _is_there(root_task: TaskDir, occupant: Occupant) -> bool:
+    """Return whether a slot's occupant may be alive, without touching the lock of the slot."""
+    if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
+        return True
+    worker = root_task.worker_at(occupant.worker_id)
+    alive = (Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.ELSEWHERE)
+    return worker.path.exists() and judge(worker) in alive
+
+
+def _of_slot(root_task: TaskDir, name: str, occupant: Occupant) -> Iterable[Evidence]:
+    worker_id = occupant.worker_id
+    yield file_says(root_task.slots / name, f"names {worker_id.task_id}/{worker_id.instance}")
+    yield from process_says(occupant.shim, f"the shim of {worker_id.instance}")
+
+
+def _those_before(waiting: _Waiting) -> list[Statement]:
+    """Return the tickets that are served first."""
+    before = waiting.queue[: waiting.queue.index(waiting.ticket)]
+    if not before:
+        return []
+    names, many = first_of([ticket.instance for ticket in before]), len(before)
+    text = f"{'One worker is' if many == 1 else f'{many} workers are'} before it in the queue: {names}."
+    return [Statement(text, [file_says(waiting.root_task.queue / before[0], "the first ticket")])]
+
+
+_REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _account, _slots)

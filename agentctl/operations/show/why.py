@@ -1,0 +1,166 @@
+"""`why`: the reasons for which a worker is in the state that it is shown in, each with its evidence. Starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain import events as ev
+from agentctl.domain.states import PARKED, STALLED, Status
+from agentctl.domain.worker_row import WorkerRow
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any, NamedTuple
+from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says
+from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
+from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.observed import observed_row
+from agentctl.operations.where.ownership import may_be_stopped
+
+#: States beside the statuses: what is most pressing about a worker that has not ended.
+UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
+AWAITING_CHILDREN, RETRYING, OBSERVED, UNKNOWN = "awaiting_children", "retrying", "observed", "unknown"
+
+
+class Why(NamedTuple):
+    """Why a worker is as it is."""
+
+    task_id: str
+    instance: str
+    #: As `list` shows it.
+    status: str
+    #: The status, or what is more pressing: one of the words above.
+    state: str
+    #: Since when it is in that state; None if that is unknown.
+    since: str | None
+    #: Whether locks and processes were looked at; otherwise only its files say so.
+    is_judged: bool
+    statements: Sequence[Statement]
+    ways_out: Sequence[WayOut]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `why --json` prints."""
+        return {
+            "taskId": self.task_id, "agentInstance": self.instance, "status": self.status, "state": self.state,
+            "since": self.since, "judged": self.is_judged,
+            "statements": [one.to_json() for one in self.statements],
+            "waysOut": [one.to_json() for one in self.ways_out],
+        }  # fmt: skip
+
+
+def why_worker(task: TaskDir, instance: str) -> Why:
+    """Return why a worker, or a sub-agent that is only observed, is in its state.
+
+    Raises:
+        NotFound: There is no such worker.
+    """
+    try:
+        worker_dir = find_worker(task, instance)
+    except AgentctlError:
+        observed = observed_row(task, instance)
+        if observed is None:
+            raise
+        return _observed(task, observed)
+    facts = facts_of(task, worker_dir)
+    if not facts.is_in_log:
+        return _unaccepted(facts)
+    if not may_be_stopped(task):
+        return _claimed(facts)
+    state, since = _state_of(facts)
+    statements, ways = _part(facts)
+    return Why(task.id, instance, facts.view.status, state, since, True, statements, ways)
+
+
+def _part(facts: WorkerFacts) -> Part:
+    if facts.view.is_terminal:
+        from agentctl.operations.show.end_reasons import end_part  # Each look is at one worker, in one of three states.
+
+        return end_part(facts)
+    if facts.condition is not None and facts.condition.is_queued:
+        from agentctl.operations.show.queued_reasons import queued_part
+
+        return queued_part(facts)
+    from agentctl.operations.show.live_reasons import live_part
+
+    return live_part(facts)
+
+
+def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
+    """Return the state in one word, and since when."""
+    view, worker = facts.view, facts.worker_dir
+    if view.is_terminal:
+        return view.status, view.ended_at
+    health = facts.row["health"]
+    if health in (UNSUPERVISED, ELSEWHERE):
+        return health, None
+    if facts.condition is not None and facts.condition.is_queued:
+        is_parked = view.park_seq is not None
+        return (PARKED, facts.time_of(ev.PARKED)) if is_parked else (Status.QUEUED, view.queued_at)
+    return next(
+        (
+            (state, since) for is_so, state, since in (
+                (worker.cancel.exists(), CANCELLING, _asked_at(worker) or facts.time_of(ev.CANCEL_REQUESTED)),
+                (view.paused, PAUSED, facts.time_of(ev.PAUSED)),
+                (view.status is Status.BLOCKED, Status.BLOCKED, facts.time_of(ev.BLOCKED)),
+                (view.awaits_children, AWAITING_CHILDREN, facts.time_of(ev.AWAITING_CHILDREN)),
+                (view.stall_seq is not None, STALLED, facts.time_of(ev.STALLED)),
+                (view.pid is None and ev.RETRYING in facts.latest, RETRYING, facts.time_of(ev.RETRYING)),
+            ) if is_so
+        ),
+        (view.status, _running_since(facts)),
+    )  # fmt: skip
+
+
+def _asked_at(worker: WorkerDir) -> str | None:
+    at = read_quietly(worker.cancel).get("at")
+    return at if isinstance(at, str) else None
+
+
+def _running_since(facts: WorkerFacts) -> str | None:
+    times = (facts.time_of(kind) for kind in (ev.STARTED, ev.RETRIED, ev.RESUMED, ev.UNPAUSED, ev.UNSTALLED))
+    return max((at for at in times if at is not None), default=None)
+
+
+# -- workers that cannot be judged -------------------------------------------------------------------------------------
+
+
+def _unaccepted(facts: WorkerFacts) -> Why:
+    task = facts.worker_dir.task
+    text = "What it is, is unknown: it has a folder, but no event of the log is about it, so it was never accepted."
+    evidence = [
+        file_says(facts.worker_dir.path, "its folder is there"),
+        file_says(task.events, "no event is about it"),
+    ]
+    ways = [WayOut("if the command that made it was killed, it is left over", facts.command("doctor", "--fix"))]
+    is_judged = may_be_stopped(task)
+    return Why(task.id, facts.name, UNKNOWN, UNKNOWN, None, is_judged, [Statement(text, evidence)], ways)
+
+
+def _claimed(facts: WorkerFacts) -> Why:
+    """Return what the files of somebody else's task claim; nothing of it is checked."""
+    task, view = facts.worker_dir.task, facts.view
+    keys = ("reason", "exitCode", "signal", "pid")
+    evidence = [one for kind in sorted(facts.latest) for one in facts.event(kind, *keys)]
+    if facts.worker_dir.exit.exists():
+        says = fields_of(read_quietly(facts.worker_dir.exit), "status", "reason", "by", "message", "endedAt")
+        evidence.append(file_says(facts.worker_dir.exit, says))
+    text = (
+        f"Its log claims that it is {view.status}. That is unproven: the task was not made here by you, or was moved,"
+        " so no lock or process was looked at."
+    )
+    since = view.ended_at if view.is_terminal else view.started_at or view.queued_at
+    import shlex  # Few tasks are somebody else's.
+
+    way = WayOut("if everything in it is yours", f"agentctl trust {shlex.quote(task.path)}")
+    return Why(task.id, facts.name, view.status, view.status, since, False, [Statement(text, evidence)], [way])
+
+
+def _observed(task: TaskDir, row: WorkerRow) -> Why:
+    text = (
+        "It is a sub-agent that another program started by itself: it is known only from what that program's hooks"
+        " reported, and nothing here guards it."
+    )
+    evidence = [file_says(task.observed, fields_of(row, "agent", "status", "startedAt", "endedAt"))]
+    way = WayOut("only the program that started it can stop it")
+    since = row["endedAt"] or row["startedAt"]
+    return Why(task.id, row["agentInstance"], row["status"], OBSERVED, since, False, [Statement(text, evidence)], [way])

@@ -1,0 +1,101 @@
+"""The facts about one worker from which `why` follows: its row, its condition, its files and its latest events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain import events as ev
+from agentctl.domain.events import BadLine, Event
+from agentctl.domain.numbers import finite
+from agentctl.domain.projection import WorkerView
+from agentctl.domain.worker_row import WorkerRow
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.operations.show.askers import asked_below
+from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.evidence import Evidence, event_says
+from agentctl.operations.show.listing import row_of
+from agentctl.operations.where.naming import command_line
+from agentctl.supervision.account.accounts import folder_of_accounts
+from agentctl.supervision.account.waiters import Awaited
+
+if TYPE_CHECKING:
+    from agentctl.supervision.life.judging import Condition
+
+
+#: Only these are kept: a forged log may have a million types.
+_KINDS = frozenset(
+    {
+        ev.QUEUED, ev.STARTED, ev.BLOCKED, ev.RESUMED, ev.RETRYING, ev.RETRIED, ev.PARKED, ev.PAUSED, ev.UNPAUSED,
+        ev.STALLED, ev.UNSTALLED, ev.AWAITING_CHILDREN, ev.CANCEL_REQUESTED, ev.CANCEL_FAILED, ev.COMPLETED, ev.FAILED,
+        ev.CANCELLED,
+    }
+)  # fmt: skip
+
+
+class WorkerFacts(NamedTuple):
+    """What is known of a worker."""
+
+    worker_dir: WorkerDir
+    view: WorkerView
+    row: WorkerRow
+    #: None if the log has its end, if it is not in the log, or if nothing was judged.
+    condition: Condition | None
+    #: Its latest event of each kind, with the seq.
+    latest: Mapping[str, tuple[int, Event]]
+    spec: Mapping[str, Any]
+
+    @property
+    def is_in_log(self) -> bool:
+        """Whether any event is about it."""
+        return bool(self.latest)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.worker_dir.instance
+
+    def time_of(self, kind: str) -> str | None:
+        """Return the time of its latest event of a kind; None where there is none."""
+        row = self.latest.get(kind)
+        at = row[1].get("ts") if row is not None else None
+        return at if isinstance(at, str) else None
+
+    def event(self, kind: str, *keys: str) -> list[Evidence]:
+        """Return what its latest event of a kind says; nothing where there is none."""
+        return event_says(self.worker_dir.task.events, self.latest.get(kind), *keys)
+
+    def number(self, key: str) -> float | None:
+        """Return a number of its spec; None where there is none."""
+        return finite(self.spec.get(key))
+
+    def command(self, *words: str) -> str:
+        """Return a command line about its task."""
+        return command_line(self.worker_dir.task, *words)
+
+
+def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
+    """Return the facts about a worker; like a look at the list, this writes down what is proven, and starts nothing."""
+    instance = worker_dir.instance
+    view, conditions = read_task(task)
+    worker = view.workers.get(instance) or WorkerView(instance)
+    below = len(asked_below(task, view).get(instance, ()))
+    condition = conditions.get(instance)
+    return WorkerFacts(
+        worker_dir,
+        worker,
+        row_of(task, worker, condition, Awaited(folder_of_accounts()), below),
+        condition,
+        _latest(task, instance),
+        read_quietly(worker_dir.spec),
+    )
+
+
+def _latest(task: TaskDir, instance: str) -> dict[str, tuple[int, Event]]:
+    found: dict[str, tuple[int, Event]] = {}
+    for row in LogReader(task.events).rows():
+        if not isinstance(row, BadLine) and row[1].get("agentInstance") == instance and row[1]["type"] in _KINDS:
+            found[row[1]["type"]] = row
+    return found

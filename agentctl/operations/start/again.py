@@ -1,0 +1,136 @@
+"""Starts the work of an ended worker once more, as a new worker that knows nothing of the first one.
+
+It is a new start in every respect: the agent's definition is looked up again and has to be trusted, its rules and those
+of the task are today's, its program is found again, and the caller's environment and restrictions count. What the old
+worker was restricted to beyond that, it stays restricted to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.containment import lies_in
+from agentctl.domain.names import first_free
+from agentctl.drivers.order import Order, order_from
+from agentctl.errors import Refused
+from agentctl.operations.show.current_state import read_task
+from agentctl.operations.start.answer_schema import ask_for
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.trust.definitions import find_agent_spec
+from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.task_limits import read_config
+from agentctl.supervision.worker.spec import WorkerSpec, is_of_task, read_spec
+
+#: So long that a number still fits behind it.
+_LONGEST_BASE = 56
+
+
+def retry_worker(task: TaskDir, instance: str, *, queue: bool, name: str | None = None) -> Spawned:
+    """Start the work of an ended worker once more, in its folder, without the workers that it waited for.
+
+    Args:
+        queue: Wait for a free slot instead of being refused.
+        name: The new worker's; by default the old one's with a number: `build-2`.
+
+    Raises:
+        NotFound: There is no such worker.
+        Refused: It has not ended, continues another, or is what its sub-task was made for; or a new start is refused.
+    """
+    check_own(task)
+    worker = find_worker(task, instance)
+    read_task(task)  # A worker that was lost gets its end here.
+    spec = _spec_of(worker)
+    request = _request(worker, spec)._replace(name=name or _next_name(task, instance))
+    return spawn_workers(task, [request], queue=queue)[0]
+
+
+def _spec_of(worker: WorkerDir) -> WorkerSpec:
+    """Return the spec of a worker whose work may be started again."""
+    task = worker.task
+    if not is_of_task(worker):
+        raise Refused(
+            f"the order of {worker.instance} was not written by a spawn in {task.id}: it may be somebody else's",
+            hint="spawn it again",
+        )
+    if not worker.has_ended:
+        raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance} ends it")
+    spec = read_spec(worker.spec)
+    config = read_config(task)
+    if config.agent is not None and (spec.parent is None or spec.parent_task is not None):
+        raise Refused(
+            f"{worker.instance} is the one worker for which the sub-task {task.id} was made",
+            hint=f"agentctl subtask {config.agent} TITLE makes another sub-task; agentctl resume continues this agent",
+        )
+    return spec
+
+
+def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
+    """Return the request for the same work; `key`, `after`, and whoever started the old worker are left out."""
+    folder, worktree = _place_of(worker, spec)
+    work = None if spec.order is None else _work(worker, order_from(spec.order))
+    return SpawnRequest(
+        argv=() if work else spec.argv, work=work, cwd=folder, worktree=worktree,
+        timeout_seconds=spec.timeout_s, grace_seconds=spec.grace_s, priority=spec.priority, retries=spec.retries,
+        retry_delay_seconds=spec.retry_delay_s, max_park_seconds=spec.max_park_s, keep_children=spec.keep_children,
+        artifacts=spec.artifacts or (),
+    )  # fmt: skip
+
+
+def _place_of(worker: WorkerDir, spec: WorkerSpec) -> tuple[str, bool]:
+    """Return the folder in which the work begins, and whether it gets a worktree of its own, as the old one had.
+
+    Raises:
+        Refused: Where its worktree was made from is not known any more.
+    """
+    if not worker.worktree.exists():
+        return spec.cwd, False
+    record = read_quietly(worker.worktree)
+    top, repository = record.get("path"), record.get("repository")
+    if not isinstance(top, str) or not isinstance(repository, str) or not top or not lies_in(spec.cwd, top):
+        raise Refused(f"{worker.worktree} does not say where the worktree was made from", hint="spawn it again")
+    return os.path.normpath(os.path.join(repository, os.path.relpath(spec.cwd, top))), True
+
+
+def _work(worker: WorkerDir, order: Order) -> AgentWork:
+    if order.resume is not None:
+        raise Refused(
+            f"{worker.instance} continues an earlier run: without that run's session its prompt means little",
+            hint=f"agentctl resume {worker.instance} TEXT continues it once more",
+        )
+    task, schema = worker.task, order.output_schema
+    now = find_agent_spec(task.root, order.agent)
+    return AgentWork(
+        prompt=order.prompt.removesuffix(f"\n\n{ask_for(schema)}") if schema else order.prompt,
+        agent=order.agent, driver=order.driver, model=order.model, effort=order.effort, max_turns=order.max_turns,
+        max_budget_usd=order.max_budget_usd, keep=order.keep, output_schema=schema,
+        permissions=order.permissions[: order.rules_given] or None, denied_above=order.denied_above,
+        spec=_no_freer(now, order),
+    )  # fmt: skip
+
+
+def _no_freer(now: AgentSpec, order: Order) -> AgentSpec:
+    """Return a definition with the restrictions that the old worker had, where they are tighter."""
+    tools: Sequence[str] | None = order.tools
+    if tools is None or now.tools is None:
+        tools = now.tools if tools is None else tools
+    else:
+        tools = [tool for tool in tools if tool in now.tools]
+    return now._replace(read_only=now.read_only or order.read_only, tools=None if tools is None else list(tools))
+
+
+def _next_name(task: TaskDir, instance: str) -> str:
+    """Return a free name: `build-2` for `build`, and for `build-2`, where that is `build` once more, `build-3`."""
+    stem, mark, number = instance.rpartition("-")
+    is_again = bool(mark) and number.isdecimal() and task.worker(stem).path.exists()
+    base = (stem if is_again else instance)[:_LONGEST_BASE]
+    return f"{base}-{1 + first_free(lambda number: _is_taken(task, f'{base}-{1 + number}'))}"
+
+
+def _is_taken(task: TaskDir, name: str) -> bool:
+    return task.worker(name).path.exists() or task.sibling(name).exists

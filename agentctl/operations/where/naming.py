@@ -1,0 +1,34 @@
+"""The command line about a task, as it has to be typed here: with `--task` and `--root` only where they are needed."""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.errors import AgentctlError
+from agentctl.operations.where.locating import current_task, find_root
+from agentctl.supervision.worker.environment import TASK_VARIABLE
+
+
+def command_line(task: TaskDir, *words: str) -> str:
+    """Return `agentctl WORDS`, with the options without which it would mean another task than this one."""
+    return " ".join(["agentctl", *words, *_options(task)])
+
+
+def root_option(root: Root) -> list[str]:
+    """Return the option that names a root; none if a command finds this one anyway."""
+    try:
+        is_found = root.is_at(find_root(None, force=True).path)
+    except (AgentctlError, OSError):
+        is_found = False
+    if is_found:
+        return []
+    import shlex  # Mostly the root is found.
+
+    return ["--root", shlex.quote(root.path)]
+
+
+def _options(task: TaskDir) -> list[str]:
+    place = root_option(task.root)
+    is_meant = not place and task.id == (os.environ.get(TASK_VARIABLE) or current_task(task.root))
+    return place if is_meant else ["--task", task.id, *place]

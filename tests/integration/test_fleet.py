@@ -1,0 +1,46 @@
+"""At stake: what a person sees of a task is true of the task that lies there now."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentctl.adapters.taskdir import Root
+from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet.glance import Glance
+from agentctl.operations.fleet.seen import SeenEnds
+from tests.steps import Task, new_task, spawn
+from tests.support import run, wait_until, worker
+
+
+def names(glance: Glance) -> set[str]:
+    return {key.instance for key in glance.workers}
+
+
+def ended_worker(task: Task, name: str) -> None:
+    """Start a worker that ends at once; return when its shim has gone too, which writes until then."""
+    spawn(worker("exits", 0), "--wait", name=name)
+    shim = json.loads((task.agent(name) / "shim.json").read_bytes())["pid"]
+    wait_until(lambda: not Path(f"/proc/{shim}").exists(), what="the end of the shim")
+
+
+@pytest.mark.slow
+def test_another_task_in_the_place_of_one_is_another(root: Path, tmp_path: Path) -> None:
+    """Between two looks: removed and made anew; and one that is not one's own, put in its place."""
+    task = new_task()
+    ended_worker(task, "old")
+    shutil.copytree(task.path, tmp_path / "copy", ignore=shutil.ignore_patterns("origin", "control"))
+    with Fleet(Root(root), SeenEnds(Root(root))) as fleet:
+        assert names(fleet.look()) == {"old"}
+        shutil.rmtree(task.path)
+        run("new", "Another one", "--id", "t1")
+        ended_worker(task, "new")
+        assert names(wait_until(fleet.look, accept=names, what="the new task")) == {"new"}
+        assert fleet.look().tasks["t1"].is_own
+        shutil.rmtree(task.path)
+        shutil.move(tmp_path / "copy", task.path)
+        found = wait_until(fleet.look, accept=lambda glance: not glance.tasks["t1"].is_own, what="a foreign task")
+        assert names(found) == {"old"}

@@ -1,0 +1,244 @@
+"""At stake: every worker is found on the screen, in the order of need, and none moves under the cursor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.activity.view import Node
+from agentctl.domain.names import WorkerId
+from agentctl.domain.need import Need, need_of
+from agentctl.domain.plaintext import ESCAPES
+from agentctl.domain.states import Status
+from agentctl.domain.worker_row import BLANK, WorkerRow
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
+from agentctl.operations.fleet.task_totals import totals_of, with_those_below
+from agentctl.screen.fleet.drawing import draw_line
+from agentctl.screen.fleet.filtering import filter_of, scope_of, words_of
+from agentctl.screen.fleet.lines import (
+    DEEPEST,
+    Arrangement,
+    Key,
+    Mode,
+    NodeId,
+    counts,
+    hold,
+    lines_of,
+    wanted,
+    workers_below,
+)
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TASKS, NAMES = ("t1", "t2", "t3"), ("a", "b", "c", "d")
+TIMES = st.sampled_from([None, "2026-01-01T10:00:00.000Z", "2026-01-01T11:00:00.000Z", "2026-01-01T11:30:00.000Z"])
+ODD = st.text(max_size=30) | st.sampled_from(["\x1b[31mred", "\u202eright", "漢字", "a\nb\tc", "\ud83d"])
+
+
+def worker_row(name: str, **keys: Any) -> WorkerRow:
+    row: WorkerRow = {**BLANK, "agentInstance": name, "agent": "command", "status": "running"}
+    return {**row, **keys}  # type: ignore[typeddict-item]
+
+
+def fleet_worker(task: str, name: str, *, asks: str | None = None, seen: bool = False, **keys: Any) -> FleetWorker:
+    row = worker_row(name, **keys)
+    questions = () if asks is None else ({"id": "q1", "question": "Which?", "askedAt": asks},)
+    need = need_of(row, asks=asks is not None, is_idle=False, is_seen=seen, has_changes=False)
+    return FleetWorker(TaskDir(f"/root/.agentctl/tasks/{task}"), row, need, questions, None, 0)
+
+
+def glance_of(*workers: FleetWorker, tasks: dict[str, FleetTask] | None = None, **doings: Doing) -> Glance:
+    found = {one.id: one for one in workers}
+    known = {key.task_id: fleet_task(key.task_id) for key in found} | (tasks or {})
+    return Glance(known, found, {key: doings[key.instance] for key in found if key.instance in doings}, False)
+
+
+def fleet_task(name: str, parent: str | None = None, asker: str | None = None) -> FleetTask:
+    return FleetTask(TaskDir(f"/root/.agentctl/tasks/{name}"), name, "working", True, parent, asker)
+
+
+def shown(glance: Glance, arrangement: Arrangement) -> list[object]:
+    return [line.key for line in lines_of(glance, arrangement)]
+
+
+@st.composite
+def glances(draw: st.DrawFn) -> Glance:
+    """Draw any glance, also of parents that name each other in a circle."""
+    tasks = {
+        name: fleet_task(name, draw(st.none() | st.sampled_from(TASKS)), draw(st.none() | st.sampled_from(NAMES)))
+        for name in TASKS
+    }
+    found = {}
+    for name in draw(st.lists(st.tuples(st.sampled_from(TASKS), st.sampled_from(NAMES)), unique=True)):
+        one = fleet_worker(
+            *name,
+            asks=draw(TIMES), seen=draw(st.booleans()), status=draw(st.sampled_from(list(Status))),
+            parent=draw(st.none() | st.sampled_from(NAMES)), queuedAt=draw(TIMES), startedAt=draw(TIMES),
+            endedAt=draw(TIMES), command=draw(ODD), driver=draw(st.none() | st.just("claude")),
+            reason=draw(st.none() | ODD), message=draw(st.none() | ODD), agent=draw(st.just("command") | ODD),
+        )  # fmt: skip
+        found[one.id] = one
+    return Glance(tasks, found, {}, False)
+
+
+@given(glances())
+def test_each_worker_is_on_one_line_by_need_and_in_that_order(glance: Glance) -> None:
+    arrangement = Arrangement(opened=dict.fromkeys(Need, True))
+    keys = [key for key in shown(glance, arrangement) if isinstance(key, WorkerId)]
+    assert Counter(keys) == Counter(list(glance.workers))
+    assert [glance.workers[key].need for key in keys] == sorted(glance.workers[key].need for key in keys)
+    asking = [str(glance.workers[key].questions[0]["askedAt"]) for key in keys if glance.workers[key].need == 0]
+    assert asking == sorted(asking), "who waits longest is first"
+    assert sum(counts(glance.workers.values()).values()) == len(glance.workers)
+
+
+@given(glances())
+def test_each_task_and_worker_is_on_one_line_of_the_tree(glance: Glance) -> None:
+    everything: set[Key] = {*glance.tasks, *glance.workers}
+    arrangement = Arrangement(Mode.TREE, dict.fromkeys(everything, True))
+    lines = lines_of(glance, arrangement)
+    assert Counter(line.key for line in lines) == Counter(everything), "circles are cut, and nothing is lost"
+    assert all(line.depth <= DEEPEST for line in lines)
+
+
+@given(glances(), glances(), st.data())
+def test_the_worker_under_the_cursor_keeps_its_group(before: Glance, after: Glance, data: st.DataObject) -> None:
+    both = [key for key in before.workers if key in after.workers]
+    if not both:
+        return
+    arrangement = Arrangement(opened=dict.fromkeys(Need, True))
+    key = data.draw(st.sampled_from(both))
+    hold(before.workers[key], arrangement)
+    headings: list[Need] = []
+    for line in lines_of(after, arrangement):
+        if isinstance(line.key, Need):
+            headings.append(line.key)
+        if line.key == key:
+            assert headings[-1] == before.workers[key].need
+    arrangement.held = None
+    assert Counter(shown(after, arrangement)) == Counter(shown(after, Arrangement(opened=dict.fromkeys(Need, True))))
+
+
+@given(glances(), st.integers(1, 250))
+def test_a_line_is_as_wide_as_the_screen_and_obeyed_by_no_terminal(glance: Glance, width: int) -> None:
+    for mode in Mode:
+        arrangement = Arrangement(mode, dict.fromkeys([*Need, *glance.tasks, *glance.workers], True))
+        for line in lines_of(glance, arrangement):
+            text = "".join(text for text, _ in draw_line(glance, line, width, NOW))
+            assert cell_len(text) == width
+            assert not ESCAPES.keys() & set(map(ord, text))
+            text.encode()
+
+
+def test_done_is_folded_and_the_failed_stay_open() -> None:
+    glance = glance_of(
+        fleet_worker("t1", "a", status="completed"), fleet_worker("t1", "b", status="failed"),
+        fleet_worker("t1", "c", status="cancelled"),
+    )  # fmt: skip
+    assert shown(glance, Arrangement()) == [Need.DONE, WorkerId("t1", "b")]
+
+
+def test_an_agents_answer_is_to_be_reviewed_until_it_was_seen() -> None:
+    answered: dict[str, Any] = {"status": "completed", "driver": "claude", "endedAt": "2026-01-01T11:00:00.000Z"}
+    assert fleet_worker("t1", "a", **answered).need is Need.REVIEW
+    assert fleet_worker("t1", "a", seen=True, **answered).need is Need.DONE
+    assert fleet_worker("t1", "a", **{**answered, "driver": None}).need is Need.DONE
+
+
+def test_a_question_of_an_ended_worker_needs_nobody() -> None:
+    assert fleet_worker("t1", "a", asks="2026-01-01T11:00:00.000Z", status="failed").need is Need.DONE
+
+
+def test_an_activity_is_shown_as_far_as_its_groups_are_open() -> None:
+    nodes = [
+        Node(id="", type="worker", is_group=True),
+        Node(id="s1", type="agent", depth=1, is_group=True),
+        Node(id="c1", type="tool", depth=2),
+        Node(id="c2", type="tool", depth=1),
+    ]
+    glance = glance_of(fleet_worker("t1", "a", driver="claude"), a=Doing(nodes, "", False))
+    me = WorkerId("t1", "a")
+    arrangement = Arrangement()
+    assert shown(glance, arrangement) == [Need.WORKING, me]
+    arrangement.toggle(me)
+    assert shown(glance, arrangement)[1:] == [me, NodeId(me, "s1"), NodeId(me, "c2")]
+    arrangement.toggle(NodeId(me, "s1"))
+    assert shown(glance, arrangement)[1:] == [me, NodeId(me, "s1"), NodeId(me, "c1"), NodeId(me, "c2")]
+
+
+def test_a_sub_task_is_below_the_worker_that_asked_for_it() -> None:
+    glance = glance_of(
+        fleet_worker("t1", "a"), fleet_worker("t1", "b", parent="a"), fleet_worker("t2", "c"),
+        tasks={"t1": fleet_task("t1"), "t2": fleet_task("t2", "t1", "b")},
+    )  # fmt: skip
+    arrangement = Arrangement(Mode.TREE, dict.fromkeys([*glance.tasks, *glance.workers], True))
+    assert [(line.key, line.depth) for line in lines_of(glance, arrangement)] == [
+        ("t1", 0), (WorkerId("t1", "a"), 1), (WorkerId("t1", "b"), 2), ("t2", 3), (WorkerId("t2", "c"), 4),
+    ]  # fmt: skip
+    assert set(workers_below(glance, WorkerId("t1", "a"))) == {WorkerId("t1", "b"), WorkerId("t2", "c")}
+
+
+def test_a_scope_has_a_task_and_those_below_it() -> None:
+    above = {"t1": None, "t2": "t1", "t3": "t4", "t4": "t3"}
+    tasks = {name: fleet_task(name, parent) for name, parent in above.items()}
+    glance = glance_of(*(fleet_worker(name, "a") for name in tasks), tasks=tasks)
+    arrangement = Arrangement(Mode.TREE, dict.fromkeys(tasks, True), has=scope_of("t1"))
+    assert set(shown(glance, arrangement)) == {"t1", WorkerId("t1", "a"), "t2", WorkerId("t2", "a")}
+    assert not scope_of("t5")(glance, glance.workers[WorkerId("t3", "a")]), "a circle of forged tasks ends"
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_filter(text: str) -> None:
+    glance = glance_of(fleet_worker("t1", "a"))
+    shows = filter_of(text)
+    assert shows is None or isinstance(shows(glance, glance.workers[WorkerId("t1", "a")]), bool)
+    assert all(word.text == word.text.lower() for word in words_of(text))
+
+
+def test_a_tasks_row_has_what_its_workers_and_those_below_it_come_to() -> None:
+    used: dict[str, Any] = {"driver": "claude", "usage": {"input": 900, "output": 100, "cached": 5, "costUsd": 0.25}}
+    a = fleet_worker("t1", "a", status="completed", startedAt="2026-01-01T11:00:00.000Z",
+                     endedAt="2026-01-01T11:30:00.000Z", **used)  # fmt: skip
+    b = fleet_worker("t2", "b", status="running", startedAt="2026-01-01T11:10:00.000Z", command="make", **used)
+    own = {"t1": fleet_task("t1")._replace(totals=totals_of([a])),
+           "t2": fleet_task("t2", "t1")._replace(totals=totals_of([b]))}  # fmt: skip
+    node = Node(id="", type="worker", is_group=True, calls=3)
+    known = {one.instance: Doing([node], f"words of {one.instance}", False) for one in (a.id, b.id)}
+    glance = glance_of(a, b, tasks=with_those_below(own), **known)
+    line = lines_of(glance, Arrangement(Mode.TREE))[0]
+    drawn = "".join(text for text, _ in draw_line(glance, line, 150, NOW))
+    assert "2 workers, 1 live  words of b" in drawn
+    assert drawn.split()[-6:] == ["6", "calls", "2.0k", "tokens", "$0.50", "1h00m"]
+    assert wanted(glance, [line], Arrangement(Mode.TREE)) == {a.id: False, b.id: False}
+    one_known = glance._replace(doings={a.id: known["a"]})
+    assert "calls" not in "".join(text for text, _ in draw_line(one_known, line, 150, NOW)), "a part looks like all"
+    ended = glance_of(a, tasks={"t1": own["t1"]})
+    assert "".join(text for text, _ in draw_line(ended, line, 150, NOW)).endswith("30m00s")
+    circle = {"t1": fleet_task("t1", "t2"), "t2": fleet_task("t2", "t1")}
+    assert with_those_below(circle).keys() == circle.keys()
+
+
+def test_a_filter_looks_where_it_says() -> None:
+    glance = glance_of(
+        fleet_worker("login", "a", agent="explore", driver="claude"),
+        fleet_worker("login", "b", status="failed", reason="timed_out"),
+        fleet_worker("docs", "login-page", asks="2026-01-01T11:00:00.000Z", status="blocked"),
+    )
+
+    def found(text: str) -> set[str]:
+        shows = filter_of(text)
+        return {key.instance for key, one in glance.workers.items() if shows is None or shows(glance, one)}
+
+    assert found("t:login") == {"a", "b"}
+    assert found("login") == {"a", "b", "login-page"}
+    assert found("login -t:login") == {"login-page"}
+    assert found("s:blocked") == found("s:needs") == {"login-page"}
+    assert found("s:timed_out") == {"b"}
+    assert found("a:EXPLORE t:log") == {"a"}
+    assert found("a:claude s:failed") == set()
+    assert found("") == {"a", "b", "login-page"}
