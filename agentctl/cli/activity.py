@@ -7,7 +7,6 @@ import typer
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.cli import options as opt
-from agentctl.cli.activitytext import label_of
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import as_json, fields, warn
 from agentctl.cli.verb import module, verb
@@ -15,6 +14,7 @@ from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_activity, rebuild
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
+from agentctl.text.activity import label_of
 
 app = module()
 

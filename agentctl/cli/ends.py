@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import out_json, plain, waiting_for
+from agentctl.cli.render import out_json, plain
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
+from agentctl.text.worker import waiting_for
 
 if TYPE_CHECKING:
     from agentctl.operations.wait.waiting import WaitedEnd

@@ -10,10 +10,13 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.render import fields, is_terminal, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
+from agentctl.domain.names import WorkerId
+from agentctl.domain.plaintext import distinct
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.talk.asking import ask as ask_question
 from agentctl.operations.talk.interacting import list_questions, list_questions_below
 from agentctl.operations.talk.interacting import respond as answer_question
+from agentctl.text.worker import respond_command
 
 app = family(
     "Ask, list and answer the questions of workers.",
@@ -118,7 +121,8 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[str]:
-    return [line for row in rows for line in _paragraph(row)]
+    """Return what each question is: of a call, which is allowed by its looks, also what nobody would see."""
+    return [distinct(line) if row.get("tool") else line for row in rows for line in _paragraph(row)]
 
 
 def _paragraph(row: dict[str, Any]) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _paragraph(row: dict[str, Any]) -> Iterator[str]:
         yield f"    default: {plain(row['default'])}"
     if not row.get("waiting", True):
         yield f"    {_ASKER_GONE}"
-    yield f"    agentctl interact respond {row['agentInstance']} --task {row['taskId']} --id {row['id']} ANSWER"
+    yield f"    {respond_command(WorkerId(row['taskId'], row['agentInstance']), row['id'])}"
 
 
 @verb(

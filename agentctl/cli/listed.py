@@ -5,29 +5,24 @@ from __future__ import annotations
 from itertools import chain
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import elapsed, fields, note, note_questions, progress, standing, warn
+from agentctl.cli.render import fields, note, note_questions, warn
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
+from agentctl.text.worker import elapsed, progress, standing
 
 if TYPE_CHECKING:
     from agentctl.domain.worker_row import WorkerRow
-    from agentctl.operations.show.askers import PendingQuestion
 
 
 def show(call: Invocation, *, recursive: bool = False) -> None:
     """Print the workers of a task."""
     task = call.task_to_show()
-    asked: list[PendingQuestion] = []
-    if recursive:
-        below, warnings = list_below(task)
-        workers = iter(below)
-    else:
-        workers, warnings, asked = each_worker(task)
-    rows = chain(workers, observed_rows(task))
+    found = list_below(task) if recursive else each_worker(task)
+    rows = chain(found.rows, observed_rows(task))
     call.show(rows, map(_line, rows), lambda: _draw(list(rows), task.id))
-    note_questions(asked)
-    warn(warnings)
+    note_questions(found.asked_below)
+    warn(found.warnings)
 
 
 def _line(row: WorkerRow) -> str:

@@ -3,18 +3,19 @@
 import codecs
 import sys
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.activitytext import paragraph
-from agentctl.cli.render import as_json, fields, is_terminal, out_json, plain, warn
+from agentctl.cli.render import as_json, is_terminal, out_json, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs
 from agentctl.operations.where.locating import find_worker
+from agentctl.text.activity import paragraph
+from agentctl.text.event import event_line
 
 app = module()
 
@@ -59,11 +60,11 @@ def logs(
         return
     chunks = follow_logs(task, instance, streams=streams, follow=follow, tail=tail)
     if call.json:
-        _decode(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
+        decode(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
     elif raw or not is_terminal(sys.stdout):
         _pass_on(chunks)
     else:
-        _decode(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
+        decode(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
 
 
 def _pass_on(chunks: Chunks) -> None:
@@ -77,7 +78,7 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _decode(chunks: Chunks, write: Callable[[str, str], object]) -> None:
+def decode(chunks: Chunks, write: Callable[[str, str], object]) -> None:
     """Give each stream's text to `write`; a character may be split across two chunks."""
     make = codecs.getincrementaldecoder("utf-8")
     decoders: dict[str, codecs.IncrementalDecoder] = {}
@@ -119,11 +120,6 @@ def events(
         if call.json:
             print(as_json(event))
         elif "problem" not in event:
-            print(_line(event))
+            print(event_line(event, as_json))
         if follow:
             sys.stdout.flush()
-
-
-def _line(event: dict[str, Any]) -> str:
-    known = (event.get(key) for key in ("seq", "ts", "type", "agentInstance", "by"))
-    return fields(*known, as_json(event.get("payload") or {}, shown=True))

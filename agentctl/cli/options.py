@@ -70,6 +70,7 @@ _ROOT = {"root": Root, "force": _Force}
 Anywhere: TypeAlias = Annotated[Invocation, Given({"json": Json})]
 InRoot: TypeAlias = Annotated[Invocation, Given({**_ROOT, "json": Json})]
 InTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": Json})]
+ShownInTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT})]
 InTaskByLine: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": _JsonByLine})]
 
 Instance: TypeAlias = Annotated[

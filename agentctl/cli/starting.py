@@ -167,14 +167,16 @@ def _environment(pairs: Iterable[str]) -> dict[str, str]:
 
 def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool) -> int:
     """Wait until the workers have ended; the exit code of a single worker is passed on."""
+    from agentctl.cli.bell import Bell
     from agentctl.operations.wait.waiting import wait_all
 
-    names = [one.agent_instance for one in spawned]
+    names, bell = [one.agent_instance for one in spawned], Bell(task)
     try:
         if not call.json:
             _print(spawned)
         with in_foreground(None) as limit_s:
-            ends = wait_all(task, names, timeout_s=limit_s, on_asked=QuestionNotes())
+            ends = wait_all(task, names, timeout_s=limit_s, on_asked=bell.before(QuestionNotes()))
+        bell.ring(is_last=True)
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:
         _note_left(task, names)

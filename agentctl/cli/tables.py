@@ -12,8 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agentctl.cli.render import NOTHING, duration, elapsed, plain, progress, questions_open, standing
+from agentctl.cli.render import plain
 from agentctl.domain.worker_row import WorkerRow
+from agentctl.text.words import NOTHING, duration
+from agentctl.text.worker import elapsed, progress, questions_open, standing
 
 if TYPE_CHECKING:
     from agentctl.operations.show.askers import PendingQuestion
@@ -22,6 +24,8 @@ _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
     "cancelled": "magenta", "working": "cyan", "input-required": "yellow", "canceled": "magenta",
 }  # fmt: skip
+#: Looks that are not statuses, in pictures of characters.
+_LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red"}
 _COLOURED = ("status", "state")
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 
@@ -39,7 +43,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str |
 def _cell(head: str, value: object) -> Text:
     """Return a cell: a Text, so that no bracket in it is taken for markup, and one line, cut at its end."""
     text = NOTHING if value is None or value == "" else plain(value)
-    style = _COLOURS.get(text, "") if head in _COLOURED else ""
+    style = _COLOURS.get(text.partition(" ")[0], "") if head in _COLOURED else ""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
@@ -95,7 +99,8 @@ class LiveWorkers:
             shown = [row for row in rows if id(row) in kept]
         drawn = workers(shown)
         ended = sum(row["status"] in _ENDED for row in rows)
-        drawn.caption = f"{ended} of {len(rows)} ended" + (f"; {questions_open(self._asked)}" if self._asked else "")
+        asked = f"; {questions_open(self._asked)}" if self._asked else ""
+        drawn.caption = Text(f"{ended} of {len(rows)} ended{asked}", style="table.caption")  # No bracket is markup.
         self._live.update(drawn, refresh=True)
 
 
@@ -128,3 +133,18 @@ class LiveLines:
 
 def _text_of(lines: Sequence[str]) -> Text:
     return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+
+def width_of_terminal() -> int:
+    """Return how many characters a line on stdout has."""
+    return Console().width
+
+
+def draw_looks(lines: Iterable[Iterable[tuple[str, str]]]) -> None:
+    """Print lines of (text, look) on stdout; a look is a status, or one of `_LOOKS`."""
+    console = Console(highlight=False)
+    for line in lines:
+        text = Text(no_wrap=True, overflow="crop")
+        for part, look in line:
+            text.append(part, _LOOKS.get(look) or _COLOURS.get(look, ""))
+        console.print(text)

@@ -1,6 +1,6 @@
 """`new`, `use`, `tasks`, `templates`: make tasks, choose one, list them and what they can be made from."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +19,9 @@ from agentctl.operations.start.requests import Spawned
 
 app = module()
 
+#: Tasks that are nested deeper are indented like these: only a forged tree is as deep.
+_MOST_LEVELS = 20
+
 
 @verb(
     app,
@@ -26,6 +29,7 @@ app = module()
     examples="""
 agentctl new "Survey the auth module" --max-concurrent 3
 agentctl new --template survey --set path=. --start
+agentctl new "Port the parser" --notify phone:blocked,failed
 """,
 )
 def new(
@@ -55,6 +59,14 @@ def new(
         typer.Option("--set", metavar="K=V", help="A parameter of the template; repeatable."),
     ] = None,
     start: Annotated[bool, typer.Option("--start", help="Start the template's workers at once.")] = False,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--notify",
+            metavar="TARGET",
+            help="Tell you there: a target of your config.yaml, phone:blocked; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Make a task and choose it.
 
@@ -68,10 +80,11 @@ def new(
         "maxDepth": max_depth,
     }
     limits = {key: value for key, value in config.items() if value is not None}
+    named = _named(notify)
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
-        task = create_task(call.root(create=True), str(title), task_id=task_id, config=limits)
+        task = create_task(call.root(create=True), str(title), task_id=task_id, config={**limits, **named})
         _show(call, task)
         return
     if limits:
@@ -80,9 +93,28 @@ def new(
 
     root = call.root(create=True)
     task = create_from_template(root, template, _pairs(values or []), title=title, task_id=task_id)
+    _name(task, named)
     _show(call, task, start_template(task) if start else [])
     if not start:
         note("hint: agentctl spawn-template starts its workers")
+
+
+def _named(notify: list[str] | None) -> dict[str, list[str]]:
+    """Return the part of a task's configuration that names the targets of `--notify`."""
+    if not notify:
+        return {}
+    from agentctl.operations.notify.naming import check_named
+
+    return {"notify": check_named(notify)}
+
+
+def _name(task: TaskDir, named: dict[str, list[str]]) -> None:
+    """Name targets for a task that was made from a template, whose task.yaml is the template's."""
+    if named:
+        from agentctl.operations.notify.naming import switch_target
+
+        for text in named["notify"]:
+            switch_target(task, text, on=True)
 
 
 def _refuse_without_template(title: str | None, option: str) -> None:
@@ -124,7 +156,8 @@ def use(
 def tasks(call: opt.InRoot) -> None:
     """List the tasks.
 
-    To a pipe, one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title.
+    Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`. To a pipe,
+    one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the parent waits for.
     """
     rows = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))
@@ -132,7 +165,19 @@ def tasks(call: opt.InRoot) -> None:
 
 def _line(row: dict[str, Any]) -> str:
     mark = "*" if row["current"] else None
-    return fields(row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
+    known = (row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
+    return fields(*known, _awaited_by(row))
+
+
+def _awaited_by(row: Mapping[str, Any]) -> str | None:
+    """Return what a task waits for; None if it is no parent at work.
+
+    >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2})
+    'a child asks'
+    """
+    if row["blockedBelow"]:
+        return "a child asks"
+    return "awaits children" if row["awaitsChildren"] else None
 
 
 def _draw(rows: list[dict[str, Any]]) -> None:
@@ -145,28 +190,14 @@ def _draw(rows: list[dict[str, Any]]) -> None:
     cells = [
         (
             "*" if row["current"] else " ",
-            "  " * level + row["taskId"],
-            row["state"],
+            "  " * min(row["level"], _MOST_LEVELS) + row["taskId"],
+            row["state"] + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
             _counts(row, statuses),
             plain(row["title"]),
         )
-        for row, level in _nested(rows)
+        for row in rows
     ]
     draw(("", "task", "state", "workers", "title"), cells, wide="title")
-
-
-def _nested(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield each task once and its level, sub-tasks below the task that asked for them."""
-    left = {row["taskId"]: row for row in rows}
-    below = {name for row in rows for name in row["childTaskIds"]}
-    for first in [*(row for row in rows if row["taskId"] not in below), *rows]:
-        stack = [(first["taskId"], 0)]
-        while stack:
-            name, level = stack.pop()
-            row = left.pop(name, None)
-            if row is not None:
-                yield row, level
-                stack += [(child, level + 1) for child in reversed(row["childTaskIds"])]
 
 
 def _counts(row: dict[str, Any], statuses: tuple[str, ...]) -> str:

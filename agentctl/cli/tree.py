@@ -10,18 +10,14 @@ import typer
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
-from agentctl.cli.activitytext import tree_lines
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import (
-    is_terminal,
-    note_questions,
-    plain,
-    questions_open,
-    warn,
-)
+from agentctl.cli.render import is_terminal, note_questions, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
+from agentctl.operations.show.askers import PendingQuestion
 from agentctl.operations.show.tree_view import Tree, WorkerTree
+from agentctl.text.activity import tree_lines
+from agentctl.text.worker import questions_open
 
 app = module()
 
@@ -87,14 +83,17 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
 
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
+    asked: set[PendingQuestion] = set()
     for task, level in nesting(top):
         expand = None if wanted is None else [name for name in wanted if task.worker(name).path.exists()]
         found = Tree(task, expand=expand)
         workers = found.look()
         rows.append({"taskId": task.id, "level": level, "workers": [worker.to_json() for worker in workers]})
         lines += ["  " * level + line for line in _lines(task, workers)]
+        asked.update(found.asked_below)
         warn(found.warnings)
     call.show(rows, lines)
+    note_questions(sorted(asked))
 
 
 def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:

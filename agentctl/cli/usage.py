@@ -6,16 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import (
-    duration,
-    fields,
-    local_time,
-    plain,
-    waiting_for,
-)
+from agentctl.cli.render import fields, plain
 from agentctl.cli.verb import module, verb
 from agentctl.domain.windows import label_of
 from agentctl.operations.show.usage import read_usage
+from agentctl.text.words import duration, local_time
+from agentctl.text.worker import waiting_for
 
 app = module()
 

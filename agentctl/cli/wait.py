@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
+from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
@@ -61,8 +62,12 @@ def wait_all_command(call: opt.InTask, timeout_seconds: opt.WaitSeconds = None) 
 
 
 def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
+    bell = Bell(task)
     with _following() as (on_change, on_asked), in_foreground(timeout_s) as limit_s:
-        return wait_all(task, instances, timeout_s=limit_s, on_change=on_change, on_asked=on_asked)
+        try:
+            return wait_all(task, instances, timeout_s=limit_s, on_change=on_change, on_asked=bell.before(on_asked))
+        finally:
+            bell.ring(is_last=True)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctl.cli import options as opt
+from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
@@ -58,24 +59,27 @@ def wait_any_command(
     Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit.
     """
+    task = call.task()
+    bell = Bell(task)
     with reporting_the_stop(call), in_foreground(timeout_seconds) as limit_s:
         wait_any(
-            call.task(),
+            task,
             instances or [],
             timeout_s=limit_s,
             consumer=consumer,
             kinds=_statuses(kinds),
-            deliver=_delivery(call),
+            deliver=_delivery(call, bell),
             recursive=recursive,
-            on_asked=QuestionNotes(),
+            on_asked=bell.before(QuestionNotes()),
         )
 
 
-def _delivery(call: Invocation) -> "Callable[[WaitedEnd], None]":
+def _delivery(call: Invocation, bell: Bell) -> "Callable[[WaitedEnd], None]":
     """Return a function that prints an end; once it returns, the end counts as given."""
 
     def deliver(end: "WaitedEnd") -> None:
         call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
+        bell.ring(is_last=True)
 
     return deliver
 

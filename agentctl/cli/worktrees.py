@@ -1,32 +1,39 @@
-"""`worktrees list|show|remove`: the git worktrees of workers, and what was changed in them."""
+"""`worktrees list|show|diff|remove`: the git worktrees of workers, and what was changed in them."""
 
+import os
+import sys
+import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Annotated, Any
 
 import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, outline, plain
+from agentctl.cli.render import fields, is_terminal, note, outline, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.operations.worktree.changes import list_worktrees, remove_worktree, show_worktree
+from agentctl.operations.worktree.diff import Since, WorktreeDiff, make_diff
 
 app = family(
-    "List, show and remove the git worktrees of workers.",
+    "List, show, compare and remove the git worktrees of workers.",
     exits=FINDS,
     examples="""
 agentctl worktrees
 agentctl worktrees show fix-1
+agentctl worktrees diff fix-1
 agentctl worktrees remove fix-1
 """,
 )
+#: More files than a person reads the names of.
+_MOST_FILES = 10_000
 _HEADS = ("instance", "state", "uncommitted", "unmerged", "files", "branch", "path")
 
 
 @app.callback(invoke_without_command=True)
 def worktrees(context: typer.Context, json: opt.Json = False) -> None:
-    """List, show and remove the git worktrees of workers.
+    """List, show, compare and remove the git worktrees of workers.
 
     Without a subcommand: `worktrees list` of the chosen task.
     """
@@ -69,6 +76,83 @@ def show(call: opt.InTask, instance: opt.Instance) -> None:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
     worktree = show_worktree(call.task_to_show(), instance)
     call.show(worktree, outline(worktree))
+
+
+@verb(
+    app,
+    "diff",
+    examples="""
+agentctl worktrees diff fix-1
+agentctl worktrees diff fix-1 --since turn --stat
+agentctl worktrees diff fix-1 > fix.patch
+""",
+)
+def diff(
+    call: opt.InTask,
+    instance: opt.Instance,
+    since: Annotated[Since, typer.Option(help="The commit it began from, or the begin of its last turn.")] = Since.BASE,
+    stat: Annotated[bool, typer.Option("--stat", help="Only the names of the files, with added and removed lines.")]
+    = False,
+) -> None:  # fmt: skip
+    """Show what a worker has changed in its worktree, also while it works: commits, changes and new files.
+
+    On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat, one
+    line for each file: added lines, removed lines (- where it is not text), what was done to it, its path. Of a worker
+    that has ended: what it had changed by then.
+    """
+    task = call.task_to_show()
+    with tempfile.TemporaryFile() as text:
+        found = make_diff(task, instance, since, text)
+        text.seek(0)
+        if call.json:
+            call.show(_diff_as_json(instance, found, None if stat or found.since is None else text), ())
+        elif stat or found.since is None:
+            call.show(None, _stat(found), notes=_missing(found))
+        else:
+            _print_text(text)
+            call.show(None, (), notes=_missing(found))
+
+
+def _diff_as_json(instance: str, found: WorktreeDiff, text: IO[bytes] | None) -> dict[str, Any]:
+    files = [
+        {"path": os.fsdecode(file.path), "status": file.status, "added": file.added, "removed": file.removed}
+        for file in found.files[:_MOST_FILES]
+    ]
+    return {
+        "agentInstance": instance, "since": found.since, "until": found.until, "origin": found.origin, "files": files,
+        "fileCount": len(found.files), "leftOut": list(found.left_out), "cut": found.is_cut,
+        "diff": None if text is None else text.read().decode(errors="backslashreplace"),
+    }  # fmt: skip
+
+
+def _stat(found: WorktreeDiff) -> Iterator[str]:
+    for file in found.files[:_MOST_FILES]:
+        added, removed = ("-" if number is None else number for number in (file.added, file.removed))
+        yield fields(added, removed, file.status, os.fsdecode(file.path))
+
+
+def _print_text(text: IO[bytes]) -> None:
+    """Print a diff; git's own names in it are quoted, but not the content of the files."""
+    if is_terminal(sys.stdout):
+        for line in text:
+            sys.stdout.write(plain(line.decode(errors="backslashreplace"), keep="\n\t"))
+    else:
+        for piece in iter(lambda: text.read(1 << 16), b""):
+            sys.stdout.buffer.write(piece)
+
+
+def _missing(found: WorktreeDiff) -> Iterator[str]:
+    """Yield what is not in a diff."""
+    if found.since is None:
+        yield "it has no worktree; its driver says that it touched these files"
+    elif not found.files and not found.left_out:
+        yield "nothing was changed"
+    for one in found.left_out:
+        yield f"not compared: {plain(one['path'])}: {plain(one['why'])}"
+    if found.is_cut:
+        yield "the diff is too long: it was cut"
+    if len(found.files) > _MOST_FILES:
+        yield f"{len(found.files) - _MOST_FILES} more files"
 
 
 @verb(app, "remove", examples="agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2")

@@ -100,7 +100,7 @@ def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[st
 #: Which commands look for a task, or for a root alone; every other one is called anywhere.
 IN_ROOT = {"new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
 ANYWHERE = {
-    *("agentctl", "agents", "interact", "report", "worktrees", "demo", "hook", "mcp", "install", "inbox"),
+    *("agentctl", "agents", "interact", "notify", "report", "worktrees", "demo", "hook", "mcp", "install", "inbox"),
     *("interact ask", "report progress", "report message", "report result"),
 }
 
@@ -112,7 +112,7 @@ def test_a_command_has_the_options_of_its_place(group: Any, page: tuple[str, ...
         command = command.get_command(None, name)
     flags = [flag for parameter in command.params for flag in parameter.opts if parameter.param_type_name == "option"]
     name = " ".join(page)
-    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "mcp"} else set()
+    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "mcp", "watch"} else set()
     wanted |= {"--root", "--force"} if name not in ANYWHERE else set()
     wanted |= {"--task", "-t"} if name not in ANYWHERE | IN_ROOT else set()
     wanted |= {"--task", "-t", "--root"} if name == "mcp" else set()
@@ -244,7 +244,7 @@ def test_completion_offers_the_names_on_disk(root: Path) -> None:
     run("new", "Second one", "--id", "second")
     run("spawn", "--wait", "--name", "beta", "--", *worker("exits", 0))
 
-    assert completed("agentctl wa") == ["wait-any", "wait", "wait-all"]
+    assert completed("agentctl wa") == ["watch", "wait-any", "wait", "wait-all"]
     assert completed("agentctl interact r") == ["respond"]
     assert completed("agentctl show ") == ["beta"]
     assert completed("agentctl show --task first ") == ["alpha"]

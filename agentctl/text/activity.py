@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agentctl.cli.render import NOTHING, as_json, duration, elapsed, plain, progress, standing
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.ends import end_in_words
+from agentctl.domain.plaintext import plain
 from agentctl.operations.show.tree_view import WorkerTree
+from agentctl.text.words import NOTHING, duration, short_number, shown_json
+from agentctl.text.worker import elapsed, progress, standing
 
 #: The arguments that say most about a call; the first one present is shown.
 _TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt", "message")
@@ -64,6 +66,11 @@ def worker_line(tree: WorkerTree) -> str:
 def node_line(node: Node, *, is_expanded: bool) -> str:
     """Return the line of an item; a group is marked `-` if its items follow, else `+`."""
     mark = ("- " if is_expanded else "+ ") if node.is_group else ""
+    return mark + "  ".join(node_parts(node))
+
+
+def node_parts(node: Node) -> list[str]:
+    """Return what is said of an item: what it is, its status and time, the totals of a group."""
     badge = f"[{short(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
     parts = [
         badge,
@@ -73,7 +80,7 @@ def node_line(node: Node, *, is_expanded: bool) -> str:
         *(_totals(node) if node.is_group else ()),
         f"(of {short(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
     ]
-    return mark + "  ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 def label(
@@ -120,7 +127,7 @@ def telling(detail: Mapping[str, Any] | None) -> str:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             return " ".join(value)
-    return as_json(detail, shown=True)
+    return shown_json(detail)
 
 
 def short(text: object) -> str:
@@ -143,19 +150,6 @@ def _totals(node: Node) -> Iterator[str]:
     tokens = node.tokens["input"] + node.tokens["output"]
     if tokens:
         yield f"{short_number(tokens)} tokens"
-
-
-def short_number(value: int) -> str:
-    """Return a number as a person says it.
-
-    >>> [short_number(value) for value in (0, 950, 9097, 125_476, 3_400_000)]
-    ['0', '950', '9.1k', '125k', '3.4M']
-    """
-    for unit, size in (("M", 1_000_000), ("k", 1000)):
-        if value >= size:
-            scaled = value / size
-            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
-    return str(value)
 
 
 def _seconds(node: Node) -> float | None:

@@ -1,0 +1,78 @@
+"""`watch`: what runs, who needs a person, and what becomes of it; on a terminal as a screen."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from agentctl.cli import options as opt
+from agentctl.cli.completing import complete_instances
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import is_terminal, note
+from agentctl.cli.verb import FINDS, module, verb
+from agentctl.errors import ExitCode
+
+app = module()
+
+
+@verb(
+    app,
+    "watch",
+    exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    examples="""
+agentctl watch
+agentctl watch --task survey-auth
+agentctl watch --plain | tee watched.txt
+agentctl watch explore-1
+""",
+)
+def watch(
+    call: opt.ShownInTask,
+    instance: Annotated[
+        str | None,
+        typer.Argument(metavar="[INSTANCE]", help="Follow this worker alone.", autocompletion=complete_instances),
+    ] = None,
+    is_plain: Annotated[
+        bool, typer.Option("--plain", help="One line for each change, and nothing drawn again: for screen readers.")
+    ] = False,
+) -> int:
+    """Watch the workers of all tasks, and answer those that ask.
+
+    On a terminal it is a screen, or, without the extra `tui`, a table that is drawn again and again. To a pipe, on a
+    dumb terminal and with --plain it prints lines: the state of now by need, then one line for each change. With --task
+    it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state, its
+    output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
+    stopped.
+    """
+    if instance is not None:
+        from agentctl.cli.watching_one import follow_worker
+
+        return follow_worker(call, instance)
+    if is_plain or not is_terminal(sys.stdout) or os.environ.get("TERM") == "dumb":
+        from agentctl.cli.watching_lines import tell_changes
+
+        return tell_changes(call.root(), _top(call))
+    return _show(call)
+
+
+def _top(call: Invocation) -> str | None:
+    task = call.named_task()
+    return None if task is None else task.id
+
+
+def _show(call: Invocation) -> int:
+    """Show the screen, or a table where the screen's library is missing."""
+    root, top = call.root(), _top(call)
+    try:
+        from agentctl.screen.app import run_screen
+    except ModuleNotFoundError as error:
+        missing = (error.name or "agentctl").partition(".")[0]
+        if missing == "agentctl":
+            raise
+        note(f"a table is shown, as {missing} is not installed; for the screen: pip install 'agentctl[tui]'")
+    else:
+        return run_screen(root, task=top)
+    from agentctl.cli.watching_table import draw_changes
+
+    return draw_changes(root, top)

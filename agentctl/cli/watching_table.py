@@ -1,0 +1,73 @@
+"""Draws the workers of a root by need, again at each change and each second: the screen without its library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from agentctl.adapters.taskdir import Root
+from agentctl.cli.sentences import is_within
+from agentctl.domain.names import WorkerId
+from agentctl.domain.plaintext import plain
+from agentctl.lean import NoReturn
+from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet.glance import Glance
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.screen.fleet.drawing import draw_line
+from agentctl.screen.fleet.lines import Arrangement, ListLine, lines_of
+from agentctl.text.worker import respond_command
+
+_EVERY_S = 1.0
+#: The role of a piece of a line -> how it is drawn; others are drawn as they are.
+_STYLES = {
+    "dim": "dim", "name": "bold", "agent": "blue", "review": "magenta", "heading": "bold",
+    "heading-needs": "bold yellow", "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green",
+    "failed": "red", "cancelled": "magenta",
+}  # fmt: skip
+
+
+def draw_changes(root: Root, top: str | None) -> NoReturn:
+    """Draw until this process is interrupted, and then leave nothing on the terminal.
+
+    Args:
+        top: Only this task and those below it.
+    """
+    console = Console(highlight=False)
+    arrangement = Arrangement(shows=lambda glance, worker: is_within(glance, worker, top))
+    with (
+        Fleet(root, SeenEnds(root)) as fleet,
+        Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live,
+    ):
+        while True:
+            glance = fleet.look()
+            lines = lines_of(glance, arrangement)
+            shown = _fitting(glance, lines, console)
+            live.update(Group(*shown), refresh=True)
+            keys = (line.key for line in lines[: console.height])
+            fleet.want({key: False for key in keys if isinstance(key, WorkerId)})
+            fleet.sleep(_EVERY_S)
+
+
+def _fitting(glance: Glance, lines: Sequence[ListLine], console: Console) -> list[Text]:
+    """Return what fits the terminal, and how many lines are left out."""
+    now, room = datetime.now(UTC), max(console.height - 2, 1)
+    drawn = [text for line in lines[:room] for text in _drawn(glance, line, console.width, now)]
+    if not drawn:
+        return [Text("reading..." if glance.is_partial else "no worker yet: agentctl spawn -- COMMAND starts one")]
+    left_out = len(drawn) + max(len(lines) - room, 0) - room
+    return drawn if left_out <= 0 else [*drawn[:room], Text(f"... {left_out} lines more", style="dim")]
+
+
+def _drawn(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Text]:
+    """Return a line of the list; below a worker that asks, the commands that answer it."""
+    pieces = ((plain(text), _STYLES.get(role, "")) for text, role in draw_line(glance, line, width, now))
+    found = [Text.assemble(*pieces, no_wrap=True, overflow="crop")]
+    worker = glance.workers.get(line.key) if isinstance(line.key, WorkerId) else None
+    for question in worker.questions if worker is not None else ():
+        command = f"      {respond_command(line.key, question['id'])}"  # type: ignore[arg-type]
+        found.append(Text(command, style="dim", no_wrap=True, overflow="ellipsis"))
+    return found

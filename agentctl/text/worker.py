@@ -1,0 +1,81 @@
+"""What is said of a worker in a few words: how long, how far, what is unusual, who below it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentctl.domain.names import WorkerId, first_of
+from agentctl.domain.numbers import finite
+from agentctl.domain.plaintext import plain
+from agentctl.domain.windows import label_of
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.text.words import local_time
+
+if TYPE_CHECKING:
+    from agentctl.domain.worker_row import WorkerRow
+    from agentctl.operations.show.askers import PendingQuestion
+
+
+def questions_open(asked: Sequence[PendingQuestion]) -> str:
+    """Return how many questions are open, who asks them, and the command that answers the only one, or shows all."""
+    if len(asked) == 1:
+        one = asked[0]
+        command = f"agentctl interact respond {one.instance} --task {one.task_id} --id {one.id} ANSWER"
+        text = f" ({one.text})" if one.text else ""
+        return plain(f"1 question is open, of {one.task_id}/{one.instance}{text}: {command}")
+    who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
+    return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list")
+
+
+def respond_command(worker: WorkerId, question_id: object) -> str:
+    """Return the command that answers a question."""
+    return plain(f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER")
+
+
+def elapsed(row: WorkerRow) -> float | None:
+    """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
+    measured, began = row["durationSeconds"], row["startedAt"]
+    if measured is not None or began is None or row["endedAt"] is not None:
+        return measured
+    from datetime import UTC, datetime
+
+    try:
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
+    except (TypeError, ValueError):
+        return None  # a line of the log that someone else wrote
+
+
+def progress(report: Mapping[str, Any] | None) -> str | None:
+    """Return how far a worker says it has got: `40% reading`."""
+    report = report or {}
+    percent = finite(report.get("percent"))
+    parts = ["" if percent is None else f"{percent:g}%", str(report.get("text") or "")]
+    return " ".join(part for part in parts if part) or None
+
+
+def standing(row: WorkerRow) -> str | None:
+    """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
+    if row["reason"]:
+        return row["reason"]
+    account = row["awaitsAccount"]
+    if account:
+        return waiting_for(account, is_parked=row["parked"])
+    unusual = next((words for key, words in _UNUSUAL if row.get(key)), None)
+    if unusual is None and row["uncollected"]:
+        return f"{row['uncollected']} uncollected"
+    health = row["health"]
+    return unusual or (health if health in ("unsupervised", "elsewhere", "observed") else None)
+
+
+#: The field of a row and the words for it, the most pressing first.
+_UNUSUAL = (
+    ("survivors", "survivors"), ("paused", "paused"), ("stalled", "stalled"), ("askedBelow", "a child asks"),
+    ("awaitsChildren", "awaits children"),
+)  # fmt: skip
+
+
+def waiting_for(account: Mapping[str, Any], *, is_parked: bool) -> str:
+    """Return until when a worker waits for its account: `parked until 03:30 (5 h window)`."""
+    until, window = local_time(account.get("until")), account.get("window")
+    which = f" ({label_of(str(window))} window)" if window else ""
+    return f"{'parked' if is_parked and window else 'waits for its account'} until {until}{which}"
