@@ -1,0 +1,314 @@
+"""The peek: what the worker under the cursor asks, with everything that belongs to the question; else what it says.
+
+A digit gives the answer. One that was pressed before a question has been on the screen for a moment does not count: it
+was meant for the question before. A call can be allowed only once all of it has been on the screen: what is dangerous
+may stand at its end. Of a call, what would not be seen (a character of no width, or one that looks like a space) is
+shown as an escape, and each further row of it stands behind an edge, so that no text can look like an option.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from agentctl.adapters.clock import monotonic
+from agentctl.domain.activity.view import Node
+from agentctl.domain.answers import DENY, meaning
+from agentctl.domain.ends import end_in_words
+from agentctl.domain.names import WorkerId
+from agentctl.domain.plaintext import beginning, distinct, plain, whole
+from agentctl.domain.states import TERMINAL
+from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.screen.acting.commands import Question, denial_of
+from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_of
+from agentctl.text.activity import node_parts
+from agentctl.text.words import shown_json
+from agentctl.text.worker import progress, standing
+
+#: How long a question is on the screen before a digit counts.
+SETTLES_S = 0.4
+#: More than this of a question, an argument, or last words is left to the view of the whole worker.
+_LONGEST = 20_000
+_MOST_LINES = 400
+#: A longer label may hide what it allows.
+_LONGEST_LABEL = 1000
+_STEP = "  "
+#: The cells that the padding and the scrollbar take of a row.
+_BESIDE = 4
+#: In front of each further line of what an agent wrote in a request for permission.
+_EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
+_TOO_DEEP = "(nested too deeply to be shown)"
+
+
+class Peek(VerticalScroll, can_focus=False):
+    """The peek at one worker."""
+
+    DEFAULT_CSS = """
+    Peek { height: auto; max-height: 45%; border-top: solid $primary; padding: 0 1; scrollbar-size-vertical: 1; }
+    Peek > Static { height: auto; }
+    """
+    #: The styles of the roles in what is shown.
+    STYLES: ClassVar[dict[str, str]] = {
+        "dim": "dim", "text": "", "name": "bold", "blocked": "yellow", "failed": "red", "key": "bold cyan",
+        "agent": "cyan", "completed": "green",
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[Piece, ...] | None = None
+        self._question: tuple[WorkerId, str] | None = None
+        self._asked: Question | None = None
+        #: When the question was drawn; infinity until then.
+        self._since = math.inf
+        self._was_seen_whole = False
+        self.chosen: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="peek-text")
+
+    @property
+    def question_key(self) -> tuple[WorkerId, str] | None:
+        """Return the worker and the id of the question that is shown."""
+        return self._question
+
+    @property
+    def has_settled(self) -> bool:
+        """Return whether the question has been shown for long enough to be answered by a digit."""
+        return self.has_settled_at(monotonic())
+
+    def has_settled_at(self, moment: float) -> bool:
+        """Return whether it had been shown for long enough at a moment, as when a key was pressed (monotonic)."""
+        return self._question is not None and moment - self._since >= SETTLES_S
+
+    def why_not(self, worker: FleetWorker, question: Question, answer: str) -> str | None:
+        """Return why an answer cannot be given here; None if it can."""
+        if not question.get("tool"):
+            is_read = self.max_scroll_y == 0 or self._was_seen_whole or takes_text(question)
+            return None if is_read else "not all of the question has been on the screen yet: Ctrl+D scrolls it"
+        if meaning(question.get("means"), answer) == DENY:
+            return None
+        if self._question != (worker.id, str(question["id"])) or self._asked != question or not self.display:
+            return "this call is not what is on the screen now: look at it again"
+        if question.get("isCut") or any(_is_cut(text) for text in texts_of(question)) or _has_cut_label(question):
+            return "this is not the whole call, so it can only be denied here: agentctl logs --raw has all of it"
+        if math.isinf(self._since) or (self.max_scroll_y > 0 and not self._was_seen_whole):
+            return "not all of the call has been on the screen yet: Ctrl+D scrolls it"
+        return None
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Note that the end of what is shown was on the screen."""
+        super().watch_scroll_y(old_value, new_value)
+        self._tell_of_more()
+        is_drawn = not math.isinf(self._since)
+        self._was_seen_whole = self._was_seen_whole or (is_drawn and new_value >= self.max_scroll_y)
+
+    def _tell_of_more(self) -> None:
+        self.border_title = "Ctrl+D shows the rest" if self.scroll_y < self.max_scroll_y else ""
+
+    def on_resize(self) -> None:
+        """Say whether there is more than what is visible."""
+        self._tell_of_more()
+
+    def show(self, glance: Glance, worker: FleetWorker, node: Node | None = None) -> None:
+        """Show a worker, or an item of its activity; nothing is drawn if nothing has changed."""
+        question = worker.questions[0] if worker.questions else None
+        key = (worker.id, str(question["id"])) if question is not None else None
+        if key != self._question or question != self._asked:
+            self._question, self._asked = key, question
+            self.begin()
+        width = self.app.size.width - _BESIDE
+        pieces = tuple(peek_of(glance, worker, self.chosen, datetime.now(UTC), width, node))
+        if pieces != self._shown:
+            self._shown = pieces
+            text = Text()
+            for words, role in pieces:
+                text.append(words, self.STYLES.get(role, ""))
+            self.query_one("#peek-text", Static).update(text)
+
+    def begin(self) -> None:
+        """Take nothing of the question for seen: it, or the screen that it is on, is about to be drawn."""
+        self._since, self._was_seen_whole = math.inf, False
+        self.chosen.clear()
+        self.call_after_refresh(self._drawn, self._asked)
+
+    def _drawn(self, asked: Question | None) -> None:
+        """Note that a question was drawn, from its beginning on: the place of the one before it does not count."""
+        if asked is self._asked:
+            self.scroll_home(animate=False, immediate=True)
+            self._since = monotonic()
+
+    def show_nothing(self) -> None:
+        """Forget what was shown."""
+        self._question = self._asked = None
+
+
+def peek_of(
+    glance: Glance, worker: FleetWorker, chosen: set[str], now: datetime, width: int, node: Node | None = None
+) -> Iterator[Piece]:
+    """Yield what the peek says of a worker: its question, else the item of its activity, else its last words.
+
+    Args:
+        width: The cells of a row.
+    """
+    if worker.questions:
+        yield from _asked(worker, worker.questions[0], chosen, now, width)
+        return
+    if node is not None:
+        yield from _item(node, width)
+        return
+    yield from head_of(glance, worker)
+    doing = glance.doings.get(worker.id)
+    if worker.row["command"]:
+        yield ("\n" + _bounded(worker.row["command"]), "dim")
+    text = worker.row["message"] or (doing.last_words if doing is not None else "")
+    if text:
+        yield ("\n" + _bounded(text), "text")
+
+
+def head_of(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
+    """Yield who a worker is, and how it stands."""
+    row = worker.row
+    yield (row["agentInstance"], "name")
+    yield (f" of {worker.task.id}", "dim")
+    agent = f"  {plain(row['agent'])}" if row["agent"] != "command" else ""
+    yield (agent + (f" by {plain(row['driver'])}" if row["driver"] else ""), "agent")
+    how = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
+    yield (f"  {how}", "failed" if row["status"] == "failed" else "text")
+    unusual = None if row["reason"] else standing(row)
+    yield (f"  {plain(unusual)}" if unusual else "", "blocked")
+    done = progress(row["progress"])
+    yield (f"  {one_line(done)}" if done and row["status"] not in TERMINAL else "", "text")
+    totals = totals_of(glance, worker)
+    yield (f"  attempt {row['attempt']}" if row["attempt"] > 1 else "", "dim")
+    yield (f"  {totals.calls} calls" if totals.calls else "", "dim")
+    yield (f"  {totals.tokens:,} tokens" if totals.tokens else "", "dim")
+
+
+def _item(node: Node, width: int) -> Iterator[Piece]:
+    """Yield all that is kept of an item: what was called with which arguments, and what it returned or said."""
+    first, *rest = node_parts(node) or [""]
+    yield (whole(first), "name")
+    yield (_STEP + whole(_STEP.join(rest)) + "\n", "dim")
+    for key, value in (node.detail or {}).items():
+        yield from _argument(key, value, width)
+    if node.text:
+        yield (_bounded(node.text), "text")
+
+
+def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
+    row = worker.row
+    what = "asks for permission" if question.get("tool") else "asks"
+    by = f" ({plain(question.get('askedByType') or 'a sub-agent')})" if question.get("askedBy") else ""
+    yield (row["agentInstance"], "name")
+    yield (f"{by} of {worker.task.id} ", "dim")
+    yield (what, "blocked")
+    more = f", {len(worker.questions) - 1} more after it" if len(worker.questions) > 1 else ""
+    yield (f"  waiting {since(question.get('askedAt'), now)}{more}\n", "dim")
+    if question.get("tool"):
+        yield from _call(question, width)
+    else:
+        yield (_bounded(str(question.get("question"))) + "\n", "text")
+    yield from _options(question, chosen, width)
+    yield (_how(question), "dim")
+
+
+def _call(question: Question, width: int) -> Iterator[Piece]:
+    yield (_EDGE + _edged(str(question.get("question")), _EDGE, width) + "\n", "text")
+    yield (_STEP + _edged(str(question["tool"]), _STEP + _EDGE, width) + "\n", "blocked")
+    for key, value in _arguments(question).items():
+        yield from _argument(key, value, width)
+    if question.get("isCut"):
+        yield (f"{_STEP}This is not the whole call, so it cannot be allowed here.\n", "failed")
+
+
+def _argument(key: object, value: object, width: int) -> Iterator[Piece]:
+    edge = _STEP * 2 + _EDGE
+    rows = _edged(_text_of(value), edge, width)
+    is_short = "\n" not in rows and cell_len(rows) + cell_len(str(key)) + len(edge) < width
+    yield (f"{_STEP * 2}{_edged(str(key), edge, width)}: ", "key")
+    yield ((rows if is_short else f"\n{edge}{rows}") + "\n", "text")
+
+
+def _arguments(question: Question) -> Mapping[str, object]:
+    arguments = question.get("arguments") or {}
+    return arguments if isinstance(arguments, Mapping) else {"arguments": arguments}
+
+
+def _edged(text: str, edge: str, width: int) -> str:
+    """Return the rows of a text of a call; the second and later ones are behind an edge that no text can draw over."""
+    room = max(width - cell_len(edge), 1)
+    rows = (row for line in _bounded(text, is_call=True).split("\n") for row in chop_cells(line, room) or [""])
+    return f"\n{edge}".join(rows)
+
+
+def _text_of(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else shown_json(value)
+    except RecursionError:
+        return _TOO_DEEP
+
+
+def texts_of(question: Question) -> list[str]:
+    """Return every text of a call that has to be seen before it is allowed."""
+    shown = _arguments(question)
+    asked = [str(question.get("question")), str(question["tool"])]
+    return [*asked, *map(str, shown), *(_text_of(value) for value in shown.values())]
+
+
+def _has_cut_label(question: Question) -> bool:
+    return any(len(label) > _LONGEST_LABEL for _, label in options_of(question))
+
+
+def _options(question: Question, chosen: set[str], width: int) -> Iterator[Piece]:
+    for number, (id_, label) in enumerate(options_of(question), 1):
+        mark = ("[x] " if id_ in chosen else "[ ] ") if question.get("multiple") else ""
+        default = "  (the default)" if question.get("default") == id_ else ""
+        rows = _edged(beginning(label, _LONGEST_LABEL), _STEP * 2 + _EDGE, width - len(_STEP * 2))
+        yield (f"{_STEP}{number if number < 10 else ' '}  ", "key")
+        yield (f"{mark}{rows if question.get('tool') else one_line(label)}{default}\n", "text")
+
+
+def _how(question: Question) -> str:
+    options = options_of(question)
+    digits = f"1-{min(9, len(options))}" if len(options) > 1 else "1"
+    parts = []
+    if options and question.get("multiple"):
+        parts.append(f"{digits} chooses, Enter answers")
+    elif options:
+        parts.append(f"{digits} answers")
+    if takes_text(question):
+        parts.append("i writes the answer")
+    if denial_of(question) is not None:
+        parts.append("D denies with a reason")
+    return ", ".join(parts)
+
+
+def options_of(question: Question) -> Sequence[tuple[str, str]]:
+    """Return the answers that a digit gives: (id, label)."""
+    if question.get("kind") == "confirm":
+        return (("yes", "yes"), ("no", "no"))
+    return [(str(one["id"]), str(one["label"] or one["id"])) for one in question.get("options") or ()]
+
+
+def takes_text(question: Question) -> bool:
+    """Return whether a question can be answered with a text."""
+    return question.get("kind") == "input" or bool(question.get("other")) or len(options_of(question)) > 9
+
+
+def _bounded(text: str, *, is_call: bool = False) -> str:
+    """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
+    safe = whole(plain(text[:_LONGEST], keep="\n\t"))
+    lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")
+    return "\n".join(lines[:_MOST_LINES]) + ("\n… (this is not all of it)" if _is_cut(text) else "")
+
+
+def _is_cut(text: str) -> bool:
+    return text is _TOO_DEEP or len(text) > _LONGEST or text.count("\n") >= _MOST_LINES

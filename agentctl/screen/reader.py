@@ -1,0 +1,101 @@
+"""The thread that reads: it looks at the fleet whenever something has changed, and hands what it saw to the screen."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.names import WorkerId
+from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet.glance import Glance
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.screen.pace import Pace
+
+#: Events that come faster are shown together. The first one of a burst is shown at once.
+_PAUSE_S = 0.08
+_READING_PAUSE_S = 0.25
+
+
+class Reader:
+    """Looks at a fleet in a thread of its own.
+
+    Args:
+        show: Called in that thread with each new glance; it must not block.
+        fail: Called in that thread if reading has failed for good.
+        beside: Called in that thread at each look, whether or not it found anything.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        show: Callable[[Glance], object],
+        fail: Callable[[BaseException], object],
+        beside: Callable[[Glance], object] = lambda _: None,
+    ) -> None:
+        self._root = root
+        self._show = show
+        self._fail = fail
+        self._beside = beside
+        self._wanted: Mapping[WorkerId, bool] = {}
+        self._over = threading.Event()
+        #: A byte in it ends the sleep.
+        self._waking, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def want(self, wanted: Mapping[WorkerId, bool]) -> None:
+        """Say of which workers the activity is to be read: True of one means everything that it did."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self.wake()
+
+    def wake(self) -> None:
+        """Look at once."""
+        try:
+            os.write(self._wake, b"!")
+        except OSError:
+            pass  # The pipe is full, so it wakes anyway; or the reader has been closed.
+
+    def close(self) -> None:
+        """Stop reading; returns when the thread has ended."""
+        self._over.set()
+        self.wake()
+        if self._thread.is_alive():
+            self._thread.join()
+        os.close(self._wake)
+        os.close(self._waking)
+
+    def _run(self) -> None:
+        try:
+            with Fleet(self._root, SeenEnds(self._root), rest=Pace().keep) as fleet:
+                self._read(fleet)
+        except BaseException as error:  # noqa: BLE001 - the screen shows it
+            self._fail(error)
+
+    def _read(self, fleet: Fleet) -> None:
+        shown: Glance | None = None
+        shown_at = 0.0
+        while not self._over.is_set():
+            fleet.want(self._wanted)
+            glance = fleet.look()
+            # While much is still to be read, the screen is not to take the processor from the reader.
+            if glance is not shown and (not fleet.has_more_to_read or monotonic() >= shown_at + _READING_PAUSE_S):
+                self._show(glance)
+                shown, shown_at = glance, monotonic()
+            self._beside(glance)
+            self._drain(fleet.sleep(None, [self._waking]))
+            if not fleet.has_more_to_read:
+                self._over.wait(shown_at + _PAUSE_S - monotonic())
+
+    def _drain(self, readable: list[int]) -> None:
+        if self._waking in readable:
+            try:
+                os.read(self._waking, 4096)
+            except BlockingIOError:
+                pass

@@ -1,0 +1,276 @@
+"""At stake: each key of the screen does to real workers what the help says of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+from textual.events import Key
+from textual.widgets import Input
+
+from agentctl.adapters.taskdir import Root
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.screen.search_screen import SearchScreen
+from agentctl.screen.texts.pager import Pager
+from agentctl.screen.worker.logs_screen import LogWall
+from agentctl.screen.worker.worker_screen import WorkerScreen
+from tests.agent_steps import agent, agent_world
+from tests.screens import Screen, watching
+from tests.steps import new_task, spawn, statuses
+from tests.support import run, wait_until, worker
+
+
+def test_new_work_is_started_from_the_screen(root: Path) -> None:
+    task = new_task()
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("Nothing here yet")
+        await screen.press("n")
+        await screen.write("name:first ! true")
+        await screen.press("enter")
+        await screen.shows("first of t1: ", "1 done")
+        await screen.press("escape", "exclamation_mark")
+        await screen.write("sh -c 'exit 3'")
+        await screen.press("enter")
+        await screen.shows("failed (exit_code 3)")
+        await screen.write("nobody-knows-me do it")
+        await screen.press("enter")
+        await screen.shows("nobody-knows-me")
+        await screen.press("escape", "j")
+
+    watching(steps)
+    task.ended("first")
+    assert sorted(statuses().values()) == ["completed", "failed"]
+
+
+def test_why_a_worker_is_as_it_is(root: Path) -> None:
+    new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("y")
+        await screen.shows("a1 is failed", "It failed: its program exited with 3.", "exit.json")
+        await screen.press("escape")
+        await screen.shows("done 1")
+
+    watching(steps)
+
+
+def test_a_search_opens_what_it_found(root: Path) -> None:
+    task = new_task()
+    spawn(["sh", "-c", "exit 0 # the needle of it"], "--wait", name="a1")
+    spawn(worker("exits", 0), "--wait", name="b1")
+    task.ended("a1", "b1")
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("done 2")
+        await screen.press("S")
+        await screen.press("enter")
+        await screen.shows("there is nothing to look for")
+        await screen.write("needle")
+        await screen.press("enter")
+        await screen.shows("1 found", "t1/a1", "the needle of it")
+        assert isinstance(screen.app.screen, SearchScreen)
+        await screen.press("down", "enter")
+        await screen.shows("a1 of t1", "1 transcript")
+        await screen.press("escape")
+        await screen.shows("1 found")
+        await screen.press("escape")
+        await screen.shows("done 2")
+        await screen.press("S")
+        await screen.write("nowhere-at-all")
+        await screen.press("enter")
+        await screen.shows("nothing was found")
+
+    watching(steps)
+
+
+@pytest.mark.slow
+def test_an_ended_worker_is_tried_again(root: Path) -> None:
+    task = new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("r")
+        await screen.shows("Start the work of a1 again?")
+        await screen.press("n")
+        await screen.press("r", "y")
+        await screen.shows("a1 is tried again as a1-2", "✗ a1-2")
+
+    watching(steps)
+    task.ended("a1-2")
+    assert set(statuses()) == {"a1", "a1-2"}
+
+
+@pytest.mark.slow
+def test_the_output_of_several_workers_at_once(root: Path) -> None:
+    task = new_task()
+    for name in ("a1", "b1", "c1"):
+        spawn(["sh", "-c", f"echo the words of {name}; exit 3"], "--wait", name=name, check=False)
+    task.ended("a1", "b1", "c1")
+
+    async def steps(screen: Screen) -> None:
+        for name in ("a1", "c1"):
+            await screen.go_to(name)
+            await screen.press("m")
+        await screen.shows("2 marked")
+        await screen.press("L")
+        await screen.shows("the words of a1", "the words of c1", "t1/a1", "t1/c1")
+        assert len(screen.app.screen.query(LogWall)) == 1
+        assert "the words of b1" not in screen.text()
+        await screen.press("escape")
+        await screen.shows("✗ b1")
+
+    watching(steps)
+
+
+@pytest.mark.slow
+def test_what_was_looked_at_is_noted_among_the_persons_files(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    for name in ("a", "b"):
+        agent("say something", name=name)
+    task.ended("a", "b")
+    wait_until(task.roster, accept=lambda rows: rows == dict.fromkeys("ab", "completed"), what="the roster to follow")
+    before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("ready for review 2")
+        await screen.go_to("a")
+        await screen.press("v")
+        await screen.press("g")
+        await screen.shows("ready for review 1", "done 1")
+        await screen.go_to("b")
+        await screen.press("enter")
+        await screen.shows("b of t1", "something")
+        await screen.press("escape", "g")
+        await screen.shows_no("ready for review")
+
+    watching(steps)
+    seen = SeenEnds(Root(str(root)))
+    assert Path(seen.path).is_relative_to(Path.home())
+    assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
+
+    async def look_again(screen: Screen) -> None:
+        await screen.shows("done 2")
+        await screen.shows_no("ready for review")
+
+    watching(look_again)
+
+
+def test_a_name_and_a_folder_are_copied(root: Path) -> None:
+    task = new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("c")
+        assert screen.app.clipboard == "t1/a1"
+        await screen.press("C")
+        assert screen.app.clipboard == str(task.agent("a1"))
+
+    watching(steps)
+
+
+@pytest.mark.slow
+def test_each_view_has_its_keys_in_the_help(root: Path) -> None:
+    new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("enter", "question_mark")
+        shown = screen.text()
+        for binding in (*WorkerScreen.BINDINGS, *Pager.BINDINGS):
+            assert isinstance(binding, Binding)
+            if not binding.key.isdigit():
+                assert (binding.tooltip or binding.description) in shown
+        await screen.press("escape", "escape")
+        await screen.shows("done 1")
+
+    watching(steps, size=(120, 90))
+
+
+def test_a_call_of_an_agent_is_shown_with_its_arguments(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    agent("permit rm -rf build", "--permissions", "allow", name="a")
+    task.ended("a")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a")
+        await screen.press("l")
+        await screen.shows("Bash rm -rf build")
+        while screen.app.fleet_list.line is not None and "Bash" not in str(screen.app.fleet_list.line.node):
+            await screen.press("j")
+        await screen.shows("command: rm -rf build")
+
+    watching(steps)
+
+
+def test_without_colours_and_with_a_light_background(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        assert screen.app.animation_level == "none"
+        colours = {
+            style.color for strip in screen.app.screen._compositor.render_strips() for _, style, _ in strip
+            if style is not None and style.color is not None and not style.color.is_default
+        }  # fmt: skip
+        assert (colours == set()) == bare, colours
+
+    bare = False
+    monkeypatch.setenv("COLORFGBG", "0;15")
+    watching(steps)
+    bare = True
+    monkeypatch.setenv("NO_COLOR", "1")
+    watching(steps)
+
+
+@pytest.mark.slow
+def test_the_footer_names_only_what_a_key_does_now(root: Path) -> None:
+    task = new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+    spawn(worker("asks", "Which?"), name="b1")
+    task.has("agent.blocked", "b1")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.until(lambda: re.search(r"r Retry", screen.rows()[-1]), "Retry in the footer")
+        assert not re.search(r"Answer|Pause|Cancel", screen.rows()[-1])
+        await screen.go_to("b1")
+        await screen.until(lambda: re.search(r"i Answer.*x Cancel.*p Pause", screen.rows()[-1]), "Answer in the footer")
+        assert "Retry" not in screen.rows()[-1]
+
+    watching(steps, size=(140, 30))
+    run("cancel", "--all")
+
+
+@pytest.mark.slow
+def test_what_is_typed_before_the_line_is_there_does_nothing_to_a_worker(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="a1")
+    task.has("agent.started", "a1")
+
+    async def steps(screen: Screen) -> None:
+        for opens in ("n", "slash", "s"):
+            await screen.go_to("a1")
+            for key in (opens, "x", "y", "p"):
+                screen.app.post_message(Key(key, "/" if key == "slash" else key))
+            await screen.until(lambda: isinstance(screen.app.focused, Input), "a line to write in")
+            await screen.pilot.pause()
+            assert "Cancel a1?" not in screen.text()
+            await screen.press("escape")
+            await screen.until(lambda: screen.app.focused is screen.app.fleet_list, "the list again")
+
+    watching(steps)
+    assert [(row["status"], row["paused"]) for row in run("list", "--json").json] == [("running", False)]
+    run("cancel", "--all")
