@@ -16,7 +16,8 @@ docs/modules.md` makes this page. Search it for the word that you have in mind.
 """
 #: The folders, from the user's side down to the disk.
 _LAYERS = (
-    "", "cli", "mcp", "api", "tools", "operations", "driving", "drivers", "shim", "supervision", "adapters", "domain",
+    "", "cli", "screen", "mcp", "api", "text", "tools", "operations",
+    "driving", "drivers", "shim", "supervision", "adapters", "domain",
 )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def said_in(folder: Path, argv: tuple[str, ...], *options: str, agent: str = "ex
             (("spawn", "--agent", "general", "--permissions", "deny", "say hi"), "the agent general"),
         ),
         (("resume", "freer", "say hi"), "the agent general"),
+        (("retry", "freer"), "the agent general"),
     ],
 )
 @pytest.mark.slow

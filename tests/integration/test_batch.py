@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from agentctl.errors import UsageError
+from agentctl.operations.start import spawning
 from agentctl.operations.start.batch import read_batch
+from agentctl.operations.start.requests import SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.where.locating import find_task
+from agentctl.supervision.dispatch.dispatch import Dispatched, answers
 from tests.inside import call
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import run
@@ -103,6 +108,29 @@ def test_the_lines_keep_their_order(root: Path) -> None:
     task.ended(*names)
     assert task.order("agent.queued") == names
     assert task.order("agent.started") == names
+
+
+@pytest.mark.parametrize(("argv", "outcome"), [(["false"], "queued"), (["{tmp}/bad"], "failed")])
+def test_what_failed_by_itself_before_the_outcome_is_read_was_queued(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], outcome: str
+) -> None:
+    """The exit code of a spawn says whether its workers could be started, however slow the spawn is."""
+    task = new_task(cap=1)
+    bad = tmp_path / "bad"
+    bad.write_text("#!/no/such/interpreter\n", encoding="utf-8")
+    bad.chmod(0o700)
+
+    def late(done: Dispatched) -> dict[str, dict[str, object]]:
+        found = answers(done)
+        task.ended("first", "second")
+        return found
+
+    monkeypatch.setattr(spawning, "answers", late)
+    requests = [
+        SpawnRequest(name="first", argv=["true"]),
+        SpawnRequest(name="second", argv=[one.format(tmp=tmp_path) for one in argv]),
+    ]
+    assert [one.status for one in spawn_workers(find_task(None), requests, queue=True)] == ["running", outcome]
 
 
 def test_an_empty_batch_is_refused(root: Path) -> None:

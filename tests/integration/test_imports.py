@@ -66,6 +66,12 @@ def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tu
     assert "rich" not in loaded_by(*args)
 
 
+def test_nothing_but_the_screen_loads_its_library(root: Path) -> None:
+    new_task()
+    for args in (("watch", "--help"), ("list",), ("tree",), ("spawn", "--name", "a1", "--wait", "--", "true")):
+        assert "textual" not in loaded_by(*args), args
+
+
 def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
     later = (
         "agentctl.shim.watching, agentctl.supervision.dispatch.dispatch"  # Every shim needs these too, a moment later.

@@ -113,6 +113,15 @@ def test_an_empty_value_is_a_value(template: Path) -> None:
     assert requests[0]["argv"][2].startswith("echo '' {braces}")
 
 
+@pytest.mark.parametrize("content", ["{}", '{"requests": 1}', '{"requests": [1]}'])
+def test_orders_that_are_no_longer_in_their_file_are_told(template: Path, root: Path, content: str) -> None:
+    task = Task(Path(run("new", "--template", "mine", "--set", "word=x", "--json").json["path"]))
+    (task.path / "template" / "roster.json").write_text(content, encoding="utf-8")
+    refused = run("spawn-template", check=False)
+    assert refused.code == 1
+    assert "roster.json holds no orders of workers" in refused.err
+
+
 def test_a_default_that_says_nothing_is_nothing(template: Path) -> None:
     (template / "task.yaml").write_text(GOOD.replace("default: .", "default:"), encoding="utf-8")
     assert run("new", "--template", "mine", "--set", "word=x", "--json").code == 0

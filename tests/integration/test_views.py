@@ -26,6 +26,12 @@ def boss(root: Path) -> str:
     return str(run("interact", "list", "--json").json[0]["taskId"])
 
 
+def asks(task: str, instance: str) -> str:
+    """Return the line that says who asks what, and the command that answers it."""
+    command = f"agentctl interact respond {instance} --task {task} --id q1 ANSWER"
+    return f"1 question is open, of {task}/{instance} (Which colour?): {command}\n"
+
+
 def told(process: subprocess.Popen[str]) -> str:
     """Return the next line of a program's stderr."""
     assert process.stderr is not None
@@ -33,7 +39,7 @@ def told(process: subprocess.Popen[str]) -> str:
 
 
 def test_the_views_of_a_parent_tell_that_a_child_asks(boss: str) -> None:
-    asked = f"1 question is open, of {boss}/shell-1: agentctl interact list\n"
+    asked = asks(boss, "shell-1")
     (found,) = run("list", "--json").json
     assert (found["agentInstance"], found["status"], found["askedBelow"]) == ("boss", "running", 1)
     assert run("show", "boss", "--json").json["askedBelow"] == 1
@@ -63,11 +69,11 @@ def test_who_waits_for_a_worker_or_a_sub_task_learns_that_it_asks_itself(root: P
     define_shells()
     new_task(cap=3)
     waits = start("spawn", "--wait", "--name", "a", "--", "sh", "-c", ASKS)
-    assert told(waits) == "1 question is open, of t1/a: agentctl interact list\n"
+    assert told(waits) == asks("t1", "a")
     run("interact", "respond", "a", "red")
     assert waits.communicate(timeout=20)[0].endswith("a completed\n")
     waits = start("subtask", "shell", ": ask", "--intent", ASKS, "--json")
-    assert told(waits) == "1 question is open, of ask/shell-1: agentctl interact list\n"
+    assert told(waits) == asks("ask", "shell-1")
     run("interact", "respond", "ask", "blue")
     assert json.loads(waits.communicate(timeout=20)[0])["finalAssistantMessage"] == "blue"
 

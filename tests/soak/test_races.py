@@ -155,14 +155,15 @@ def test_a_nested_shim_takes_a_stranger_while_the_outer_worker_ends(root: Path, 
 
 # -- waiting -------------------------------------------------------------------------------------------------------
 
-#: Takes ends as one of several waiters of a consumer, until nothing is left.
+#: Takes ends as one of several waiters of a consumer, until nothing is left. A line is one write: with
+#: PYTHONUNBUFFERED, `print` makes a write of each word, and a waiter killed between them leaves half a line.
 TAKER = """
-import sys
+import os
 from agentctl.errors import NothingLeft
 from agentctl.operations.where.locating import find_task
 from agentctl.operations.wait.waiting import wait_any
 def deliver(end):
-    print(end.agent_instance, "again" if end.redelivered else "first", flush=True)
+    os.write(1, f"{end.agent_instance} {'again' if end.redelivered else 'first'}\\n".encode())
 while True:
     try:
         wait_any(find_task(None), [], timeout_s=60, consumer="crowd", kinds=None, deliver=deliver)

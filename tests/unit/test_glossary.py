@@ -18,10 +18,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: A reserved name, and the types that a parameter or a field of that name may have, beside `None`.
 RESERVED = {
     "agent": {"Agent", "str"},
-    "worker": {"WorkerDir", "WorkerView", "WorkerId", "Caller", "str", "dict[str, Any]"},
+    "worker": {"WorkerDir", "WorkerView", "WorkerId", "FleetWorker", "Caller", "str", "dict[str, Any]"},
     "root": {"Root", "opt.Root", "Path", "str"},
     "root_task": {"TaskDir"},
-    "task": {"TaskDir", "Task", "opt.Task", "str"},
+    "task": {"TaskDir", "FleetTask", "Task", "opt.Task", "str"},
     "policy": {"Rules", "Mapping[str, Any]"},
 }
 #: A type, and the reserved names of other types, which its values must not have.

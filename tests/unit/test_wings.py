@@ -21,7 +21,7 @@ from tests.support import REPOSITORY
 PACKAGE = Path(agentctl.__file__).parent
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
 #: The layers whose folders are wings.
-LAYERS_WITH_WINGS = ("operations", "supervision")
+LAYERS_WITH_WINGS = ("operations", "supervision", "screen")
 #: Other wings: a subject of several files in a layer that otherwise has no wings.
 OTHER_WINGS = ("domain/activity", "adapters/taskyaml")
 #: Imports inside a function that nevertheless close a cycle: (importer, imported), with the reason.

@@ -50,6 +50,31 @@ def test_a_call_that_is_shown_whole_can_be_allowed() -> None:
     assert offered(made) == ["allow", "allow_always", "deny"]
 
 
+#: Characters of no width, or that look like a space.
+UNSEEN = "\u200b\u2060\ufeff\u00ad\u00a0\u3164\u2800\ufe0f\U000e0041"
+
+
+def test_what_nobody_sees_of_a_call_is_escaped() -> None:
+    options = [{**one, "label": f"{one['label']}{UNSEEN}"} for one in OPTIONS]
+    call = {"question": f"Allow{UNSEEN} it?", "arguments": {f"command{UNSEEN}": f"./build{UNSEEN}.sh"}}
+    made = form({**call, "options": options})
+    assert not set(UNSEEN) & set(made.message + json.dumps(made.schema, ensure_ascii=False))
+    assert "./build\\u200b\\u2060" in made.message
+    plain_question = form({**call, "tool": None})
+    assert UNSEEN in plain_question.message, "a question that allows nothing may have joined emoji in it"
+
+
+@pytest.mark.slow
+def test_what_nobody_sees_of_a_call_is_escaped_in_the_list(task: Task, tmp_path: Path) -> None:
+    agent(plays(tmp_path, f"me.ask('Bash', {{'command': {f'./build{UNSEEN}.sh'!r}}}, 'permission')"))
+    blocked()
+    _, shown = on_a_terminal([*PROGRAM, "interact", "list"])
+    assert "./build\\u200b\\u2060" in shown.decode()
+    assert not set(UNSEEN) & set(shown.decode())
+    assert UNSEEN in run("interact", "list", "--json").json[0]["arguments"]["command"], "a program gets what it is"
+    run("cancel", "a")
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,18 @@ from tests.support import run, start_argv, worker
 
 BEYOND = "may not allow its child what it is not allowed itself"
 LISTING = {"tool": "Bash", "pattern": "ls *", "answer": "allow"}
+#: What the screen does with a line.
+DISPATCH = """
+import os, sys
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import AgentctlError
+from agentctl.screen.start.dispatch import known_names, parse, start
+root = Root(os.environ["AGENTCTL_ROOT"])
+try:
+    print(start(root, parse(sys.argv[1], known_names(root))))
+except AgentctlError as error:
+    print(error)
+"""
 ALL = {"tool": "*", "pattern": "*", "answer": "allow"}
 SHELL = {"tool": "Bash", "pattern": "*", "answer": "allow"}
 
@@ -63,6 +76,21 @@ def test_who_is_continued_is_not_freer_than_who_continues_it(task: Task) -> None
     assert (refused.code, f"a {BEYOND}" in refused.err) == (1, True)
     run("resume", "free", "--name", "again", "permit touch y")
     assert ends("again")["result"]["finalMessage"] == "allowed", "a person continues whom they want"
+    run("cancel", "a")
+
+
+def test_whose_work_is_tried_again_is_not_freer_than_who_tries_it(task: Task) -> None:
+    """By `retry`, and by the line of the screen."""
+    under(ALL)
+    loose(task)
+    parent = kept(task)
+    refused = run("retry", "free", env=parent, check=False)
+    assert (refused.code, f"a {BEYOND}" in refused.err) == (1, True)
+    line = start_argv([sys.executable, "-c", DISPATCH, "@loose general permit touch y"], env=parent)
+    assert BEYOND in line.communicate()[0]
+    assert not task.agent("free-2").exists()
+    run("retry", "free")
+    assert ends("free-2")["result"]["finalMessage"] == "x"
     run("cancel", "a")
 
 

@@ -45,12 +45,13 @@ def _completing(line: str) -> list[Command]:
 #: The stranger's task, by name: what is read must be readable, whatever is chosen.
 _OF = " --task build"
 READING = [
-    *_each("tasks", "tasks --json", "list", "agents", "agents --json", "agents show general", "agents show helper",
+    *_each("tasks", "tasks --json", "search e --logs", "search e --json", "list", "agents", "agents --json", "agents show general", "agents show helper",
            "templates", "templates --json", "trust", "trust --list --json", "interact list", "interact list --json"),
     *_each(*(f"{line}{_OF}" for line in (
-        "list", "list --json --recursive", "show w", "show v --json", "show q", "logs w", "logs v --raw", "events",
-        "events --json", "tree --expand all --recursive", "tree --json", "usage", "usage --json", "activity w",
-        "result w", "result v --json", "join", "worktrees list", "worktrees list --json", "worktrees show w",
+        "list", "list --json --recursive", "show w", "show v --json", "show q", "why w", "why v --json", "why q", "logs w", "logs v --raw", "events",
+        "events --json", "tree --expand all --recursive", "tree --json", "usage", "usage --json", "timeline",
+        "timeline --html -", "activity w",
+        "result w", "result v --json", "join", "worktrees list", "worktrees list --json", "worktrees show w", "worktrees diff w",
         "wait w --timeout-seconds 0", "wait-any --timeout-seconds 0", "wait-any --for blocked --timeout-seconds 0 --json",
         "wait-all --timeout-seconds 0", "doctor", "doctor --json"))),
     *(each for line in ("new --template ", "use ", "show ", "show --task build ", "spawn --agent ", "trust ", "cancel ")
@@ -150,7 +151,7 @@ CONCERNS: dict[str, Concern] = {
     "places": Concern([*_SPAWNS, *_each(f"cancel --all --no-wait{_OF}", f"doctor{_OF}"), *_MINE, *_RUN, *_ENDED],
                       _each(*(f"{line}{_OF}" for line in (
                           "list", "show w", "usage", "tree", "wait-all --timeout-seconds 0", "worktrees list", "join")))),
-    "git": Concern([*_each(*(f"{line}{_OF}" for line in ("worktrees list", "worktrees show w", "result w", "join", "doctor --fix",
+    "git": Concern([*_each(*(f"{line}{_OF}" for line in ("worktrees list", "worktrees show w", "worktrees diff w", "result w", "join", "doctor --fix",
                                                          "worktrees remove w", "show w"))),
                     *BELOW, *_MINE, *_each("spawn --reuse --name c -- true", "spawn --name d --worktree -- true", starts=True),
                     *_ENDED, *_each("join", "worktrees")]),

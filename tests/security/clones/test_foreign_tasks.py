@@ -43,10 +43,12 @@ WRITERS = [
 READERS = [
     ("list",),
     ("show", "w"),
+    ("why", "w"),
     ("logs", "w"),
     ("events",),
     ("tree",),
     ("usage",),
+    ("timeline",),
     ("result", "w"),
     ("activity", "w"),
 ]

@@ -37,8 +37,9 @@ PAIRS = [
     for column, kind in enumerate(KINDS)
 ]
 READERS = (
-    ("list",), ("show", "w"), ("logs", "w"), ("events",), ("tree",), ("tasks",), ("interact", "list"), ("usage",),
-    ("result", "w"), ("activity", "w"), ("doctor",),
+    ("list",), ("show", "w"), ("why", "w"), ("search", "w", "--logs"), ("logs", "w"), ("events",), ("tree",),
+    ("tasks",), ("interact", "list"), ("usage",), ("result", "w"), ("activity", "w"), ("doctor",),
+    ("timeline",),
 )  # fmt: skip
 
 

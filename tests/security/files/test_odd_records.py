@@ -19,7 +19,17 @@ from tests.support import alike, is_alive, run, wait_for_json, wait_until, worke
 
 #: What a command says that met something which it does not know.
 BUG = "a bug in agentctl"
-READERS = (("list",), ("show", "w"), ("tree",), ("usage",), ("tasks",), ("result", "w"), ("doctor",))
+READERS = (
+    ("list",),
+    ("show", "w"),
+    ("why", "w"),
+    ("tree",),
+    ("usage",),
+    ("tasks",),
+    ("search", "w"),
+    ("result", "w"),
+    ("doctor",),
+)
 
 
 def test_what_a_process_calls_itself_takes_no_guardian_away(root: Path, tmp_path: Path) -> None:

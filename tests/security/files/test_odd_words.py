@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from agentctl.adapters.git import GitError
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
-from agentctl.cli.activitytext import tree_lines
 from agentctl.domain import events as ev
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import view_of
@@ -36,6 +35,7 @@ from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.operations.start.answer_schema import read_schema
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worktree.recorded import tree_from
+from agentctl.text.activity import tree_lines
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.life import forge

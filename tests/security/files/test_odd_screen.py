@@ -1,0 +1,67 @@
+"""At stake: whatever a worker puts into its question, the screen goes on, and can still stop that worker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.screens import Screen, watching
+from tests.steps import new_task, spawn, statuses
+from tests.support import worker
+
+DEEP = 960
+
+
+def question(**more: object) -> str:
+    options = [{"id": "x", "label": "One"}]
+    return json.dumps({"kind": "select", "question": "Which?", "options": options, "askedAt": "2026-01-01", **more})
+
+
+CASES = {
+    "deep": question(tool="Bash", arguments="DEEP").replace('"DEEP"', '{"a":' * DEEP + "1" + "}" * DEEP),
+    "list": question(tool="Bash", arguments="DEEP").replace('"DEEP"', '{"a":' + "[" * DEEP + "]" * DEEP + "}"),
+    "options": question(options=[{"id": str(number), "label": "x" * 50} for number in range(5000)]),
+    "labels": question(options=[{"id": "x", "label": "y\n" * 10_000}, {"id": "x", "label": "\u202e"}]),
+    "keys": question(tool="Bash", arguments={f"k{number}": number for number in range(5000)}),
+    "marks": question(tool="Bash", arguments={"a": "e" + "\u0301" * 20_000}),
+    "halves": question(tool="\ud800", arguments={"\ud800": "\udfff"}),
+    "numbers": question(tool="Bash", arguments={"a": 1e308 * 10, "b": -0.0}),
+    "times": question(askedAt="99999-01-01T00:00:00Z"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_an_odd_question(root: Path, case: str) -> None:
+    task = new_task()
+    spawn(worker("asks", "--option", "x=One", "Which?"), name="a1")
+    task.has("agent.blocked", "a1")
+    (task.agent("a1") / "interactions" / "q1.json").write_text(CASES[case], encoding="utf-8")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("ctrl+d", "i", "escape", "enter", "5", "escape")
+        await screen.press("D", "escape", "x")
+        await screen.shows("Cancel a1?")
+        await screen.press("y")
+        await screen.shows("a1 is cancelled")
+
+    watching(steps)
+    assert statuses() == {"a1": "cancelled"}
+
+
+def test_a_file_in_the_place_of_the_persons_folder_of_state(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_task()
+    spawn(worker("exits", 3), "--wait", name="a1", check=False)
+    (root.parent / "state").mkdir()
+    (root.parent / "state" / "agentctl").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(root.parent / "state"))
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.press("v")
+        await screen.shows("is not a folder, but a file")
+
+    watching(steps, size=(250, 30))
