@@ -26,10 +26,12 @@ from bench import (
     firstword,
     guarding,
     listing,
+    paging,
     serving,
     starting,
     treeing,
     waiting,
+    watching,
 )
 from bench.ground import Ground, busy_percent
 from bench.measuring import BenchError, Found, Rounds
@@ -51,6 +53,11 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     13: serving.measure_wake,
     14: serving.measure_subtask,
     15: firstword.measure_first_word,
+    16: paging.measure_pager,
+    17: watching.measure_drawing,
+    18: watching.measure_keys,
+    19: watching.measure_processor,
+    20: watching.measure_size,
 }
 ROUNDS = {
     "default": Rounds(),

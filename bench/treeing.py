@@ -29,7 +29,7 @@ def measure_tree(ground: Ground, rounds: Rounds) -> Found:
     written = {}
     for instance, size in (("large", SIZE), ("small", 10_000)):
         ground.agentctl(task, "spawn", "--wait", "--name", instance, "--", "true")
-        written[instance] = _fill(task, instance, size)
+        written[instance] = fill(task, instance, size)
     _check(ground, task, written)
     times = {name: Sample(name=f"tree, {name} activity") for name in written}
     memory = {name: Sample(name=times[name].name, unit="KiB") for name in written}
@@ -52,7 +52,7 @@ def measure_tree(ground: Ground, rounds: Rounds) -> Found:
     )  # fmt: skip
 
 
-def _fill(task: TaskDir, instance: str, size: int) -> dict[str, int]:
+def fill(task: TaskDir, instance: str, size: int) -> dict[str, int]:
     """Write an activity of calls by the worker and its sub-agents; return how many calls and input tokens it has."""
     calls = tokens = 0
     agents = [f"agent-{number}" for number in range(_AGENTS)]
