@@ -1,0 +1,62 @@
+"""Where the pictures are taken: a folder and a home of their own, in which a stand-in is the program `claude`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@contextlib.contextmanager
+def stage(name: str, program: Path) -> Iterator[Path]:
+    """Stay in a new folder of a new home.
+
+    Args:
+        name: The folder's.
+        program: Run by Python with `as-model`, it is the stand-in for a model.
+    """
+    with tempfile.TemporaryDirectory() as home:
+        folder, programs = Path(home, name), Path(home, "bin")
+        for path in (folder, programs):
+            path.mkdir()
+        put_program(programs / "claude", f"{program} as-model")
+        put_program(programs / "agentctl", "-m agentctl")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTCTL_", "XDG_", "CLAUDE"))}
+        path_variable = f"{programs}{os.pathsep}{kept['PATH']}"
+        os.environ.clear()
+        os.environ.update(kept, HOME=home, PATH=path_variable, PYTHONPATH=str(REPOSITORY))
+        os.chdir(folder)
+        yield folder
+
+
+def put_program(file: Path, what: str) -> None:
+    """Write a program that runs Python."""
+    file.write_text(f'#!/bin/sh\nexec {sys.executable} {what} "$@"\n', encoding="utf-8")
+    file.chmod(0o700)
+
+
+def agent(name: str, kind: str, prompt: str, *options: str) -> None:
+    """Start an agent."""
+    agentctl("spawn", "--queue", "--name", name, "--agent", kind, *options, prompt)
+
+
+def command(name: str, line: str, *options: str) -> None:
+    """Start a command."""
+    agentctl("spawn", "--queue", "--name", name, *options, "--", "sh", "-c", line)
+
+
+def agentctl(*args: str, check: bool = True) -> None:
+    """Run agentctl."""
+    print("agentctl", *args)
+    subprocess.run([sys.executable, "-m", "agentctl", *args], check=check, stdin=subprocess.DEVNULL)
+
+
+def after(*names: str) -> list[str]:
+    """Return the options of a worker that waits for others."""
+    return [word for name in names for word in ("--after", name)]
