@@ -82,9 +82,13 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def write_in_place(fd: int, data: bytes) -> None:
-    """Make `data` the content of an open file: a locked file cannot be replaced by a rename."""
-    os.lseek(fd, 0, os.SEEK_SET)
-    write_all(fd, data)
+    """Make `data` the content of an open file: a locked file cannot be replaced by a rename.
+
+    The file's offset plays no part in it. Who hands a lock over shares it, and may write at the same moment.
+    """
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], done)
     if os.fstat(fd).st_size > len(data):
         os.ftruncate(fd, len(data))
 

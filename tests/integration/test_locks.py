@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters import locks
+from agentctl.adapters.files import write_in_place
 from agentctl.errors import LockTimeout
 from tests.ready import ended_task
 from tests.steps import new_task, spawn, statuses
@@ -32,6 +33,15 @@ else:
     fd = locks.hold_alive(path)
     print("held" if fd is not None else "refused", flush=True)
     sys.stdin.readline()
+"""
+
+
+NAME = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from agentctl.adapters.files import write_in_place
+for _ in range(30_000):
+    write_in_place(int(sys.argv[2]), os.fsencode(sys.argv[3]))
 """
 
 
@@ -205,6 +215,22 @@ def test_a_live_holder_is_seen_and_not_displaced(path: Path) -> None:
     assert locks.is_alive_held(str(path)), "the attempt took nothing away"
     let_go(holder)
     assert not locks.is_alive_held(str(path))
+
+
+def test_a_lock_that_is_handed_over_names_its_holder_at_every_moment(path: Path) -> None:
+    """Who hands it over and who takes it have one open file, and both write down who holds it."""
+    holder = '{"pid": 4711}\n'
+    fd = locks.hold_alive(path)
+    assert fd is not None
+    write_in_place(fd, holder.encode())
+    argv = [sys.executable, "-c", NAME, str(REPOSITORY), str(fd), holder]
+    writers = [subprocess.Popen(argv, pass_fds=[fd]) for _ in range(2)]
+    read = set()
+    while writers[0].poll() is None:
+        read.add(path.read_text())
+    assert [writer.wait(20) for writer in writers] == [0, 0]
+    os.close(fd)
+    assert read == {holder}
 
 
 def test_no_lock_is_inherited(path: Path) -> None:
