@@ -131,6 +131,10 @@ def _ask(*argv: str) -> str:
     return ""
 
 
+#: Of the flags of a task (include/linux/sched.h).
+_PF_EXITING = 0x4
+
+
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that are used."""
 
@@ -144,14 +148,35 @@ class Stat(NamedTuple):
 
 
 def read_stat(pid: int) -> Stat | None:
-    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6, 14 to 17 and 22)."""
+    """Return the stat of a process; None where there is none (proc_pid_stat(5), fields 3 to 6, 14 to 17, 20 and 22)."""
     if not LINUX:
         return _read_stat_by_ps(pid)
     fields = _stat_fields(pid)
     if not fields:
         return None
-    cpu = sum(map(int, fields[11:15]))
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), cpu)
+    state, cpu = fields[0].decode(), sum(map(int, fields[11:15]))
+    if state == "Z" and int(fields[17]) > 1:  # Its first thread has ended, and others may run on.
+        state = next((thread[0].decode() for thread in _threads_of(pid) if thread[0] not in b"ZX"), state)
+    return Stat(state, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), cpu)
+
+
+def is_exiting(pid: int) -> bool:
+    """Return whether a process is gone, or about to be: each of its threads is in exit(2) and runs no program any more.
+
+    By then its memory has been given back, so its command line and environment are empty. How long it takes depends on
+    what the kernel has to close (PF_EXITING of the flags in field 9, include/linux/sched.h); false where that is not
+    known.
+    """
+    return LINUX and all(int(thread[6]) & _PF_EXITING for thread in _threads_of(pid))
+
+
+def _threads_of(pid: int) -> list[list[bytes]]:
+    """Return the fields of the stat of each thread of a process; those of a process have its first thread's state."""
+    try:
+        names = os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return list(filter(None, (_stat_fields(f"{pid}/task/{name}") for name in names)))
 
 
 def switches_of(pid: int) -> int | None:
@@ -170,8 +195,8 @@ def switches_of(pid: int) -> int | None:
     return found
 
 
-def _stat_fields(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat from the third on; [] where there is no such process.
+def _stat_fields(pid: int | str) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the third on; [] where there is no such process (or PID/task/TID).
 
     The name in field 2 may hold spaces and parentheses, so the fields are counted from the last `)`.
     """

@@ -223,7 +223,7 @@ class Attempt:
                 self._tell(ev.UNPAUSED, {})
 
     def _note_swept(self) -> None:
-        self.swept = self.tree.describe()
+        self.swept = self.tree.describe(with_exiting=False)
 
     def _tell(self, kind: str, payload: Mapping[str, Any]) -> None:
         """Append an event that may be lost: a full disk must not end the guard."""
@@ -295,7 +295,7 @@ class Attempt:
 
     def _outcome(self) -> Outcome:
         cause = self.state.cause
-        kept = self.tree.describe() if self.spec.keep_children and cause is None else []
+        kept = self.tree.describe(with_exiting=False) if self.spec.keep_children and cause is None else []
         self._note_time()
         self.clock.end()
         _, _, used = os.wait4(self.pid, 0)

@@ -100,6 +100,27 @@ def test_what_is_left_after_a_normal_end_is_swept_and_listed(root: Path, tmp_pat
     assert (decision["status"], decision["exitCode"]) == (("failed", 3) if "--code" in kind else ("completed", 0))
 
 
+def test_what_leaves_by_itself_is_not_listed_as_swept(root: Path) -> None:
+    """It may be the shim of another worker: nothing tells any more, as its memory is gone."""
+    task = new_task()
+    spawn(worker("leaves_slow_exit"), name="a")
+    run("wait", "a")
+    decision = is_settled(task, "a")
+    assert decision["status"] == "completed"
+    assert "swept" not in decision
+
+
+@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="the worker knows no number for exit(2)")
+def test_a_process_whose_first_thread_has_ended_is_swept_too(root: Path, tmp_path: Path) -> None:
+    task = new_task(grace=0.2)
+    pids = tmp_path / "pids"
+    spawn(worker("leaves_second_thread", pids), name="a")
+    run("wait", "a")
+    child = read(pids)["child"]
+    assert not psutil.pid_exists(child)
+    assert [one["pid"] for one in is_settled(task, "a")["swept"]] == [child]
+
+
 def test_keep_children_lets_them_live_and_lists_them(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     pids = tmp_path / "pids"

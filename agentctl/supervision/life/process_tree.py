@@ -109,11 +109,17 @@ class ProcessTree:
         """Send SIGCONT to all."""
         self.signal(signal.SIGCONT)
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Return the live processes, for a person to read."""
+    def describe(self, *, with_exiting: bool = True) -> list[dict[str, Any]]:
+        """Return the live processes, for a person to read.
+
+        Args:
+            with_exiting: Also those in exit(2), of which nothing tells any more whether they are foreign: a shim that
+                is about to leave is found here as well.
+        """
         return [
             {"pid": member.pid, "command": " ".join(processes.command_line(member.pid))[:200]}
             for member in self.living()
+            if with_exiting or not processes.is_exiting(member.pid)
         ]
 
 
