@@ -41,6 +41,8 @@ class Program:
         self.session = _option("--session-id") or _option("--resume") or "00000000-0000-4000-8000-000000000000"
         self.turns = self.asked = 0
         self.waiting: dict[str, Any] = {}
+        #: What was said while the user was asked.
+        self.later: list[str] = []
         self.buffer = b""
 
     def run(self) -> None:
@@ -62,10 +64,17 @@ class Program:
                 say(type="control_response", response=answer)
                 if message["request"]["subtype"] == "interrupt" and self.waiting:
                     self.result("", subtype="error_during_execution", is_error=True)
+                    self.go_on()
             case "user":
-                self.turn(message["message"]["content"][0]["text"])
+                self.later.append(message["message"]["content"][0]["text"])
+                self.go_on()
             case "control_response":
                 self.told(message["response"])
+
+    def go_on(self) -> None:
+        """Take up what was said meanwhile; while the user is asked, a turn is not over."""
+        while self.later and "question" not in self.waiting.values():
+            self.turn(self.later.pop(0))
 
     def turn(self, prompt: str) -> None:
         """Do what a prompt says."""
@@ -82,6 +91,7 @@ class Program:
             asked(answer)
         elif asked == "question":
             self.answer(next(iter(answer["updatedInput"]["answers"].values())))
+            self.go_on()
         else:
             self.answer("allowed" if answer.get("behavior") == "allow" else "denied")
 
