@@ -89,6 +89,39 @@ def test_a_person_sees_answers_starts_cancels_and_leaves(root: Path, width: int,
         window.is_left(0)
 
 
+@pytest.mark.parametrize("program", ["false", "/nowhere/vi"])
+def test_the_screen_comes_back_from_an_editor_that_fails_and_a_pager_that_is_missing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setenv("EDITOR", program)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("PAGER", "/nowhere/less")
+    new_task()
+    spawn(["echo", "hello"], name="a1")
+    run("wait", "a1")
+    with tmux_window(80, 24) as window:
+        window.open_watch()
+        window.press("n")
+        window.shows("start:")
+        window.write("! echo kept")
+        window.press("C-g")
+        window.shows("the editor", "! echo kept")
+        window.press("Escape")
+        window.shows_no("start:")
+        go_to(window, "done")
+        window.press("Enter")
+        go_to(window, "a1")
+        window.press("Enter")
+        window.shows("hello", "Pager")
+        window.press("P")
+        window.shows("/nowhere/less cannot be started")
+        window.press("q")
+        window.shows("⏎ Open")
+        window.is_whole()
+        window.press("q")
+        window.is_left(0)
+
+
 @pytest.mark.slow
 def test_signals_and_ctrl_c_leave_the_terminal_clean_and_the_task_alone(root: Path, tmp_path: Path) -> None:
     task = new_task()

@@ -12,6 +12,7 @@ from textual.app import App, SuspendNotSupported
 from agentctl.adapters.opening import kind_of
 from agentctl.domain.plaintext import plain
 from agentctl.errors import Refused
+from agentctl.screen.handover import handed_over
 from agentctl.screen.start.line_editor import run_in_front
 from agentctl.screen.texts.sources import PagerSource
 
@@ -39,7 +40,7 @@ def show_outside(app: App[int], argv: list[str], path: str) -> str:
         path: An absolute path, so that the program takes it for no option.
     """
     try:
-        with app.suspend():
+        with handed_over(app):
             code = run_in_front([*argv, path])
     except SuspendNotSupported:
         return "this terminal cannot be given to another program"

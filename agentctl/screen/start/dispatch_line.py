@@ -21,6 +21,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.plaintext import ESCAPES, plain
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.start.requests import Spawned
+from agentctl.screen.handover import handed_over
 from agentctl.screen.start.dispatch import KnownNames, StartLine, known_names, parse, start
 from agentctl.screen.start.line_completion import common_beginning, completions
 from agentctl.screen.start.line_editor import edited, editor_argv
@@ -138,7 +139,7 @@ class DispatchLine(Vertical):
         """Let the person's editor have the text, and the terminal as long as it runs."""
         try:
             argv = editor_argv(os.environ)
-            with self.app.suspend():
+            with handed_over(self.app):
                 text = edited(self.text, argv)
         except SuspendNotSupported:
             self._show_problem(Refused("this terminal cannot be left to an editor"))
