@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _escapes() -> dict[int, str]:
@@ -18,10 +21,11 @@ def _escapes() -> dict[int, str]:
 ESCAPES = _escapes()
 
 
-#: What draws nothing, or a blank, without being of a category that says so: fillers, and what selects a form.
+#: What draws nothing, or a blank, without being of a category that says so: fillers, and what selects a form. The
+#: modifiers of emoji are among them (1F3FB): they draw nothing of their own behind an emoji, and something elsewhere.
 _BLANK = frozenset(
-    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, *range(0x180B, 0x1810),
-     *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x13441, 0x13442, 0x1D159,
+     *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400), *range(0xE0000, 0xE1000))
 )  # fmt: skip
 #: Format characters, blanks other than the space, private and unassigned characters.
 _UNSEEN = frozenset(("Cf", "Zs", "Zl", "Zp", "Co", "Cn"))
@@ -67,21 +71,32 @@ def plain(text: object, keep: str = "") -> str:
     return string.translate({code: shown for code, shown in ESCAPES.items() if code not in kept})
 
 
+#: How many marks a letter of any living script has at most; more of them draw over what is around them.
+_MOST_MARKS = 3
+
+
 def distinct(text: str) -> str:
     r"""Return a text in which also what nobody sees is escaped, so that no two texts look the same because of that.
 
-    For what somebody allows by its looks: it spoils joined emoji, and scripts that need joiners.
+    For what somebody allows by its looks: it spoils joined emoji, and scripts that need joiners. Of combining marks
+    only a few are left, behind a letter.
 
-    >>> distinct("./build\u200b.sh a\u00a0b")
-    './build\\u200b.sh a\\u00a0b'
+    >>> distinct("./build\u200b.sh a\u00a0b"), distinct("u\u0308ber \u0308")
+    ('./build\\u200b.sh a\\u00a0b', 'u\u0308ber \\u0308')
     """
-    return text if text.isascii() else "".join(_escaped(one) if _is_unseen(one) else one for one in text)
+    return text if text.isascii() else "".join(_distinct(text))
 
 
-def _is_unseen(one: str) -> bool:
+def _distinct(text: str) -> Iterator[str]:
     from unicodedata import category
 
-    return ord(one) in _BLANK or (one != " " and category(one) in _UNSEEN)
+    marks_left = 0
+    for one in text:
+        kind = category(one)
+        is_mark = kind[0] == "M"
+        is_seen = marks_left > 0 if is_mark else one == " " or kind not in _UNSEEN
+        yield one if is_seen and ord(one) not in _BLANK else _escaped(one)
+        marks_left = marks_left - 1 if is_mark else _MOST_MARKS if one.isalpha() else 0
 
 
 def _escaped(one: str) -> str:

@@ -78,6 +78,34 @@ me.ask("AskUserQuestion", {"questions": [one]}, "question")
     assert ends()["result"]["finalMessage"] == "red, blue"
 
 
+def test_a_digit_counts_once_all_of_a_question_was_seen_and_a_written_answer_always(task: Task) -> None:
+    lines = "\n".join(f"line {number:02}" for number in range(60))
+    options = [word for number in range(10) for word in ("--option", f"o{number}=Option {number}")]
+    for name in "ab":
+        spawn(worker("asks", *options, f"{lines}\nall of it?"), name=name)
+        task.has("agent.blocked", name)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a")
+        await screen.shows("line 00", "Ctrl+D shows the rest")
+        await screen.settle()
+        await screen.press("1")
+        await screen.shows("not all of the question has been on the screen")
+        while "all of it?" not in screen.text():
+            await screen.press("ctrl+d")
+        while screen.app.peek.scroll_y < screen.app.peek.max_scroll_y:
+            await screen.press("ctrl+d")
+        await screen.press("1")
+        await screen.shows("a was answered: Option 0", "b of t1 asks")
+        await screen.press("i")
+        await screen.write("o3")
+        await screen.press("enter")
+        await screen.shows("b was answered: Option 3")
+
+    watching(steps)
+    task.ended("a", "b")
+
+
 @pytest.mark.slow
 def test_a_long_question_is_scrolled_and_scrolled_back(task: Task) -> None:
     lines = "\n".join(["Which of these is it that you want to be done next?", *(f"line {n:02}" for n in range(60))])

@@ -9,11 +9,13 @@ shown as an escape, and each further row of it stands behind an edge, so that no
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
+from unicodedata import east_asian_width
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -40,6 +42,7 @@ _LONGEST = 20_000
 _MOST_LINES = 400
 #: A longer label may hide what it allows.
 _LONGEST_LABEL = 1000
+_LONGEST_KIND = 40
 _STEP = "  "
 #: The cells that the padding and the scrollbar take of a row.
 _BESIDE = 4
@@ -88,10 +91,14 @@ class Peek(VerticalScroll, can_focus=False):
         """Return whether it had been shown for long enough at a moment, as when a key was pressed (monotonic)."""
         return self._question is not None and moment - self._since >= SETTLES_S
 
-    def why_not(self, worker: FleetWorker, question: Question, answer: str) -> str | None:
-        """Return why an answer cannot be given here; None if it can."""
+    def why_not(self, worker: FleetWorker, question: Question, answer: str, *, is_written: bool = False) -> str | None:
+        """Return why an answer cannot be given here; None if it can.
+
+        Args:
+            is_written: A person has written it, and not pressed a digit: so they know what it says.
+        """
         if not question.get("tool"):
-            is_read = self.max_scroll_y == 0 or self._was_seen_whole or takes_text(question)
+            is_read = is_written or self.max_scroll_y == 0 or self._was_seen_whole
             return None if is_read else "not all of the question has been on the screen yet: Ctrl+D scrolls it"
         if meaning(question.get("means"), answer) == DENY:
             return None
@@ -206,7 +213,7 @@ def _item(node: Node, width: int) -> Iterator[Piece]:
 def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
     row = worker.row
     what = "asks for permission" if question.get("tool") else "asks"
-    by = f" ({plain(question.get('askedByType') or 'a sub-agent')})" if question.get("askedBy") else ""
+    by = f" ({_kind_of(question)})" if question.get("askedBy") else ""
     yield (row["agentInstance"], "name")
     yield (f"{by} of {worker.task.id} ", "dim")
     yield (what, "blocked")
@@ -220,6 +227,11 @@ def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datet
     yield (_how(question), "dim")
 
 
+def _kind_of(question: Question) -> str:
+    """Return what the sub-agent that asks calls itself: a word, too short to draw a row of options."""
+    return beginning(distinct(one_line(str(question.get("askedByType") or "a sub-agent"))), _LONGEST_KIND)
+
+
 def _call(question: Question, width: int) -> Iterator[Piece]:
     yield (_EDGE + _edged(str(question.get("question")), _EDGE, width) + "\n", "text")
     yield (_STEP + _edged(str(question["tool"]), _STEP + _EDGE, width) + "\n", "blocked")
@@ -231,10 +243,15 @@ def _call(question: Question, width: int) -> Iterator[Piece]:
 
 def _argument(key: object, value: object, width: int) -> Iterator[Piece]:
     edge = _STEP * 2 + _EDGE
-    rows = _edged(_text_of(value), edge, width)
-    is_short = "\n" not in rows and cell_len(rows) + cell_len(str(key)) + len(edge) < width
-    yield (f"{_STEP * 2}{_edged(str(key), edge, width)}: ", "key")
+    rows, name = _edged(_text_of(value), edge, width), _edged(_name_of(str(key)), edge, width)
+    is_short = "\n" not in rows and sum(map(_cells, rows + name)) + len(edge) < width
+    yield (f"{_STEP * 2}{name}: ", "key")
     yield ((rows if is_short else f"\n{edge}{rows}") + "\n", "text")
+
+
+def _name_of(key: str) -> str:
+    """Return the name of an argument; in quotes where it is none, since it could look like an option: `1  Allow`."""
+    return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
 
 
 def _arguments(question: Question) -> Mapping[str, object]:
@@ -244,9 +261,29 @@ def _arguments(question: Question) -> Mapping[str, object]:
 
 def _edged(text: str, edge: str, width: int) -> str:
     """Return the rows of a text of a call; the second and later ones are behind an edge that no text can draw over."""
-    room = max(width - cell_len(edge), 1)
-    rows = (row for line in _bounded(text, is_call=True).split("\n") for row in chop_cells(line, room) or [""])
-    return f"\n{edge}".join(rows)
+    room = max(width - sum(map(_cells, edge)), 2)
+    return f"\n{edge}".join(row for line in _bounded(text, is_call=True).split("\n") for row in _rows_of(line, room))
+
+
+def _rows_of(line: str, room: int) -> Iterator[str]:
+    begin = used = 0
+    for at, one in enumerate(line):
+        if used + _cells(one) > room:
+            yield line[begin:at]
+            begin, used = at, 0
+        used += _cells(one)
+    yield line[begin:]
+
+
+def _cells(one: str) -> int:
+    """Return the most cells that any terminal gives a character: terminals disagree about marks, emoji and Greek.
+
+    A row that is too wide for one of them goes on beyond its edge, where nobody sees the rest of a call.
+    """
+    if one.isascii():
+        return 1
+    is_flag = "\U0001f1e6" <= one <= "\U0001f1ff"  # Half of one: alone, it may be drawn as a wide letter.
+    return 2 if is_flag or east_asian_width(one) in "WFA" else max(1, cell_len(one))
 
 
 def _text_of(value: object) -> str:

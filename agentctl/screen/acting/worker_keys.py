@@ -194,9 +194,11 @@ class WorkerKeys(DOMNode):
         is_shown = self.peek.question_key == (worker.id, str(question["id"]))
         return (worker, question) if is_shown else None
 
-    def give_answer(self, worker: FleetWorker, question: Question, text: str, reason: str | None = None) -> None:
+    def give_answer(
+        self, worker: FleetWorker, question: Question, text: str, reason: str | None = None, *, is_written: bool = False
+    ) -> None:
         """Answer a question, and go on to the next one."""
-        problem = self.peek.why_not(worker, question, text)
+        problem = self.peek.why_not(worker, question, text, is_written=is_written)
         if problem is not None:
             self.say(problem)
             return
@@ -214,7 +216,7 @@ class WorkerKeys(DOMNode):
             return
         self.write(
             f"answer to {worker.row['agentInstance']}",
-            lambda text: self.give_answer(worker, question, text),
+            lambda text: self.give_answer(worker, question, text, is_written=True),
             check=lambda text: check_answer(question, text),
         )
 

@@ -208,6 +208,40 @@ def test_two_calls_that_differ_look_different(task: Task, tmp_path: Path) -> Non
     run("cancel", "a")
 
 
+#: What rich takes for narrower than some terminal draws it, or for nothing at all.
+WIDER = ["\U0001f3fb", "\u093e", "\u1160", "\u0301", "\U0001f1e6", "\u0430", "\U0001d159"]
+
+
+@pytest.mark.parametrize("one", WIDER, ids=[f"{ord(one):04x}" for one in WIDER])
+def test_no_row_of_a_call_goes_on_beyond_the_edge_of_any_terminal(one: str) -> None:
+    """Terminals disagree with each other, and with rich, about how many cells a character takes: two at most."""
+    width, hidden = 60, "; rm -rf /"
+    rows = peek._edged(f"echo {one * 100}{hidden}", "| ", width).split("\n")
+    assert all(sum(1 if char.isascii() else 2 for char in row) <= width for row in rows)
+    assert "".join(row.removeprefix("| ") for row in rows).replace(" ", "").endswith(hidden.replace(" ", ""))
+    assert peek._edged(one, "| ", width), "what has nothing else is shown all the same"
+
+
+def test_a_name_that_an_agent_has_chosen_looks_like_no_option(task: Task) -> None:
+    spawn(worker("asks", "--option", "x=Keep", "--option", "y=Delete", "What?"), name="w")
+    task.has("agent.blocked", "w")
+    kind = "explore".ljust(75) + "1  Deny" + " " * 40 + "\u200b2  Allow"
+    call = {"tool": "Bash", "arguments": {"1  Deny": "ls"}, "askedBy": "T1", "askedByType": kind}
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("1  Keep")
+        one = screen.app.acted_on()
+        assert one is not None
+        screen.app.peek.show(screen.app.last_glance(), one._replace(questions=({**one.questions[0], **call},)))
+        text = str(screen.app.peek.query_one("#peek-text", Static).content)
+        assert '"1  Deny": ls' in text
+        assert "explore" in text.splitlines()[0]
+        assert "2  Allow" not in text
+
+    watching(steps)
+    run("cancel", "w")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 80, 121])
 def test_no_text_of_an_agent_looks_like_an_option(task: Task, tmp_path: Path, width: int) -> None:
