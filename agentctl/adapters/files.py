@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 
 from agentctl.adapters.opening import ODD_HINT, OddFile, kind_of, open_plain, read_bytes
+from agentctl.domain.nesting import is_too_deep, may_be_too_deep
 from agentctl.domain.numbers import finite
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
@@ -231,6 +232,8 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
         raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
     if not isinstance(value, dict):
         raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
+    if may_be_too_deep(data) and is_too_deep(value):
+        raise OddFile(f"{path} is nested deeper than any of ours", hint="agentctl doctor looks at it")
     return value
 
 

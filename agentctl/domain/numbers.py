@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Beyond it a float cannot tell a whole number from the next.
-_MOST = 2.0**53
+MOST = 2.0**53
 
 
 def finite(value: object) -> float | None:
@@ -14,4 +14,4 @@ def finite(value: object) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if abs(value) <= _MOST else None
+    return value if abs(value) <= MOST else None

@@ -510,4 +510,6 @@ def run_screen(root: Root, *, task: str | None = None) -> int:
     if task is not None and not root.task(task).exists:
         raise AgentctlError(f"there is no task {task!r} in {root.path}", hint="agentctl tasks lists them")
     sys.setswitchinterval(_SWITCH_S)
-    return WatchApp(root, task=task).run(mouse=True) or 0
+    app = WatchApp(root, task=task)
+    code = app.run(mouse=True)
+    return (app.return_code or 0) if code is None else code  # None: it has failed, and textual has shown how.

@@ -48,8 +48,8 @@ def elapsed(row: WorkerRow) -> float | None:
 def progress(report: Mapping[str, Any] | None) -> str | None:
     """Return how far a worker says it has got: `40% reading`."""
     report = report or {}
-    percent = finite(report.get("percent"))
-    parts = ["" if percent is None else f"{percent:g}%", str(report.get("text") or "")]
+    percent, text = finite(report.get("percent")), report.get("text")
+    parts = ["" if percent is None else f"{percent:g}%", text if isinstance(text, str) else ""]
     return " ".join(part for part in parts if part) or None
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
-from agentctl.domain.activity.rows import read_line
+from agentctl.domain.activity.rows import read_line, tokens_in
 from agentctl.domain.activity.transcript import Transcript
 from agentctl.domain.activity.view import Node, view_of
 from agentctl.drivers.dialogue import Note
@@ -389,3 +389,8 @@ def test_a_transcript_tells_each_thing_once() -> None:
         (0, None, "agent", False, True),
     ]
     assert [entry.fields.get("name") for entry in entries if entry.ends] == [None, "Bash", "Read", "deeper", "look"]
+
+
+@pytest.mark.parametrize("number", [10**400, 2**60, -1, 1.5, True, None])
+def test_a_number_of_tokens_that_is_none_counts_as_none(number: object) -> None:
+    assert tokens_in({"detail": {"input": number, "output": 5}}) == {"output": 5}

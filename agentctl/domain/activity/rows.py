@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, RowType
+from agentctl.domain.nesting import is_too_deep, may_be_too_deep
+from agentctl.domain.numbers import MOST
 from agentctl.lean import NamedTuple
 
 _TEXT = rb'"([^"\\\n]*+)"'
@@ -55,6 +57,8 @@ def read_line(line: bytes, number: int) -> Line | None:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return None
+    if may_be_too_deep(line) and is_too_deep(value):
+        return None
     phase = value.get("phase")
     return Line(
         at=_bytes(value.get("at")),
@@ -76,6 +80,8 @@ def fields_of(rest: bytes) -> Fields | None:
         value = json.loads(b'{"":0' + rest)
     except (ValueError, RecursionError):
         return None
+    if may_be_too_deep(rest) and is_too_deep(value):
+        return None
     del value[""]
     return {key: item for key, item in value.items() if item is not None}
 
@@ -94,4 +100,4 @@ def tokens_in(fields: Mapping[str, Any]) -> dict[str, int]:
     """Return the tokens that a usage row reports."""
     detail = fields.get("detail")
     found = {key: detail.get(key) for key in TOKENS} if isinstance(detail, Mapping) else {}
-    return {key: value for key, value in found.items() if type(value) is int and value >= 0}
+    return {key: value for key, value in found.items() if type(value) is int and 0 <= value <= MOST}

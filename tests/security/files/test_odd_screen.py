@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.screens import Screen, watching
 from tests.steps import new_task, spawn, statuses
 from tests.support import worker
+from tests.terminal import on_a_terminal
 
 DEEP = 960
 
@@ -50,6 +52,40 @@ def test_an_odd_question(root: Path, case: str) -> None:
 
     watching(steps)
     assert statuses() == {"a1": "cancelled"}
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP, "1e999", "7"])
+def test_an_odd_progress(root: Path, text: str) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="a1")
+    (task.agent("a1") / "progress.json").write_text(f'{{"percent": 40, "text": {text}}}', encoding="utf-8")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1")
+        await screen.shows("a1 of t1")
+        await screen.press("x")
+        await screen.shows("Cancel a1?")
+        await screen.press("y")
+        await screen.shows("a1 is cancelled")
+
+    watching(steps)
+    assert statuses() == {"a1": "cancelled"}
+
+
+FAILS = """
+import sys
+from agentctl.adapters.taskdir import Root
+from agentctl.screen.app import WatchApp, run_screen
+
+WatchApp.on_mount = lambda _: 1 / 0
+sys.exit(run_screen(Root(sys.argv[1])))
+"""
+
+
+def test_a_screen_that_fails_says_so_by_its_exit_code(root: Path) -> None:
+    new_task()
+    code, out = on_a_terminal([sys.executable, "-c", FAILS, str(root)])
+    assert (code, b"ZeroDivisionError" in out) == (1, True)
 
 
 def test_a_file_in_the_place_of_the_persons_folder_of_state(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

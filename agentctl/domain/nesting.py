@@ -1,0 +1,32 @@
+"""How deep a JSON value is: one that is just read may still be too deep to be written, compared or shown."""
+
+from __future__ import annotations
+
+from agentctl.lean import Any
+
+#: Lists and objects within each other. Python gives up at a thousand calls, whoever has made them.
+DEEPEST = 100
+
+
+def is_too_deep(value: Any) -> bool:
+    """Return whether the lists and objects of a value are nested deeper than any of ours.
+
+    >>> from functools import reduce
+    >>> [is_too_deep(reduce(lambda inner, _: [inner], range(count), [])) for count in (99, 100)]
+    [False, True]
+    """
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [item for one in level for item in _items_of(one) if isinstance(item, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def _items_of(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def may_be_too_deep(data: bytes) -> bool:
+    """Return whether JSON text has enough brackets to be too deep; most has not, and need not be looked at."""
+    return data.count(b"[") + data.count(b"{") > DEEPEST
