@@ -69,7 +69,7 @@ def standing(row: WorkerRow) -> str | None:
 
 #: The field of a row and the words for it, the most pressing first.
 _UNUSUAL = (
-    ("survivors", "survivors"), ("paused", "paused"), ("stalled", "stalled"), ("askedBelow", "a child asks"),
+    ("survivors", "survivors"), ("paused", "paused"), ("askedBelow", "a child asks"), ("stalled", "stalled"),
     ("awaitsChildren", "awaits children"),
 )  # fmt: skip
 

@@ -209,6 +209,24 @@ def test_stalled_and_the_pause_before_another_attempt(root: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_child_asks_comes_before_that_its_parent_is_stalled(root: Path) -> None:
+    task = new_task(depth=2)
+    set_config(task, stallSeconds=0.2)
+    ask = [*PROGRAM, "interact", "ask", "--kind", "input", "Which branch?"]
+    spawn([*PROGRAM, "spawn", "--wait", "--name", "child", "--", *ask], name="top")
+    task.has("agent.stalled", "top")
+    task.has("agent.blocked", "child")
+    assert "a child asks" in next(line for line in run("list").out.splitlines() if line.startswith("top"))
+    told = why("top")
+    assert "Below it, child asks, and waits for the answer to q1: Which branch?" in texts(told)
+    assert any("interact respond child --id q1 ANSWER" in str(way["command"]) for way in told["waysOut"]), told[
+        "waysOut"
+    ]
+    run("interact", "respond", "child", "main")
+    task.ended("top")
+
+
+@pytest.mark.slow
 def test_a_parent_that_awaits_its_children_names_them(root: Path, tmp_path: Path) -> None:
     task = new_task(depth=2)
     child = shlex.join([*PROGRAM, "spawn", "--name", "child", "--", *worker("sleeps", 60)])

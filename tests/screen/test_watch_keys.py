@@ -170,7 +170,7 @@ def test_a_name_and_a_folder_are_copied(root: Path) -> None:
     async def steps(screen: Screen) -> None:
         await screen.go_to("a1")
         await screen.press("c")
-        assert screen.app.clipboard == "t1/a1"
+        assert screen.app.clipboard == "a1 --task t1"
         await screen.press("C")
         assert screen.app.clipboard == str(task.agent("a1"))
 

@@ -31,6 +31,7 @@ from agentctl.operations.show.evidence import (
     shown,
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.operations.where.naming import command_line
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
@@ -168,6 +169,18 @@ def _of_question(facts: WorkerFacts, name: str, body: dict[str, object], is_wait
     return text, WayOut(f"an answer to {name}, for an asker that takes the question up again", command)
 
 
+def _asked_below(facts: WorkerFacts) -> Part:
+    statements, ways = [], []
+    for asked in facts.asked_below[:_MOST]:
+        task = facts.worker_dir.task.sibling(asked.task_id)
+        file = task.worker(asked.instance).question(asked.id)
+        text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
+        statements.append(Statement(text, [file_says(file, fields_of(read_quietly(file), "kind", "askedAt"))]))
+        command = command_line(task, "interact", "respond", asked.instance, "--id", asked.id, "ANSWER")
+        ways.append(WayOut(f"an answer to {asked.id} of {asked.instance}", command))
+    return statements, ways
+
+
 # -- what it does ------------------------------------------------------------------------------------------------------
 
 
@@ -195,8 +208,6 @@ def _named(facts: WorkerFacts, child: WorkerDir) -> str:
 
 
 def _about(facts: WorkerFacts, verb: str, child: WorkerDir) -> str:
-    from agentctl.operations.where.naming import command_line  # Few workers have children.
-
     return command_line(child.task, verb, child.instance)
 
 
@@ -282,5 +293,5 @@ def _time_left(facts: WorkerFacts) -> Part:
 
 
 _SIDES: tuple[Callable[[WorkerFacts], Part], ...] = (
-    _cancel, _pause, _questions, _children, _guardian, _process, _output, _time_left,
+    _cancel, _pause, _questions, _asked_below, _children, _guardian, _process, _output, _time_left,
 )  # fmt: skip

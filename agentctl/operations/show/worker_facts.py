@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_quietly
@@ -13,7 +13,7 @@ from agentctl.domain.numbers import finite
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
-from agentctl.operations.show.askers import asked_below
+from agentctl.operations.show.askers import PendingQuestion, asked_below
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.evidence import Evidence, event_says
 from agentctl.operations.show.listing import row_of
@@ -46,6 +46,8 @@ class WorkerFacts(NamedTuple):
     #: Its latest event of each kind, with the seq.
     latest: Mapping[str, tuple[int, Event]]
     spec: Mapping[str, Any]
+    #: The open questions of the workers below it.
+    asked_below: Sequence[PendingQuestion]
 
     @property
     def is_in_log(self) -> bool:
@@ -81,15 +83,16 @@ def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
     instance = worker_dir.instance
     view, conditions = read_task(task)
     worker = view.workers.get(instance) or WorkerView(instance)
-    below = len(asked_below(task, view).get(instance, ()))
+    asked = sorted(asked_below(task, view).get(instance, ()))
     condition = conditions.get(instance)
     return WorkerFacts(
         worker_dir,
         worker,
-        row_of(task, worker, condition, Awaited(folder_of_accounts()), below),
+        row_of(task, worker, condition, Awaited(folder_of_accounts()), len(asked)),
         condition,
         _latest(task, instance),
         read_quietly(worker_dir.spec),
+        asked,
     )
 
 

@@ -195,7 +195,7 @@ def head_of(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     yield (f"  {one_line(done)}" if done and row["status"] not in TERMINAL else "", "text")
     totals = totals_of(glance, worker)
     yield (f"  attempt {row['attempt']}" if row["attempt"] > 1 else "", "dim")
-    yield (f"  {totals.calls} calls" if totals.calls else "", "dim")
+    yield (f"  {totals.calls} call{'s' * (totals.calls > 1)}" if totals.calls else "", "dim")
     yield (f"  {totals.tokens:,} tokens" if totals.tokens else "", "dim")
 
 

@@ -275,10 +275,10 @@ class WorkerKeys(DOMNode):
             )
 
     def action_copy_name(self) -> None:
-        """Copy a worker's task and name."""
+        """Copy a worker's name and task, as any command takes them."""
         worker = self.acted_on()
         if worker is not None:
-            self.copy(str(worker.id))
+            self.copy(f"{worker.row['agentInstance']} --task {worker.task.id}")
 
     def action_copy_folder(self) -> None:
         """Copy the folder in which everything about a worker is."""
