@@ -391,6 +391,22 @@ def test_a_transcript_tells_each_thing_once() -> None:
     assert [entry.fields.get("name") for entry in entries if entry.ends] == [None, "Bash", "Read", "deeper", "look"]
 
 
+def test_sub_agents_of_one_type_are_told_apart_in_a_transcript() -> None:
+    rows = [
+        line(1, "agent", "a1", phase="start", agentType="explore"),
+        line(2, "agent", "a2", phase="start"),
+        line(3, "agent", "a2", phase="start", agentType="explore"),
+        line(4, "tool", "t1", parent="a1", name="Read"),
+        line(5, "tool", "t2", parent="a2", name="Read"),
+        line(6, "agent", "a1", agentType="explore"),
+    ]
+    transcript = Transcript()
+    read = (read_line(raw, number) for number, raw in enumerate(rows, 1))
+    entries = [entry for row in read if row is not None and (entry := transcript.take(row)) is not None]
+    assert [entry.agent_type for entry in entries if entry.kind == "tool"] == ["explore", "explore 2"]
+    assert entries[-1].fields["agentType"] == "explore"
+
+
 @pytest.mark.parametrize("number", [10**400, 2**60, -1, 1.5, True, None])
 def test_a_number_of_tokens_that_is_none_counts_as_none(number: object) -> None:
     assert tokens_in({"detail": {"input": number, "output": 5}}) == {"output": 5}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, RowType
@@ -21,7 +22,7 @@ class TranscriptEntry(NamedTuple):
     """One paragraph of a transcript."""
 
     at: str
-    #: How many sub-agents are above it, and the type of the one that did it.
+    #: How many sub-agents are above it, and the type of the one that did it: of the second of a type `explore 2`.
     depth: int
     agent_type: str | None
     kind: str
@@ -37,8 +38,10 @@ class Transcript:
     def __init__(self) -> None:
         #: Hashes of what has been shown to begin, and to end.
         self._shown = SeenHashes()
-        #: Hash of a sub-agent's id -> (depth of what it does, its type).
+        #: Hash of a sub-agent's id -> (depth of what it does, its type and number).
         self._agents: dict[int, tuple[int, str | None]] = {hash(b""): (0, None)}
+        #: How many sub-agents of a type there are.
+        self._types: Counter[str] = Counter()
         #: Hash of the id of what has begun and not ended -> its name, which the row of the end may lack.
         self._names: dict[int, Any] = {}
 
@@ -62,13 +65,21 @@ class Transcript:
         return TranscriptEntry(at, depth, agent_type, line.kind, begins, ends, fields)
 
     def _remembered(self, line: Line, depth: int) -> str | None:
-        """Remember a sub-agent; return its type as far as it is known."""
+        """Remember a sub-agent; return its type as far as it is known, with its number if it is not the first."""
         id_ = hash(line.id)
-        kind = line.fields.get("agentType") or self._agents.get(id_, (0, None))[1]
-        known = kind[:_LONGEST_TYPE] if isinstance(kind, str) else None
+        known = self._agents.get(id_, (0, None))[1]
+        kind = line.fields.get("agentType")
+        if known is None and isinstance(kind, str):
+            known = self._numbered(kind[:_LONGEST_TYPE])
         if id_ in self._agents or len(self._agents) < _MOST_AGENTS:
             self._agents[id_] = depth + 1, known
         return known
+
+    def _numbered(self, kind: str) -> str:
+        if kind in self._types or len(self._types) < _MOST_AGENTS:
+            self._types[kind] += 1
+        number = self._types[kind]
+        return f"{kind} {number}" if number > 1 else kind
 
     def _named(self, line: Line, *, ends: bool) -> Fields:
         id_ = hash(line.id)
