@@ -40,8 +40,19 @@ def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) 
             if left <= 0:
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+                _clear(worker)
                 return
             wakeups.rest(min(left, _TICK_S))
+
+
+def _clear(worker: WorkerDir) -> None:
+    """Remove what the killed program has left: it may be large, and nobody may ever look at this worktree again."""
+    import shutil
+
+    from agentctl.supervision.worktree.aside import abandoned_scratch  # Hardly any shim has to kill it.
+
+    for path in abandoned_scratch(worker):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def main(folder: str) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.shim import patching
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.life import read
 from tests.repositories import git, new_repository, record
 from tests.steps import Task, kill, new_task, spawn
-from tests.support import alike, run, wait_until
+from tests.support import alike, by_turns, run, wait_until
 
 
 @pytest.fixture
@@ -224,3 +227,52 @@ def test_a_foreign_task_s_worktree_is_not_looked_at(root: Path, tmp_path: Path) 
     refused = run("worktrees", "diff", "a", "--root", moved, "--task", task.path.name, check=False)
     assert refused.code == 1
     assert refused.out == ""
+
+
+ENDLESS = {
+    "a link to a device": 'ln -sf /dev/zero "$I"',
+    "a terabyte": 'truncate -s 1T "$I"',
+    "a FIFO": 'rm "$I"; mkfifo "$I"',
+}
+
+
+@pytest.mark.parametrize("what", by_turns(ENDLESS, 3))
+def test_an_endless_index_is_not_copied_and_the_changes_are_told(task: Task, repository: Path, what: str) -> None:
+    line = f"I=$(git rev-parse --git-dir)/index; {ENDLESS[what]}; echo x >> a.txt; touch ready; exec sleep 100"
+    spawn(["/bin/sh", "-c", line], "--worktree", "--cwd", repository, name="a")
+    wait_until(Path(record(task, "a")["path"], "ready").exists, what="the index to be replaced")
+    assert set(lines()) == {"a.txt", "ready"}
+    run("cancel", "a")
+    assert record(task, "a")["changes"]["files"] == {"a.txt": "modified", "ready": "added"}
+
+
+def test_a_look_removes_what_killed_looks_have_left_and_no_other(task: Task, repository: Path) -> None:
+    spawn(["/bin/sh", "-c", "sleep 100"], "--worktree", "--cwd", repository, name="a")
+    killed, alive, elsewhere = (
+        task.agent("a") / f"changes.{pid}.x.scratch" for pid in (999999999, os.getpid(), 999999998)
+    )
+    for folder in (killed, alive, elsewhere):
+        folder.mkdir()
+    with locked(f"{elsewhere}/"):
+        diff()
+    assert [folder.exists() for folder in (killed, alive, elsewhere)] == [False, True, True]
+    run("cancel", "a")
+
+
+class _Wakeups:
+    """Rests until the program has begun its look."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def rest(self, _: float) -> None:
+        wait_until(lambda: list(self._folder.glob("*.scratch")), what="the look to begin")
+
+
+def test_a_patcher_that_had_to_be_killed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begins = "import os, sys, time; os.mkdir(f'{sys.argv[2]}/changes.{os.getpid()}.x.scratch'); time.sleep(100)"
+    monkeypatch.setattr(patching, "_CODE", begins)
+    monkeypatch.setattr(patching, "_LIMIT_S", 0.05)
+    monkeypatch.setattr(patching, "_SLACK_S", 0.0)
+    patching.record(WorkerDir(str(tmp_path)), {}, _Wakeups(tmp_path))  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

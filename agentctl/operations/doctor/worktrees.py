@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.files import read_json, read_quietly
-from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.worktree.changes import changes_of, ensure_recorded
-
-_SCRATCH = re.compile(r"^changes\.(\d+)\..*\.scratch$")
+from agentctl.supervision.worktree.aside import abandoned_scratch
 
 
 def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
@@ -24,7 +21,7 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
         worker = task.worker(instance)
         if not worker.worktree.exists():
             continue
-        yield from _scratch(worker.path, fix)
+        yield from _scratch(worker, fix)
         try:
             record = read_json(worker.worktree) or {}
         except Damaged as error:
@@ -45,14 +42,11 @@ def _is_recorded(record: dict[str, Any]) -> bool:
     return bool(changes) and "error" not in changes
 
 
-def _scratch(folder: str, fix: bool) -> Iterator[Finding]:
-    for name in sorted(os.listdir(folder)):
-        named = _SCRATCH.match(name)
-        if named and not Path("/proc", named[1]).exists():
-            path = os.path.join(folder, name)
-            if fix:
-                shutil.rmtree(path, ignore_errors=True)
-            yield finding("note", "left by a program that was killed", path, "agentctl doctor --fix", fixed=fix)
+def _scratch(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
+    for path in abandoned_scratch(worker):
+        if fix:
+            shutil.rmtree(path, ignore_errors=True)
+        yield finding("note", "left by a program that was killed", path, "agentctl doctor --fix", fixed=fix)
 
 
 def examine_unknown(root: Root) -> Iterator[Finding]:

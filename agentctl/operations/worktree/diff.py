@@ -7,8 +7,6 @@ While it runs, its working files are compared as they are, new ones too. What it
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import IO, Any
@@ -23,7 +21,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.changes import changes_of, ensure_recorded
-from agentctl.supervision.worktree.aside import AS_PATCH, MOST_BYTES, MOST_FILES, SCRATCH, git_aside, take_in
+from agentctl.supervision.worktree.aside import AS_PATCH, MOST_BYTES, MOST_FILES, git_aside, scratch_folder, take_in
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 from agentctl.supervision.worktree.turns import objects_of, turns_of
 
@@ -167,8 +165,7 @@ def _look(
     git: Git, recorded: RecordedWorktree, worker: WorkerDir, origin: str, known: list[str], into: IO[bytes], most: int
 ) -> tuple[bool, tuple[Mapping[str, str], ...]]:
     """Write the diff; return whether it was cut, and what is not in it."""
-    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=worker.path)
-    try:
+    with scratch_folder(worker) as scratch:
         aside = git_aside(git, recorded, scratch, known=known)
         left_out = tuple(take_in(aside, recorded)[:MOST_FILES])
         try:
@@ -180,8 +177,6 @@ def _look(
                 raise
             return True, left_out
         return False, left_out
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _files(patch: IO[bytes]) -> tuple[PatchedFile, ...]:

@@ -6,12 +6,19 @@ could take away.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import stat
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.git import Git, GitError, quoted_alternate
+from agentctl.adapters.locks import try_lock
+from agentctl.adapters.opening import OddFile, open_plain, pieces
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.errors import AgentctlError
 from agentctl.supervision.worktree.recorded import RecordedWorktree
 
 #: A patch is cut at this size, and larger files are left out of it.
@@ -19,11 +26,46 @@ MOST_BYTES = 64 << 20
 #: The limit for all files together: a worker may have installed very much that git was not told to ignore.
 MOST_TAKEN_BYTES = 4 * MOST_BYTES
 MOST_FILES = 10_000
-SCRATCH = ".scratch"
+#: The index of a repository with a million files has some 100 MB.
+MOST_INDEX_BYTES = 4 * MOST_BYTES
+_SCRATCH = re.compile(r"changes\.(\d+)\..*\.scratch")
 #: The differences of an index from a tree, whatever the repository and the user have set for reading them.
 DIFF = ("diff-index", "--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 #: The same, in the form that `git apply` takes.
 AS_PATCH = (*DIFF, "-p", "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+
+
+@contextlib.contextmanager
+def scratch_folder(worker: WorkerDir) -> Iterator[str]:
+    """Give a folder for one look at a worktree, and remove those of looks whose programs were killed."""
+    for path in abandoned_scratch(worker):
+        shutil.rmtree(path, ignore_errors=True)
+    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=".scratch", dir=worker.path)
+    lock = None
+    try:
+        lock = try_lock(f"{scratch}/")  # For a program in another pid namespace, which does not see this process.
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def abandoned_scratch(worker: WorkerDir) -> list[str]:
+    """Return the folders of looks whose programs were killed."""
+    found = ((name, _SCRATCH.fullmatch(name)) for name in sorted(os.listdir(worker.path)))
+    paths = [(os.path.join(worker.path, name), named[1]) for name, named in found if named]
+    return [path for path, pid in paths if not os.path.exists(f"/proc/{pid}") and not _is_locked(path)]
+
+
+def _is_locked(folder: str) -> bool:
+    """Return whether a look holds its folder; what cannot be opened is left alone as if one did."""
+    lock = None
+    with contextlib.suppress(OSError, AgentctlError):
+        lock = try_lock(f"{folder}/")
+    if lock is not None:
+        os.close(lock)
+    return lock is None
 
 
 def git_aside(git: Git, tree: RecordedWorktree, scratch: str, *, known: Sequence[str] = ()) -> Git:
@@ -45,13 +87,29 @@ def git_aside(git: Git, tree: RecordedWorktree, scratch: str, *, known: Sequence
         }
     )
     try:
-        shutil.copyfile(os.path.join(tree.git_dir, "index"), index)
+        _copy_index(os.path.join(tree.git_dir, "index"), index)
         aside.run("ls-files", "--stage", "--", ":(exclude)*")  # Reads the index, and prints nothing.
-    except (OSError, GitError):  # A missing or damaged index: all files are read again.
+    except (OSError, GitError):  # A missing, damaged or odd index: all files are read again.
         if os.path.exists(index):
             os.unlink(index)
         aside.run("read-tree", tree.base)
     return aside
+
+
+def _copy_index(path: str, copy: str) -> None:
+    """Copy an index; a worker can put anything in its place, endless too."""
+    fd = open_plain(path)
+    try:
+        size = os.fstat(fd).st_size
+        if size > MOST_INDEX_BYTES:
+            raise OddFile(f"{path} is larger than {MOST_INDEX_BYTES} bytes")
+        with open(copy, "xb") as file:
+            for offset, data in pieces(fd, 0, size):
+                file.seek(offset)
+                file.write(data)
+            file.truncate(size)
+    finally:
+        os.close(fd)
 
 
 def take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import now_iso
@@ -20,7 +18,15 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
-from agentctl.supervision.worktree.aside import AS_PATCH, DIFF, MOST_BYTES, MOST_FILES, SCRATCH, git_aside, take_in
+from agentctl.supervision.worktree.aside import (
+    AS_PATCH,
+    DIFF,
+    MOST_BYTES,
+    MOST_FILES,
+    git_aside,
+    scratch_folder,
+    take_in,
+)  # fmt: skip
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 
 _CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
@@ -53,8 +59,7 @@ def _look(
     tree: RecordedWorktree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]
 ) -> dict[str, Any]:
     git = tree.git(limit_s, environ)
-    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=worker.path)
-    try:
+    with scratch_folder(worker) as scratch:
         aside = git_aside(git, tree, scratch)
         left_out = take_in(aside, tree)
         files = _files(aside, tree.base)
@@ -63,8 +68,6 @@ def _look(
             found["leftOut"] = left_out[:MOST_FILES]
         found |= {"head": git.text("rev-parse", "HEAD"), "commits": _count(git, f"{tree.base}..HEAD")}
         return found | (_patch(aside, tree.base, draft, str(worker.patch)) if files else {})
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _count(git: Git, commits: str) -> int:

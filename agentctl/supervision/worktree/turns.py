@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.activitylog import last_lines
@@ -23,7 +22,7 @@ from agentctl.adapters.git import GitError
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import NamedTuple
-from agentctl.supervision.worktree.aside import SCRATCH, git_aside, take_in
+from agentctl.supervision.worktree.aside import git_aside, scratch_folder, take_in
 from agentctl.supervision.worktree.recorded import tree_from
 
 #: How much of the end of `turns.jsonl` is read: some thousand turns.
@@ -78,15 +77,12 @@ def note_end(worker: WorkerDir, number: int, *, limit_s: float) -> None:
     recorded = tree_from(read_json(worker.worktree) or {})
     if recorded is None:
         raise GitError("the worktree was never finished")
-    scratch = tempfile.mkdtemp(prefix=f"changes.{os.getpid()}.", suffix=SCRATCH, dir=worker.path)
-    try:
+    with scratch_folder(worker) as scratch:
         aside = git_aside(recorded.git(limit_s), recorded, scratch)
         take_in(aside, recorded)
         tree = aside.text("write-tree")
         _keep(worker, tree, os.path.join(scratch, "objects"))
         _append(worker, {"turn": number, "endedAt": now_iso(), "tree": tree})
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     _remove_older(worker)
 
 
