@@ -94,6 +94,10 @@ def decode(data: bytes, first_seq: int) -> Sequence[tuple[int, Event] | BadLine]
 
 
 def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
+    if (
+        not line
+    ):  # The cheapest line to write must not be the dearest to read: the parser's error takes ten times as long.
+        return BadLine(seq, "not JSON: an empty line")
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -74,12 +74,18 @@ class WorkerView:
         return True
 
 
+#: So many lines that could not be read are kept; a log that is nothing but such lines must not fill the memory.
+MOST_DAMAGE = 100
+
+
 class TaskView:
     """All workers of a task, in the order in which they were accepted, and the lines that could not be read."""
 
     def __init__(self) -> None:
         self.workers: dict[str, WorkerView] = {}
+        #: The first of the lines that could not be read, and how many they all are.
         self.damage: list[BadLine] = []
+        self.bad_lines = 0
         #: The sub-tasks of the task, in the order in which they were made.
         self.subtasks: dict[str, None] = {}
 
@@ -88,7 +94,7 @@ class TaskView:
         workers = self.workers
         for row in rows:
             if isinstance(row, BadLine):
-                self.damage.append(row)
+                self._note_damage(row)
                 continue
             seq, event = row
             fold = _FOLDS.get(event["type"])
@@ -100,10 +106,15 @@ class TaskView:
             worker = workers.get(instance)
             if worker is None:
                 if not is_name(instance):  # It would be a path out of the task.
-                    self.damage.append(BadLine(seq, f"{instance!r} is not the name of a worker"))
+                    self._note_damage(BadLine(seq, f"{instance!r} is not the name of a worker"))
                     continue
                 worker = workers[instance] = WorkerView(instance)
             fold(worker, seq, event)
+
+    def _note_damage(self, bad: BadLine) -> None:
+        self.bad_lines += 1
+        if len(self.damage) < MOST_DAMAGE:
+            self.damage.append(bad)
 
     def _apply_subtask(self, event: Event) -> None:
         name = event["payload"].get("taskId")

@@ -123,7 +123,7 @@ class History:
     @property
     def bad_lines(self) -> int:
         """How many lines of the log are no events."""
-        return len(self._view.damage)
+        return self._view.bad_lines
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
         """Fold in further rows of the log."""

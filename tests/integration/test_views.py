@@ -85,3 +85,19 @@ def test_a_sub_task_makes_the_task_above_it_where_none_is_chosen(root: Path) -> 
     assert {one["parentTaskId"] for one in run("tasks", "--json").json} == {None, "task"}
     refused = run("spawn", "--task", answer["taskId"], "--", "true", check=False)
     assert refused.err.endswith("hint: agentctl spawn --task task: the task on top of the tree takes any worker\n")
+
+
+def test_a_log_of_nothing_but_newlines_is_told_in_a_few_words(root: Path) -> None:
+    task = new_task()
+    spawn(["true"], "--wait", name="a")
+    with (task.path / "events.jsonl").open("ab") as log:
+        log.write(b"\n" * 20_000)
+    for command in ("list", "tree"):
+        warned = run(command).err.splitlines()
+        assert len(warned) == 21
+        assert warned[0].endswith("not JSON: an empty line")
+        assert "19980 more of such lines" in warned[-1]
+    assert "20000 lines of the log of t1 cannot be read" in run("timeline").err
+    named = [one["what"] for one in run("doctor", "--json").json if "skipped" in one["what"]]
+    assert len(named) == 101
+    assert named[-1].startswith("19900 more lines")

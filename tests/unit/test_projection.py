@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.projection import MOST_DAMAGE, TaskView, WorkerView
 from agentctl.domain.states import MOVES, TERMINAL, Status
 
 AGENT_EVENTS = (
@@ -241,4 +241,12 @@ def test_a_bad_line_is_kept_as_damage_and_moves_nobody() -> None:
     view = TaskView()
     view.apply([BadLine(1, "not JSON"), (2, ev.make_event("t", ev.STARTED, "t", "agentctl", {}, "a1"))])
     assert view.damage == [BadLine(1, "not JSON")]
+    assert view.bad_lines == 1
     assert view.workers["a1"].status is Status.RUNNING
+
+
+def test_of_many_bad_lines_the_first_are_kept_and_all_are_counted() -> None:
+    view = TaskView()
+    view.apply(BadLine(seq, "not JSON") for seq in range(1, 3 * MOST_DAMAGE + 1))
+    assert [bad.seq for bad in view.damage] == list(range(1, MOST_DAMAGE + 1))
+    assert view.bad_lines == 3 * MOST_DAMAGE

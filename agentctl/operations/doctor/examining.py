@@ -188,6 +188,8 @@ def _log(task: TaskDir) -> Iterator[Finding]:
     view.apply(reader.rows())
     for bad in view.damage:
         yield finding("warning", f"line {bad.seq} is not an event and is skipped: {bad.problem}", task.events, "")
+    if more := view.bad_lines - len(view.damage):
+        yield finding("warning", f"{more} more lines are not events and are skipped", task.events, "")
     with contextlib.suppress(FileNotFoundError):
         torn = os.stat(task.events).st_size - reader.offset
         if torn > 0:

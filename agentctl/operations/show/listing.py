@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.worker_row import BLANK, WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
@@ -16,6 +16,9 @@ from agentctl.supervision.account.waiters import Awaited
 
 if TYPE_CHECKING:
     from agentctl.supervision.life.judging import Condition
+
+#: So many lines of a log are named that are no events; `doctor` names more.
+_MOST_NAMED = 20
 
 
 def list_below(task: TaskDir) -> Listing:
@@ -34,7 +37,7 @@ def list_below(task: TaskDir) -> Listing:
 
 
 def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
-    """Return a row for each worker, in the order in which they were accepted, and a warning for each damaged line."""
+    """Return a row for each worker, in the order in which they were accepted, and warnings of damaged lines."""
     found = each_worker(task)
     return list(found.rows), found.warnings
 
@@ -64,7 +67,13 @@ def each_worker(task: TaskDir) -> Listing:
         row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
         for worker in view.workers.values()
     )
-    return Listing(rows, [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage], below)
+    return Listing(rows, _warnings(task, view), below)
+
+
+def _warnings(task: TaskDir, view: TaskView) -> list[str]:
+    named = [f"{task.events}:{bad.seq}: {bad.problem}" for bad in view.damage[:_MOST_NAMED]]
+    more = view.bad_lines - len(named)
+    return [*named, f"{task.events}: {more} more of such lines: agentctl doctor"] if more else named
 
 
 def row_of(
