@@ -26,7 +26,11 @@ from agentctl.text.activity import paragraph
 
 
 def follow_worker(call: Invocation, instance: str) -> int:
-    """Print what a worker does until it has ended; return the exit code that `wait` has for that end."""
+    """Print what a worker does until it has ended; return the exit code that `wait` has for that end.
+
+    Raises:
+        NotFound: It was removed.
+    """
     task = call.task_to_show()
     find_worker(task, instance)
     with Fleet(task.root, SeenEnds(task.root), only=task.id) as fleet:
@@ -38,7 +42,8 @@ def _follow(task: TaskDir, instance: str, fleet: Fleet) -> WorkerRow:
     printer, said = _Printer(), SaidFacts()
     output: _OutputThread | None = None
     while True:
-        worker = fleet.look().workers.get(WorkerId(task.id, instance))
+        glance = fleet.look()
+        worker = glance.workers.get(WorkerId(task.id, instance))
         if worker is not None:
             is_over = worker.row["status"] in TERMINAL
             for fact in said.new(worker):
@@ -49,6 +54,8 @@ def _follow(task: TaskDir, instance: str, fleet: Fleet) -> WorkerRow:
                 output.join()
                 printer.line(ended_line(_end_of(worker.row)))
                 return worker.row
+        elif not glance.is_partial:
+            find_worker(task, instance)  # It is gone, with its task, unless its first event is yet to come.
         fleet.sleep(None, () if output is None else output.unless_done())
 
 

@@ -284,6 +284,18 @@ def test_an_agent_is_followed_as_a_transcript(root: Path, tmp_path: Path, monkey
     assert set(transcript) <= set(lines)
 
 
+def test_one_worker_that_is_removed_with_its_task_ends_it(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="a")
+    watched = Lines("watch", "a")
+    watched.next(1)
+    shim, children = task.shim_of("a"), psutil.Process(task.shim_of("a")).children()
+    shutil.rmtree(task.path)
+    _, err = watched.process.communicate(timeout=20)
+    assert (watched.process.returncode, "no worker 'a' in task t1" in err) == (3, True)
+    kill(shim, *[child.pid for child in children])
+
+
 def test_ctrl_c_leaves_the_worker(root: Path) -> None:
     new_task()
     spawn(worker("sleeps", 60), name="a")
