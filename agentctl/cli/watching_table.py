@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.text import Text
 
 from agentctl.adapters.taskdir import Root
-from agentctl.cli.sentences import is_within
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
 from agentctl.lean import NoReturn
@@ -18,6 +17,7 @@ from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.screen.fleet.drawing import draw_line
+from agentctl.screen.fleet.filtering import scope_of
 from agentctl.screen.fleet.lines import Arrangement, ListLine, lines_of
 from agentctl.text.worker import respond_command
 
@@ -37,7 +37,7 @@ def draw_changes(root: Root, top: str | None) -> NoReturn:
         top: Only this task and those below it.
     """
     console = Console(highlight=False)
-    arrangement = Arrangement(shows=lambda glance, worker: is_within(glance, worker, top))
+    arrangement = Arrangement(has=None if top is None else scope_of(top))
     with (
         Fleet(root, SeenEnds(root)) as fleet,
         Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live,

@@ -352,6 +352,18 @@ def test_a_table_is_no_higher_than_its_terminal(root: Path, tmp_path: Path) -> N
     run("cancel", "--all")
 
 
+def test_in_a_table_too_what_is_done_is_folded_unless_it_failed(root: Path) -> None:
+    new_task()
+    for name, argv in {"well": ["true"], "badly": ["false"]}.items():
+        spawn(argv, "--wait", name=name, check=False)
+    for options in ([], ["--task", "t1"]):
+        terminal = Terminal([*WITHOUT, "watch", *options])
+        terminal.until("badly")
+        terminal.interrupt()
+        assert terminal.end() == 130
+        assert b"well" not in terminal.sent
+
+
 def test_on_a_terminal_the_screen_is_shown(root: Path) -> None:
     new_task()
     asking()
