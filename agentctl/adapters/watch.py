@@ -46,7 +46,8 @@ class Watch:
     def __init__(self, paths: Iterable[AnyPath] = ()) -> None:
         self._libc: ctypes.CDLL | None = None
         self.fd = self._open()
-        self._marks: set[int] = set()
+        #: How often each was asked for: inotify has one for a file, whoever adds it.
+        self._marks: dict[int, int] = {}
         self._is_whole = self.fd is not None
         for path in paths:
             self.add(path)
@@ -60,20 +61,30 @@ class Watch:
         fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         return fd if fd >= 0 else None
 
-    def add(self, path: AnyPath, *, names_only: bool = False) -> None:
-        """Watch one more file or folder; where that is refused, sleeps are cut into slices.
+    def add(self, path: AnyPath, *, names_only: bool = False) -> int | None:
+        """Watch one more file or folder and return its mark; where that is refused, sleeps are cut into slices.
 
         Args:
             names_only: Of a folder, only that names come and go, not that files in it grow.
         """
         if self.fd is None or self._libc is None:
-            return
+            return None
         mask = _MASK & ~_IN_MODIFY if names_only else _MASK
-        mark = self._libc.inotify_add_watch(self.fd, os.fsencode(path), mask)
+        mark: int = self._libc.inotify_add_watch(self.fd, os.fsencode(path), mask)
         if mark < 0:
             self._is_whole = False
-        else:
-            self._marks.add(mark)
+            return None
+        self._marks[mark] = self._marks.get(mark, 0) + 1
+        return mark
+
+    def remove(self, mark: int) -> None:
+        """Give a mark back; what nobody has a mark for any more is not watched any more."""
+        if self._libc is None or mark not in self._marks:
+            return
+        self._marks[mark] -= 1
+        if not self._marks[mark]:
+            del self._marks[mark]
+            self._libc.inotify_rm_watch(self.fd, mark)
 
     @property
     def longest_s(self) -> float:

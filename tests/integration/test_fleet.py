@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from agentctl.adapters.taskdir import Root
+from agentctl.adapters.watch import Watch
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
@@ -44,3 +46,44 @@ def test_another_task_in_the_place_of_one_is_another(root: Path, tmp_path: Path)
         shutil.move(tmp_path / "copy", task.path)
         found = wait_until(fleet.look, accept=lambda glance: not glance.tasks["t1"].is_own, what="a foreign task")
         assert names(found) == {"old"}
+
+
+def marks_of(fleet: Fleet) -> int:
+    """Return how many files and folders a fleet watches, as the kernel counts them."""
+    fd = fleet._watch.fd
+    return Path(f"/proc/self/fdinfo/{fd}").read_text().count("inotify wd:")
+
+
+def test_what_nobody_wants_any_more_is_not_watched_any_more(root: Path) -> None:
+    new_task()
+    for name in ("a", "b", "c"):
+        spawn(worker("sleeps", 60), name=name)
+    with Fleet(Root(root), SeenEnds(Root(root))) as fleet:
+        keys = list(fleet.look().workers)
+        before = marks_of(fleet)
+        fleet.want(dict.fromkeys(keys, False))
+        assert marks_of(fleet) == before + 3
+        for key in keys:
+            fleet.want({key: True})
+            assert marks_of(fleet) == before + 1
+        fleet.want({})
+        assert marks_of(fleet) == before
+    run("cancel", "--all")
+
+
+def test_what_another_still_needs_stays_watched(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    with Watch() as watch:
+        first, second = watch.add(tmp_path), watch.add(tmp_path)
+        assert first is not None
+        watch.remove(first)
+        watch.drain()
+        (tmp_path / "log").write_text("more")
+        assert watch.fd is not None
+        assert os.read(watch.fd, 4096)
+        assert second is not None
+        watch.remove(second)
+        watch.drain()
+        (tmp_path / "log").write_text("even more")
+        with pytest.raises(BlockingIOError):
+            os.read(watch.fd, 4096)

@@ -65,7 +65,7 @@ class Fleet:
     def want(self, wanted: Mapping[WorkerId, bool]) -> None:
         """Say which workers are to be seen: True of one means everything that it did, False its running calls."""
         for key in [key for key, one in self._doings.items() if wanted.get(key) is not one.is_expanded]:
-            del self._doings[key]
+            self._doings.pop(key).close()
         for key, is_expanded in wanted.items():
             if key not in self._doings and key.task_id in self._feeds:
                 self._doings[key] = _WantedWorker(self._feeds[key.task_id].task, key.instance, is_expanded, self._watch)
@@ -159,7 +159,7 @@ class Fleet:
         self._workers.pop(name, None)
         self._totals.pop(name, None)
         for key in [key for key in self._doings if key.task_id == name]:
-            del self._doings[key]
+            self._doings.pop(key).close()
 
     def _update(self, feed: TaskFeed) -> list[str]:
         try:
@@ -230,8 +230,13 @@ class _WantedWorker:
         self._version: object = None
         self._reported: object = None
         self.doing: Doing | None = None
-        if not self._dir.has_ended:
-            watch.add(self._dir.path)
+        self._watch = watch
+        self._mark = None if self._dir.has_ended else watch.add(self._dir.path)
+
+    def close(self) -> None:
+        """Watch its files no more."""
+        if self._mark is not None:
+            self._watch.remove(self._mark)
 
     @property
     def is_behind(self) -> bool:
