@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,7 @@ from agentctl.screen.fleet.lines import (
     DEEPEST,
     Arrangement,
     Key,
+    ListLine,
     Mode,
     NodeId,
     counts,
@@ -221,6 +223,36 @@ def test_a_tasks_row_has_what_its_workers_and_those_below_it_come_to() -> None:
     assert "".join(text for text, _ in draw_line(ended, line, 150, NOW)).endswith("30m00s")
     circle = {"t1": fleet_task("t1", "t2"), "t2": fleet_task("t2", "t1")}
     assert with_those_below(circle).keys() == circle.keys()
+
+
+@given(glances())
+def test_a_folded_task_shows_its_workers_and_those_of_the_tasks_below_it(glance: Glance) -> None:
+    for name in glance.tasks:
+        has = scope_of(name)
+        below = {key: False for key, one in glance.workers.items() if has(glance, one)}
+        assert wanted(glance, [ListLine(name, 0, is_folded=True)], Arrangement(Mode.TREE)) == below
+
+
+class _Workers(dict[WorkerId, FleetWorker]):
+    """Workers that count how often all of them were looked at."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[WorkerId]:
+        self.passes += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.passes += 1
+        return super().items()
+
+
+def test_a_page_of_folded_tasks_looks_at_all_workers_once() -> None:
+    workers = _Workers({one.id: one for one in (fleet_worker(f"t{number}", "a") for number in range(60))})
+    glance = Glance({key.task_id: fleet_task(key.task_id) for key in workers}, workers, {}, is_partial=False)
+    lines, before = lines_of(glance, Arrangement(Mode.TREE)), workers.passes
+    assert len(wanted(glance, lines, Arrangement(Mode.TREE))) == 60
+    assert workers.passes == before + 1
 
 
 def test_a_filter_looks_where_it_says() -> None:

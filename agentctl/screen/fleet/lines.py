@@ -14,7 +14,6 @@ from agentctl.domain.need import Need
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance, parent_of
-from agentctl.screen.fleet.filtering import scope_of
 
 #: Deeper lines are not drawn: a forged cycle of parents ends there; no honest tree is as deep.
 DEEPEST = 64
@@ -312,9 +311,33 @@ def wanted(glance: Glance, lines: Sequence[ListLine], arrangement: Arrangement) 
         for line in lines
         if isinstance(line.key, WorkerId) and line.key in glance.workers
     }
-    for key in (line.key for line in lines if line.is_folded and isinstance(line.key, str)):
-        task = glance.tasks.get(key)
-        if task is not None and task.totals.workers <= _MOST_BELOW - len(found):
-            has = scope_of(key)
-            found |= {other: False for other, one in glance.workers.items() if other not in found and has(glance, one)}
+    folded = [line.key for line in lines if line.is_folded and isinstance(line.key, str) and line.key in glance.tasks]
+    inside = _inside(glance) if folded else {}
+    for key in folded:
+        if glance.tasks[key].totals.workers <= _MOST_BELOW - len(found):
+            found = dict.fromkeys(_workers_in(key, inside), False) | found
     return found
+
+
+def _inside(glance: Glance) -> Mapping[str, Sequence[Key]]:
+    """Return the workers of each task and the tasks below it: one pass for all folded tasks of a page."""
+    found: defaultdict[str, list[Key]] = defaultdict(list)
+    for name, task in glance.tasks.items():
+        if task.parent is not None:
+            found[task.parent].append(name)
+    for key in glance.workers:
+        found[key.task_id].append(key)
+    return found
+
+
+def _workers_in(task_id: str, inside: Mapping[str, Sequence[Key]]) -> Iterator[WorkerId]:
+    """Yield the workers of a task and of those below it; a forged circle ends it."""
+    seen = {task_id}
+    left = [task_id]
+    while left:
+        for key in inside.get(left.pop(), ()):
+            if isinstance(key, WorkerId):
+                yield key
+            elif str(key) not in seen:
+                seen.add(str(key))
+                left.append(str(key))
