@@ -133,6 +133,18 @@ def test_an_agent_that_is_parked_and_one_that_waits_for_the_same_account(
 # -- at work -----------------------------------------------------------------------------------------------------------
 
 
+def test_large_numbers_of_seconds_are_told_to_the_second(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), "--timeout-seconds", "2345678", name="a")
+    task.has("agent.started", "a")
+    process = task.agent("a") / "worker.json"
+    process.write_text(json.dumps({**json.loads(process.read_text()), "since": 1234567.25}))  # After 14 days.
+    told = why("a")
+    assert "its time limit of 2345678 s" in texts(told)
+    assert "the clock of this attempt began at 1234567 " in evidence_for(told, "It has worked for")
+    run("cancel", "a")
+
+
 @pytest.mark.slow
 def test_a_worker_at_work_its_output_and_what_is_left_of_its_time(root: Path, tmp_path: Path) -> None:
     task = new_task()

@@ -255,7 +255,7 @@ def _output(facts: WorkerFacts) -> Part:
     limit = facts.number("stallSeconds")
     if facts.view.stall_seq is not None:
         since = last or "its start"
-        text = f"It is stalled: it has written no output for {limit or 0:g} s (stallSeconds), since {since}."
+        text = f"It is stalled: it has written no output for {limit or 0:.15g} s (stallSeconds), since {since}."
         return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
             WayOut("any output; to see what it wrote last", facts.command("logs", facts.name))
         ]
@@ -286,9 +286,9 @@ def _time_left(facts: WorkerFacts) -> Part:
         used = covered_s(span for span in worked.spans if span.end >= since and span.begin >= since - 1)
         path = worker.worked if worker.worked.exists() else worker.process
         left = max(0.0, limit - used)
-        text = f"It has worked for {used:.0f} s of its time limit of {limit:g} s: {left:.0f} s are left."
-        now = file_says(path, f"the clock of this attempt began at {since:g} (it is {monotonic():.0f} now)")
-        return [Statement(text, [now, file_says(worker.spec, f"timeoutSeconds {limit:g}")])], []
+        text = f"It has worked for {used:.0f} s of its time limit of {limit:.15g} s: {left:.0f} s are left."
+        now = file_says(path, f"the clock of this attempt began at {since:.0f} (it is {monotonic():.0f} now)")
+        return [Statement(text, [now, file_says(worker.spec, f"timeoutSeconds {limit:.15g}")])], []
     return [], []
 
 
