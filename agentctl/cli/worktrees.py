@@ -90,7 +90,8 @@ agentctl worktrees diff fix-1 > fix.patch
 def diff(
     call: opt.InTask,
     instance: opt.Instance,
-    since: Annotated[Since, typer.Option(help="The commit it began from, or the begin of its last turn.")] = Since.BASE,
+    since: Annotated[Since, typer.Option(help="The commit it began from, or the beginning of its last turn.")]
+    = Since.BASE,
     stat: Annotated[bool, typer.Option("--stat", help="Only the names of the files, with added and removed lines.")]
     = False,
 ) -> None:  # fmt: skip
