@@ -26,8 +26,6 @@ agentctl worktrees diff fix-1
 agentctl worktrees remove fix-1
 """,
 )
-#: More files than a person reads the names of.
-_MOST_FILES = 10_000
 _HEADS = ("instance", "state", "uncommitted", "unmerged", "files", "branch", "path")
 
 
@@ -117,17 +115,17 @@ def diff(
 def _diff_as_json(instance: str, found: WorktreeDiff, text: IO[bytes] | None) -> dict[str, Any]:
     files = [
         {"path": os.fsdecode(file.path), "status": file.status, "added": file.added, "removed": file.removed}
-        for file in found.files[:_MOST_FILES]
+        for file in found.files
     ]
     return {
         "agentInstance": instance, "since": found.since, "until": found.until, "origin": found.origin, "files": files,
-        "fileCount": len(found.files), "leftOut": list(found.left_out), "cut": found.is_cut,
+        "fileCount": len(found.files) + found.more_files, "leftOut": list(found.left_out), "cut": found.is_cut,
         "diff": None if text is None else text.read().decode(errors="backslashreplace"),
     }  # fmt: skip
 
 
 def _stat(found: WorktreeDiff) -> Iterator[str]:
-    for file in found.files[:_MOST_FILES]:
+    for file in found.files:
         added, removed = ("-" if number is None else number for number in (file.added, file.removed))
         yield fields(added, removed, file.status, os.fsdecode(file.path))
 
@@ -152,8 +150,8 @@ def _missing(found: WorktreeDiff) -> Iterator[str]:
         yield f"not compared: {plain(one['path'])}: {plain(one['why'])}"
     if found.is_cut:
         yield "the diff is too long: it was cut"
-    if len(found.files) > _MOST_FILES:
-        yield f"{len(found.files) - _MOST_FILES} more files"
+    if found.more_files:
+        yield f"{found.more_files} more files"
 
 
 @verb(app, "remove", examples="agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2")

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.operations.worktree import diff as worktree_diff
+from agentctl.operations.worktree.diff import Since, make_diff
 from agentctl.shim import patching
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.life import read
@@ -93,6 +95,16 @@ def test_the_stat_has_a_line_for_each_file(task: Task, repository: Path) -> None
     spawn(["true"], "--worktree", "--cwd", repository, "--wait", name="b")
     shown = run("worktrees", "diff", "b")
     assert (shown.out, shown.err.strip()) == ("", "nothing was changed")
+
+
+def test_of_very_many_files_the_first_are_told_and_the_others_counted(
+    task: Task, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worktree_diff, "MOST_FILES", 2)
+    spawn(["/bin/sh", "-c", "touch p q r s t"], "--worktree", "--cwd", repository, "--wait", name="a")
+    with (tmp_path / "patch").open("wb+") as into:
+        found = make_diff(TaskDir(task.path), "a", Since.BASE, into)
+    assert ([file.path for file in found.files], found.more_files) == ([b"p", b"q"], 3)
 
 
 @pytest.mark.slow

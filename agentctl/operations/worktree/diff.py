@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import IO, Any
 
 from agentctl.adapters.files import read_quietly
@@ -56,7 +57,10 @@ class WorktreeDiff(NamedTuple):
     until: Until
     #: The commit or tree that was compared.
     origin: str | None
+    #: The first of them.
     files: tuple[PatchedFile, ...]
+    #: How many others there are.
+    more_files: int = 0
     #: The text ends before the last changes.
     is_cut: bool = False
     #: Files that cannot be compared: [{path, why}].
@@ -102,7 +106,7 @@ def _touched(worker: WorkerDir) -> WorktreeDiff:
             hint="agentctl spawn --worktree makes one",
         )
     files = (PatchedFile(path.encode("utf-8", "surrogateescape"), "touched", None, None, 0, 0) for path in paths)
-    return WorktreeDiff(None, Until.NOW, None, tuple(files)[:MOST_FILES])
+    return WorktreeDiff(None, Until.NOW, None, *_first(files))
 
 
 def _turn_begin(worker: WorkerDir, record: Mapping[str, Any]) -> str | None:
@@ -127,7 +131,8 @@ def _recorded(
         with open(open_plain(worker.patch), "rb") as patch:
             _copy(patch, into, most)
             is_cut = is_cut or bool(patch.read(1))
-    return WorktreeDiff(since, Until.END, record.get("base"), _files(into), is_cut, tuple(changes.get("leftOut") or ()))
+    left_out = tuple(changes.get("leftOut") or ())
+    return WorktreeDiff(since, Until.END, record.get("base"), *_files(into), is_cut, left_out)
 
 
 def _copy(source: IO[bytes], into: IO[bytes], most: int) -> None:
@@ -152,7 +157,7 @@ def _live(
         into.truncate()
         try:
             is_cut, left_out = _look(git, recorded, worker, origin, known, into, most)
-            return WorktreeDiff(since, Until.NOW, origin, _files(into), is_cut, left_out)
+            return WorktreeDiff(since, Until.NOW, origin, *_files(into), is_cut, left_out)
         except GitTimeout:
             raise
         except GitError:
@@ -179,9 +184,14 @@ def _look(
         return False, left_out
 
 
-def _files(patch: IO[bytes]) -> tuple[PatchedFile, ...]:
+def _files(patch: IO[bytes]) -> tuple[tuple[PatchedFile, ...], int]:
     patch.seek(0)
-    return tuple(files_in(_pieces(patch)))
+    return _first(files_in(_pieces(patch)))
+
+
+def _first(files: Iterator[PatchedFile]) -> tuple[tuple[PatchedFile, ...], int]:
+    """Return the files that are told, and how many others there are: a patch may be of half a million."""
+    return tuple(islice(files, MOST_FILES)), sum(1 for _ in files)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
