@@ -45,14 +45,17 @@ class Delivery(NamedTuple):
 
 def deliver(target: NoticeTarget, armed: Armed, message: NoticeMessage) -> Delivery:
     """Send a message to a target other than a terminal."""
-    return _run(target, armed.environ, message) if target.type == COMMAND else _post(target, armed.hosts, message)
+    try:
+        return _run(target, armed.environ, message) if target.type == COMMAND else _post(target, armed.hosts, message)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is noted, and nothing is sent again at once
+        return Delivery(FAILED, _words(_why(error)))
 
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------
 
 
 def _post(target: NoticeTarget, hosts: tuple[str, ...], message: NoticeMessage) -> Delivery:
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from http.client import HTTPConnection, HTTPSConnection
     from urllib.parse import urlsplit
 
     parts = urlsplit(target.url)
@@ -71,7 +74,7 @@ def _post(target: NoticeTarget, hosts: tuple[str, ...], message: NoticeMessage) 
         response = connection.getresponse()
         response.read(_MOST_READ)
         return _judged(response.status, response.reason)
-    except (OSError, HTTPException, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - the parser of answers raises more than it names, such as a TypeError
         return Delivery(FAILED, _words(f"{host}: {_why(error)}"), maybe=is_sent)
     finally:
         connection.close()

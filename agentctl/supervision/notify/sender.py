@@ -177,7 +177,7 @@ class _Sender:
         for group in groups:
             try:
                 is_done = self._send_group(target, armed, group)
-            except (AgentctlError, OSError):  # A full disk: what cannot be claimed must not be sent.
+            except Exception:  # noqa: BLE001 - a full disk, or a fault of ours: without a pause it would send for ever
                 is_done = False
             if not is_done:
                 tries = self.pauses.get(target.name, _Pause()).tries + 1

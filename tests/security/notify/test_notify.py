@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -263,6 +264,33 @@ def test_only_hosts_on_the_list_are_told(listener: Listener, url: str) -> None:
 def test_nothing_goes_unencrypted_to_another_machine() -> None:
     found = sent_to("http://ntfy.sh/x", "ntfy.sh")
     assert (found.step, found.said) == ("refused", "ntfy.sh is not a host that may be told")
+
+
+#: The parser of the standard library raises a TypeError here.
+ODD_HEADERS = {"Content-Type": "multipart/mixed; boundary*=a; boundary*0*=b"}
+
+
+def test_an_answer_that_breaks_the_parser_is_a_failure_like_any_other(listener: Listener) -> None:
+    listener.more = ODD_HEADERS
+    found = sent_to(listener.url())
+    assert (found.step, found.maybe) == ("failed", True)
+    assert found.said.startswith(f"{HOST}: ")
+    assert sent_to("http://127.0.0.1:port/").step == "failed"
+
+
+def test_a_sender_pauses_after_an_answer_that_breaks_the_parser(root: Path, home: Path, listener: Listener) -> None:
+    listener.more = ODD_HEADERS
+    configure(home, {"mine": {"type": "webhook", "url": listener.url(), "events": ["failed"]}})
+    assert f"not delivered ({HOST}: " in run("notify", "test", "mine", check=False).out
+    task = new_task()
+    began = time.monotonic()
+    spawn(worker("exits", 3), name="b")
+    listener.told(3)
+    assert time.monotonic() - began >= 1, "the second came after a pause"
+    listener.more = {}
+    no_sender(task)
+    assert [post["repeated"] for post in listener.posts[1:3]] == [False, True]
+    assert len(listener.posts) <= 4
 
 
 def test_a_server_that_cannot_prove_its_name_gets_nothing(tmp_path: Path) -> None:
