@@ -10,10 +10,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.searchpath import OF_THE_SYSTEM, absolute_entries
 from agentctl.domain.messages import NoticeMessage, urgency
@@ -23,10 +25,15 @@ from agentctl.lean import NamedTuple
 from agentctl.supervision.notify.armed import Armed
 from agentctl.supervision.notify.book import FAILED, REFUSED, SENT
 
-#: For each step of a request: to connect, to send, to read.
-HTTP_STEP_S = 10.0
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+#: For each step of a request (to connect, to send, to read), and for all of it, whatever the resolver and server do.
+HTTP_STEP_S, HTTP_S = 10.0, 30.0
 COMMAND_S = 30.0
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+#: How long a request that was given up may take to notice.
+_GRACE_S = 1.0
 _MOST_READ = 1 << 10
 _LONGEST_SAID = 120
 #: Too Many Requests and Request Timeout: the only client errors that pass by themselves.
@@ -65,19 +72,63 @@ def _post(target: NoticeTarget, hosts: tuple[str, ...], message: NoticeMessage) 
     path, body = _ntfy(parts.path, message) if target.type == NTFY else (parts.path or "/", message.body)
     query = f"?{parts.query}" if parts.query else ""
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection, is_sent = kind(host, parts.port, timeout=HTTP_STEP_S), False
-    try:
-        connection.connect()
-        data = json.dumps(body).encode()
-        is_sent = True
-        connection.request("POST", path + query, data, _headers(target))
-        response = connection.getresponse()
-        response.read(_MOST_READ)
-        return _judged(response.status, response.reason)
-    except Exception as error:  # noqa: BLE001 - the parser of answers raises more than it names, such as a TypeError
-        return Delivery(FAILED, _words(f"{host}: {_why(error)}"), maybe=is_sent)
-    finally:
-        connection.close()
+    connection = kind(host, parts.port, timeout=HTTP_STEP_S)
+    return _Post(connection, path + query, json.dumps(body).encode(), _headers(target)).made(HTTP_S)
+
+
+class _Post:
+    """One request, in a thread of its own: each step has its time, but a server may answer in any number of steps."""
+
+    def __init__(self, connection: HTTPConnection, path: str, data: bytes, headers: Mapping[str, str]) -> None:
+        self._connection, self._order = connection, (path, data, headers)
+        self._lock = threading.Lock()
+        self._is_sent = self._is_over = False
+        self._found: Delivery | None = None
+        #: Of the connection, which forgets it while an answer without a length is read.
+        self._sock: socket.socket | None = None
+
+    def made(self, seconds: float) -> Delivery:
+        """Make the request; return what became of it within so many seconds."""
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if thread.is_alive():
+            self._give_up()
+            thread.join(_GRACE_S)
+        return self._found or self._failed(f"no whole answer within {seconds:g} s")
+
+    def _give_up(self) -> None:
+        with self._lock:  # A thread that still connects sends nothing after this.
+            self._is_over = True
+        if self._sock is not None:
+            with contextlib.suppress(OSError):  # It is closed by now.
+                # Not the method of an encrypted socket: after it, the thread could write in clear.
+                socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        try:
+            self._answer()
+        except Exception as error:  # noqa: BLE001 - the parser of answers raises more than it names, as a TypeError
+            if not self._is_over:
+                self._found = self._found or self._failed(_why(error))
+        finally:
+            self._connection.close()
+
+    def _answer(self) -> None:
+        self._connection.connect()
+        with self._lock:
+            if self._is_over:
+                return
+            self._sock, self._is_sent = self._connection.sock, True
+        path, data, headers = self._order
+        self._connection.request("POST", path, data, headers)
+        response = self._connection.getresponse()
+        if not self._is_over:  # Where a socket was shut down, half of an answer looks like a whole one.
+            self._found = _judged(response.status, response.reason)
+        response.read(_MOST_READ)  # So that the server is not cut off.
+
+    def _failed(self, why: str) -> Delivery:
+        return Delivery(FAILED, _words(f"{self._connection.host}: {why}"), maybe=self._is_sent)
 
 
 def _headers(target: NoticeTarget) -> dict[str, str]:

@@ -4,6 +4,7 @@ secret or harmful is in what is sent.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import shlex
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -291,6 +293,71 @@ def test_a_sender_pauses_after_an_answer_that_breaks_the_parser(root: Path, home
     no_sender(task)
     assert [post["repeated"] for post in listener.posts[1:3]] == [False, True]
     assert len(listener.posts) <= 4
+
+
+@pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", *alike(b"x", b"HTTP/1.1 200 OK\r\nx: ")])
+def test_a_server_that_drips_its_answer_is_given_up(drip: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.5)
+    is_over = threading.Event()
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                while not is_over.wait(0.02):
+                    connection.sendall(drip)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        before = threading.active_count()
+        found = sent_to(f"http://{HOST}:{server.getsockname()[1]}/")
+        is_over.set()
+        thread.join()
+    assert (found.step, found.maybe) == ("failed", True)
+    assert found.said == f"{HOST}: no whole answer within 0.5 s"
+    assert threading.active_count() < before, "the request has ended too"
+
+
+@pytest.mark.parametrize("length", ["", "Content-Length: 9000\r\n"])
+def test_what_a_server_has_accepted_is_sent_although_its_answer_never_ends(
+    length: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.3)
+    is_over, before = threading.Event(), threading.active_count()
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(f"HTTP/1.1 200 OK\r\n{length}\r\n".encode())
+                is_over.wait(10)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        found = sent_to(f"http://{HOST}:{server.getsockname()[1]}/")
+        is_over.set()
+        thread.join()
+    assert (found.step, found.said) == ("sent", "HTTP 200 OK")
+    assert threading.active_count() == before, "the request has ended too"
+
+
+def test_what_is_still_connecting_when_it_is_given_up_sends_nothing(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.05)
+    monkeypatch.setattr("agentctl.supervision.notify.delivering._GRACE_S", 0.05)
+    may_resolve, connect, before = threading.Event(), socket.create_connection, threading.active_count()
+
+    def slow(*args: Any, **more: Any) -> socket.socket:
+        may_resolve.wait(10)
+        return connect(*args, **more)
+
+    monkeypatch.setattr(socket, "create_connection", slow)
+    found = sent_to(listener.url())
+    assert (found.step, found.maybe) == ("failed", False)
+    may_resolve.set()
+    wait_until(threading.active_count, what="the request to end", accept=lambda now: now == before)
+    assert not listener.posts
 
 
 def test_a_server_that_cannot_prove_its_name_gets_nothing(tmp_path: Path) -> None:
