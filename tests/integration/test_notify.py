@@ -276,6 +276,24 @@ def test_a_target_that_hangs_holds_nobody_up(hook: Listener, home: Path) -> None
     wait_until(lambda: len(set(hook.keys())), what="the others to be told", accept=lambda found: found == 3)
 
 
+def test_a_target_that_is_slow_holds_up_no_other(hook: Listener, home: Path, tmp_path: Path) -> None:
+    may_end, begun = tmp_path / "may-end", tmp_path / "begun"
+    script = f"echo >> {begun}; until [ -e {may_end} ]; do sleep 0.05; done"
+    slow = {"type": "command", "command": ["sh", "-c", script], "events": ["failed"]}
+    configure(home, {"slow": slow, "hook": webhook(hook, events=["failed"])})
+    task = new_task()
+    for number, name in enumerate(("a", "b", "c"), 1):
+        spawn(worker("exits", 1), name=name)
+        assert hook.told(number)[-1]["agentInstance"] == name
+        wait_until(begun.exists, what="the slow one to begin")
+    assert begun.read_text() == "\n", "it is told of one notice at a time"
+    assert len(senders(task)) == 1, "nobody leaves while a target is busy"
+    may_end.touch()
+    wait_until(begun.read_text, what="the slow one to be told of the others", accept=lambda text: text == "\n" * 3)
+    left(task)
+    assert [step["step"] for step in steps(task) if step["target"] == "slow"] == ["claimed", "sent"] * 3
+
+
 def test_nothing_is_started_where_nothing_is_configured(root: Path, home: Path) -> None:
     task = new_task()
     spawn([*ASK, "Go?"], name="a")

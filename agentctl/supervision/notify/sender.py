@@ -52,6 +52,8 @@ _OLDEST = timedelta(hours=24)
 #: More at once are told in one message.
 _MOST_SINGLE = 5
 
+_NOBODY = Armed(())
+
 
 class _Pause(NamedTuple):
     """After a failure: how often it was tried, and when it is tried again (monotonic)."""
@@ -76,6 +78,8 @@ class _Sender:
         self.root_task, self.folder = root_task, folder
         self.tree, self.book = TreeNotices(root_task), Book(root_task.notices)
         self.me = processes.identify(os.getpid())
+        #: The targets to which a thread is sending. While one is among them, only its thread touches its pause.
+        self.busy: set[str] = set()
         self.pauses: dict[str, _Pause] = {}
         self.until = monotonic() + _LONGEST_S
         #: The notice that all have ended, and since when nothing has come after it.
@@ -105,22 +109,26 @@ class _Sender:
                     watch.add(self.tree.tasks[name].events)
                     watched.add(name)
                 sizes = self.tree.sizes()
-                armed = read_armed(self.root_task, self.folder)
-                if armed is None:
+                armed = read_armed(self.root_task, self.folder) or _NOBODY
+                if not armed.targets and not self.busy:
                     return sizes
                 has_told = self._tell(armed, self._settled(self.tree.look()))
                 now = monotonic()
-                calm_since = now if has_told else calm_since
-                due = self._next()
+                is_busy = has_told or bool(self.busy)
+                calm_since = now if is_busy else calm_since
+                due = self._next(armed)
                 if now >= self.until or (due is None and now >= calm_since + _LINGER_S):
                     return sizes
-                if not has_told:
-                    time.sleep(_LEAST_S)
-                    watch.sleep(max(0.0, (due or calm_since + _LINGER_S) - monotonic()))
+                time.sleep(_LEAST_S)
+                linger_until = calm_since + _LINGER_S
+                # While a target is busy, it looks again and again whether it still is.
+                wake_at = linger_until if due is None else min(due, linger_until) if is_busy else due
+                watch.sleep(max(0.0, wake_at - monotonic()))
 
-    def _next(self) -> float | None:
+    def _next(self, armed: Armed) -> float | None:
         """Return when something is to be done without any news; None where nothing is."""
-        times = [pause.until for pause in self.pauses.values() if pause.tries < _MOST_TRIES]
+        free = [self.pauses.get(one.name, _Pause()) for one in armed.targets if one.name not in self.busy]
+        times = [pause.until for pause in free if 0 < pause.tries < _MOST_TRIES]
         if self.over[0] and monotonic() < self.over[1]:
             times.append(self.over[1])
         return min(times, default=None)
@@ -136,19 +144,21 @@ class _Sender:
         return notices if monotonic() >= self.over[1] else [one for one in notices if one is not over]
 
     def _tell(self, armed: Armed, notices: list[Notice]) -> bool:
-        """Send to each target what it has not been told, at the same time; return whether anything was sent."""
-        self.book.refresh()
+        """Have each target that is not busy told what it has not been told; return whether there was anything.
+
+        None waits for another: each has a thread of its own, and what comes meanwhile is told by a later look.
+        """
+        free = [one for one in armed.targets if one.name not in self.busy]
+        self.book.refresh()  # Only now: it has all that was sent to those that are free.
         seen = looked_at(FilePath(armed.state)) if armed.state else set()
-        jobs = []
-        for target in armed.targets:
+        has_told = False
+        for target in free:
             left = self._pending(target, armed, notices, seen)
             if left:
-                jobs.append(threading.Thread(target=self._send, args=(target, armed, left), daemon=True))
-        for job in jobs:
-            job.start()
-        for job in jobs:
-            job.join(max(0.0, self.until - monotonic()))
-        return bool(jobs)
+                has_told = True
+                self.busy.add(target.name)
+                threading.Thread(target=self._send, args=(target, armed, left), daemon=True).start()
+        return has_told
 
     def _pending(self, target: NoticeTarget, armed: Armed, notices: list[Notice], seen: set[LookedAt]) -> list[Notice]:
         """Return what a target is to be told now; what the person is looking at is noted as seen."""
@@ -173,6 +183,12 @@ class _Sender:
         return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)
 
     def _send(self, target: NoticeTarget, armed: Armed, notices: Sequence[Notice]) -> None:
+        try:
+            self._send_all(target, armed, notices)
+        finally:
+            self.busy.discard(target.name)
+
+    def _send_all(self, target: NoticeTarget, armed: Armed, notices: Sequence[Notice]) -> None:
         groups = [notices] if len(notices) > _MOST_SINGLE else [[one] for one in notices]
         for group in groups:
             try:
