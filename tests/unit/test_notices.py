@@ -306,6 +306,27 @@ def test_a_claim_of_a_process_that_is_gone_is_claimed_again_and_repeated(tmp_pat
     assert Book(other).claim("desk", ["t:1"], me) == (["t:1"], False), "each target for itself"
 
 
+@pytest.mark.parametrize(
+    ("steps", "is_repeated"),
+    [
+        ("refused", False), ("refused refused", False),
+        ("died", True), ("died refused", True), ("refused died", True), ("died refused refused", True),
+        ("timeout", True), ("timeout refused", True), ("refused timeout refused", True),
+    ],
+)  # fmt: skip
+def test_what_may_have_arrived_once_is_repeated_whatever_came_after_it(
+    tmp_path: Path, steps: str, is_repeated: bool
+) -> None:
+    file = FilePath(tmp_path / "notices.jsonl")
+    me = processes.identify(os.getpid())
+    assert me is not None
+    for step in steps.split():
+        Book(file).claim("phone", ["t:1"], me._replace(start=me.start + 1) if step == "died" else me)
+        if step != "died":  # A refused connection fails for sure.
+            Book(file).note("phone", ["t:1"], FAILED, maybe=step == "timeout")
+    assert Book(file).claim("phone", ["t:1"], me) == (["t:1"], is_repeated)
+
+
 @given(
     st.lists(
         st.binary(max_size=40)

@@ -101,7 +101,8 @@ class Book:
     def _enter(self, target: str, key: str, step: Step) -> None:
         before = self.last(target, key)
         if before.what not in DONE:
-            maybe = step.maybe or (step.what == CLAIMED and (before.maybe or before.what == CLAIMED))
+            # It stays so, also when a later try has failed for sure. A claim upon a claim: the first one has no mark.
+            maybe = step.maybe or before.maybe or step.what == before.what == CLAIMED
             tries = before.tries + (step.what == FAILED)
             self.steps[target, key] = step._replace(maybe=maybe, tries=tries)
 
