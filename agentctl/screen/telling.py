@@ -9,12 +9,14 @@ from collections.abc import Callable
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
-from agentctl.operations.fleet.glance import Glance
+from agentctl.operations.fleet.glance import FleetTask, Glance
 from agentctl.operations.notify.screens import TerminalNotices, looking
-from agentctl.operations.notify.senders import Senders
+from agentctl.operations.notify.senders import Senders, is_armed
 from agentctl.supervision.notify.looking import Look
 
 _LEAST_S = 1.0
+#: How many senders are started at one look: each is a Python process, and a root may have any number of trees.
+_MOST_STARTS = 3
 #: A person who has pressed no key for so long is taken to look elsewhere.
 LOOKS_S = 60.0
 
@@ -28,14 +30,15 @@ class ScreenBell:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._trees: dict[str, tuple[Senders, TerminalNotices]] = {}
+        self._trees: dict[str, _Tree] = {}
         self._next_s = 0.0
+        self._may_start = 0
 
     def look(self, glance: Glance) -> None:
         """Tell what there is to be told now; about once a second, and never in the way of the screen."""
         if monotonic() < self._next_s:
             return
-        self._next_s = monotonic() + _LEAST_S
+        self._next_s, self._may_start = monotonic() + _LEAST_S, _MOST_STARTS
         trees: defaultdict[str, list[TaskDir]] = defaultdict(list)
         for name, one in glance.tasks.items():
             trees[_top_of(glance, name)].append(one.task)
@@ -43,16 +46,35 @@ class ScreenBell:
             top = glance.tasks[name]
             if top.is_own and top.parent is None:
                 with contextlib.suppress(AgentctlError, OSError):
-                    self._look_at(top.task, tasks)
+                    self._look_at(top, tasks)
 
-    def _look_at(self, root_task: TaskDir, tasks: list[TaskDir]) -> None:
-        tree = self._trees.get(root_task.id)
+    def _look_at(self, top: FleetTask, tasks: list[TaskDir]) -> None:
+        tree = self._trees.get(top.task.id)
         if tree is None:
-            tree = self._trees[root_task.id] = Senders(root_task), TerminalNotices(root_task)
-        senders, notices = tree
-        if senders.are_wanted:
-            senders.look(tasks)
-            notices.tell(self._write)
+            if not top.totals.live and not is_armed(top.task):
+                return  # Whoever starts a worker there names the targets.
+            tree = self._trees[top.task.id] = _Tree(top.task)
+        if tree.senders.are_wanted:
+            self._see_to_sender(tree, is_live=top.totals.live > 0, tasks=tasks)
+            tree.notices.tell(self._write)
+
+    def _see_to_sender(self, tree: _Tree, *, is_live: bool, tasks: list[TaskDir]) -> None:
+        """Start a sender where one is due; where nothing lives any more, only if something is left to be told."""
+        tree.is_due = tree.senders.are_due(tasks) or tree.is_due
+        if tree.is_due and self._may_start:
+            tree.is_due = False
+            if is_live or tree.notices.has_left():
+                self._may_start -= 1
+                tree.senders.start()
+
+
+class _Tree:
+    """What tells of one tree of tasks."""
+
+    def __init__(self, root_task: TaskDir) -> None:
+        self.senders, self.notices = Senders(root_task), TerminalNotices(root_task)
+        #: A sender is to be started, at this look or at a later one.
+        self.is_due = False
 
 
 def _top_of(glance: Glance, name: str) -> str:

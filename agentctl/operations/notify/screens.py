@@ -55,6 +55,18 @@ class TerminalNotices:
             for target in targets:
                 self._tell(target, armed, notices, write)
 
+    def has_left(self) -> bool:
+        """Return whether a target that a sender tells has not been told something of the tree yet."""
+        with contextlib.suppress(AgentctlError, OSError):
+            armed = read_armed(self._root_task, store_folder())
+            if armed is None or is_quiet(armed):
+                return False
+            self._book.refresh()
+            self._tree = self._tree or TreeNotices(self._root_task)
+            notices = self._tree.look()
+            return any(waiting_for(one, self._book, notices) for one in armed.targets if one.type != TERMINAL)
+        return False
+
     def _tell(self, target: NoticeTarget, armed: Armed, notices: list[Notice], write: Callable[[str], object]) -> None:
         self._book.refresh()
         left = waiting_for(target._replace(since=max(target.since, self._since)), self._book, notices)

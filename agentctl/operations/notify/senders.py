@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.operations.notify.naming import rearm
 from agentctl.supervision.notify.switch import Switch
-from agentctl.supervision.worker.environment import store_folder
+from agentctl.supervision.worker.environment import store_folder, switch_of
 
 #: Those of every tree that have not been collected yet: a server waits again and again.
 _started: set[int] = set()
@@ -35,11 +35,36 @@ class Senders:
         return self._switch.is_there
 
     def look(self, tasks: Iterable[TaskDir]) -> None:
-        """Look at tasks of the tree, about once a second."""
-        for pid in list(_started):
-            if _has_ended(pid):
-                _started.discard(pid)
-        _started.update(filter(None, map(self._switch.look, tasks)))
+        """Have a sender look if one is due by any of these tasks of the tree; for about once a second."""
+        if self.are_due(tasks):
+            self.start()
+
+    def are_due(self, tasks: Iterable[TaskDir]) -> bool:
+        """Return whether a sender is due by any of these tasks; it does not say so again."""
+        _collect()
+        due = [task for task in tasks if self._switch.is_due(task)]
+        return bool(due)
+
+    def start(self) -> None:
+        """Start a sender, unless the tree has one."""
+        pid = self._switch.start()
+        if pid is not None:
+            _started.add(pid)
+
+
+def is_armed(root_task: TaskDir) -> bool:
+    """Return whether it was put down who is to be told of a tree of tasks.
+
+    Raises:
+        AgentctlError, OSError: There is no place in memory for that.
+    """
+    return switch_of(store_folder(), root_task.nonce()).exists()
+
+
+def _collect() -> None:
+    for pid in list(_started):
+        if _has_ended(pid):
+            _started.discard(pid)
 
 
 def _has_ended(pid: int) -> bool:

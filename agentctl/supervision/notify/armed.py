@@ -10,12 +10,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_json, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.domain.quiet import QuietHours
 from agentctl.domain.targets import MOST_TARGETS, NoticeTarget, target_from
-from agentctl.errors import Damaged
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import switch_of
 
@@ -24,6 +24,9 @@ KEPT_VARIABLES = (
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
     "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "DBUS_SESSION_BUS_ADDRESS",
 )  # fmt: skip
+
+#: More switches than that are not looked through.
+_MOST = 10_000
 
 
 class Armed(NamedTuple):
@@ -36,6 +39,8 @@ class Armed(NamedTuple):
     environ: Mapping[str, str] = {}
     #: The person's folder of state, where it says what they look at.
     state: str = ""
+    #: Where the root task is: when it is gone, this is of no use any more.
+    task: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the form of the file."""
@@ -45,6 +50,7 @@ class Armed(NamedTuple):
             "quiet": self.quiet,
             "environ": dict(self.environ),
             "state": self.state,
+            "task": self.task,
         }
 
 
@@ -65,6 +71,7 @@ def _armed_from(value: Mapping[str, Any]) -> Armed:
         quiet=None if quiet is None else QuietHours(*map(int, quiet)),
         environ={str(name): str(text) for name, text in value["environ"].items()},
         state=str(value["state"]),
+        task=str(value.get("task", "")),
     )
 
 
@@ -82,7 +89,20 @@ def arm(root_task: TaskDir, folder: FilePath, armed: Armed) -> None:
     before = read_armed(root_task, folder)
     since = {target.name: target.since for target in before.targets} if before else {}
     targets = tuple(one._replace(since=since.get(one.name) or one.since) for one in armed.targets)
-    armed = armed._replace(targets=targets)
+    armed = armed._replace(targets=targets, task=os.path.realpath(root_task.path))
     if armed != before:
         make_folder(folder)
+        if before is None:
+            _drop_gone(folder)
         write_whole(file, to_json(armed.to_json()), durable=False)
+
+
+def _drop_gone(folder: FilePath) -> None:
+    """Remove the switches of root tasks that are gone, or replaced: nobody else would."""
+    for name in names_in(folder, _MOST):
+        file = folder / name
+        if name.startswith("notify-") and name.endswith(".json"):
+            with contextlib.suppress(AgentctlError, OSError):
+                path = read_quietly(file).get("task")
+                if isinstance(path, str) and path and switch_of(folder, TaskDir(path).nonce()) != file:
+                    os.unlink(file)

@@ -34,16 +34,24 @@ class Switch:
         return self._file.exists()
 
     def look(self, task: TaskDir) -> int | None:
-        """Look at what was added to the log of a task of the tree since the last look; for about once a second.
+        """Have a sender look if one is due by the log of a task of the tree; for about once a second.
 
         Returns the pid of the sender that was started.
         """
+        return self.start() if self.is_due(task) else None
+
+    def is_due(self, task: TaskDir) -> bool:
+        """Return whether a sender is due: by what was added to the log of a task since the last look, or by time."""
         if not self._file.exists():
-            return None
+            return False
         is_due = has_news(task, self._read)
         if monotonic() >= self._again and is_long_ago(self._root_task):
             is_due, self._again = True, monotonic() + AGAIN_S
-        return see_to_sender(self._root_task, self._folder) if is_due else None
+        return is_due
+
+    def start(self) -> int | None:
+        """Start a sender, unless the tree has one; return its pid."""
+        return see_to_sender(self._root_task, self._folder)
 
     def tell(self) -> None:
         """Have a sender look: something has just ended."""
