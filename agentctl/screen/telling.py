@@ -6,7 +6,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Callable
 
-from agentctl.adapters.clock import monotonic
+from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import FleetTask, Glance
@@ -31,6 +31,7 @@ class ScreenBell:
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
         self._trees: dict[str, _Tree] = {}
+        self._since = now_iso()
         self._next_s = 0.0
         self._may_start = 0
 
@@ -42,6 +43,8 @@ class ScreenBell:
         trees: defaultdict[str, list[TaskDir]] = defaultdict(list)
         for name, one in glance.tasks.items():
             trees[_top_of(glance, name)].append(one.task)
+        for name in self._trees.keys() - trees.keys():
+            del self._trees[name]
         for name, tasks in trees.items():
             top = glance.tasks[name]
             if top.is_own and top.parent is None:
@@ -49,11 +52,12 @@ class ScreenBell:
                     self._look_at(top, tasks)
 
     def _look_at(self, top: FleetTask, tasks: list[TaskDir]) -> None:
-        tree = self._trees.get(top.task.id)
-        if tree is None:
+        tree, nonce = self._trees.get(top.task.id), top.task.nonce()
+        if tree is None or tree.nonce != nonce:  # Another task may have taken the name.
+            self._trees.pop(top.task.id, None)
             if not top.totals.live and not is_armed(top.task):
                 return  # Whoever starts a worker there names the targets.
-            tree = self._trees[top.task.id] = _Tree(top.task)
+            tree = self._trees[top.task.id] = _Tree(top.task, nonce, self._since)
         if tree.senders.are_wanted:
             self._see_to_sender(tree, is_live=top.totals.live > 0, tasks=tasks)
             tree.notices.tell(self._write)
@@ -71,8 +75,9 @@ class ScreenBell:
 class _Tree:
     """What tells of one tree of tasks."""
 
-    def __init__(self, root_task: TaskDir) -> None:
-        self.senders, self.notices = Senders(root_task), TerminalNotices(root_task)
+    def __init__(self, root_task: TaskDir, nonce: str, since: str) -> None:
+        self.nonce = nonce
+        self.senders, self.notices = Senders(root_task), TerminalNotices(root_task, since)
         #: A sender is to be started, at this look or at a later one.
         self.is_due = False
 

@@ -137,6 +137,23 @@ def test_senders_of_many_trees_are_not_started_at_once(
     assert sorted(name for started in looks for name in started) == NAMES
 
 
+def test_a_task_that_was_removed_and_made_anew_rings(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path / "home", {"here": {"type": "terminal", "ways": ["bell"], "events": ["failed"]}})
+    trees = Trees(monkeypatch, root, ["t1"])
+    trees.look(live=1)
+    trees.fail("t1")
+    trees.look(live=1)
+    assert trees.rung == ["\a"]
+    shutil.rmtree(trees.tasks["t1"].path)
+    run("new", "t1", "--id", "t1")
+    trees.look(live=1)
+    trees.fail("t1")
+    trees.look(live=1)
+    assert trees.rung == ["\a", "\a"]
+
+
 def test_what_tells_of_a_task_that_was_removed_is_removed_too(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,10 +29,14 @@ from agentctl.supervision.worker.environment import store_folder
 
 
 class TerminalNotices:
-    """What is to be told on this terminal about the tree of a task, from now on."""
+    """What is to be told on this terminal about the tree of a task.
 
-    def __init__(self, task: TaskDir) -> None:
-        self._root_task, self._since = root_task_of(task), now_iso()
+    Args:
+        since: What happened before is not told, as events have it; by default now.
+    """
+
+    def __init__(self, task: TaskDir, since: str | None = None) -> None:
+        self._root_task, self._since = root_task_of(task), since or now_iso()
         self._tree: TreeNotices | None = None
         self._book = Book(self._root_task.notices)
         self._me = processes.identify(os.getpid())
