@@ -9,8 +9,9 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ import psutil
 import pytest
 
 from agentctl.adapters.clock import now_iso
+from agentctl.domain.quiet import QuietHours
 from agentctl.operations.notify.senders import Senders, _started
 from agentctl.operations.where.locating import find_task
+from agentctl.supervision.notify.armed import Armed
+from agentctl.supervision.notify.sender import is_quiet
 from tests.listener import Listener, configure
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, run, start, start_argv, wait_until, worker
@@ -314,9 +318,9 @@ def test_nothing_is_started_where_nothing_is_configured(root: Path, home: Path) 
 # -- not now, and not that ---------------------------------------------------------------------------------------------
 
 
-def hours_around_now(hours: int) -> str:
-    """Return quiet hours that begin an hour ago and end in some hours."""
-    now = datetime.now()  # noqa: DTZ005 - quiet hours are those of the place
+def hours_around_now(hours: int, zone: tzinfo | None = None) -> str:
+    """Return quiet hours that begin an hour ago and end in some hours; in this place, if no other is named."""
+    now = datetime.now(zone)
     return f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=hours):%H:%M}"
 
 
@@ -337,6 +341,27 @@ def test_in_quiet_hours_nothing_is_sent_and_after_them_it_is(hook: Listener, hom
     spawn(["true"], name="c")
     posts = hook.told(2)
     assert [post["event"] for post in posts] == ["test", "failed"]
+
+
+def test_the_quiet_hours_are_those_of_the_person_and_not_of_the_shim(hook: Listener, home: Path) -> None:
+    here = datetime.now().astimezone().utcoffset()
+    assert here is not None
+    offset = here + timedelta(hours=9 if here < timedelta() else -9)
+    far = f"UTC{-int(offset.total_seconds() // 3600):+d}"  # West is positive.
+    configure(home, {"hook": webhook(hook, events=["failed"])}, quiet=hours_around_now(2, timezone(offset)))
+    task = new_task()
+    run("spawn", "--name", "b", "--", *worker("exits", 3), env={"TZ": far})
+    task.ended("b")
+    wait_until((task.path / "sender.json").exists, what="a sender")
+    left(task)
+    assert not hook.posts
+
+
+def test_whoever_asks_for_quiet_hours_stays_in_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    before = time.tzname
+    is_quiet(Armed((), quiet=QuietHours(0, 1), environ={"TZ": "XYZ+7"}))
+    assert (os.environ.get("TZ"), time.tzname) == (None, before)
 
 
 def test_what_is_looked_at_is_not_told_until_the_screen_is_gone(hook: Listener, home: Path) -> None:

@@ -112,6 +112,7 @@ class _Sender:
                 armed = read_armed(self.root_task, self.folder) or _NOBODY
                 if not armed.targets and not self.busy:
                     return sizes
+                _live_in_zone_of(armed)
                 has_told = self._tell(armed, self._settled(self.tree.look()))
                 now = monotonic()
                 is_busy = has_told or bool(self.busy)
@@ -248,13 +249,21 @@ def _age_s(at: str) -> float:
         return _LONGEST_REST_S
 
 
+def _live_in_zone_of(armed: Armed) -> None:
+    """Take over the person's time zone: this process was started by a shim, which does not have their environment."""
+    zone = armed.environ.get("TZ")
+    if zone != os.environ.get("TZ"):
+        if zone is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = zone
+        time.tzset()
+
+
 def is_quiet(armed: Armed) -> bool:
-    """Return whether these are quiet hours where the person lives."""
+    """Return whether these are quiet hours in the zone of this process."""
     if armed.quiet is None:
         return False
-    if "TZ" in armed.environ and os.environ.get("TZ") != armed.environ["TZ"]:
-        os.environ["TZ"] = armed.environ["TZ"]
-        time.tzset()
     now = time.localtime()
     return armed.quiet.covers(now.tm_hour * 60 + now.tm_min)
 
