@@ -13,17 +13,36 @@ from agentctl.domain.plaintext import plain, whole
 LEFT_OUT = "[left out]"
 #: Of a longer text only this much is looked at.
 _LOOKED_AT = 400
+#: Names of secrets; and short ones that are also words, or parts of words, of other meanings.
 _NAMED = (
-    r"(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|cookie"
+    r"(?:pass(?:w(?:or)?d|phrase|code)|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|cookie"
     r"|authorization)"
+)
+_SHORT = r"(?:pass|pwd|pw)"
+#: Nothing is looked for from the middle of a word: that would take a time that grows with the square of its length.
+_BEGIN = r"(?<![\w-])"
+#: Between quotes it may have spaces.
+_VALUE = r"(?:\"(?:\\.|[^\"\\])*\"?|'[^']*'?|\S)\S*"
+_GIVEN = rf"[\"']?\s*[:=]+>?\s*(?:(?:bearer|basic|token)\s+)?{_VALUE}"
+#: What follows "the token is" in a sentence that does not give it away.
+_STATES = (
+    r"(?:not|now|still|set|unset|missing|expired|wrong|right|invalid|valid|required|needed|empty|known|unknown|stored|kept"
+    r"|used|given|gone|lost|too|only|correct|incorrect|read|written|in|on|at|for|from|of|to|an?|the|that|what|this|there)"
 )
 _SECRETS = re.compile(
     r"-----BEGIN .*"
-    rf"|(?i:[\w-]*{_NAMED}[\w-]*[\"']?\s*[:=]\s*(?:(?:bearer|basic|token)\s+)?\S+)"
+    rf"|(?i:{_BEGIN}[\w-]*{_NAMED}[\w-]*{_GIVEN})"
+    rf"|(?i:{_BEGIN}[\w-]*{_SHORT}[\"']?\s*=+>?\s*{_VALUE})"
+    # "Do the tests pass: yes or no?" is none.
+    rf"|(?i:(?:{_BEGIN}[\w-]*[_-]|(?<![A-Za-z]\s)\b){_SHORT}{_GIVEN})"
+    rf"|(?i:{_BEGIN}--?(?:[\w-]*{_NAMED}[\w-]*|(?:[\w-]*-)?{_SHORT})\s+(?!-){_VALUE})"
+    rf"|(?i:\b{_NAMED}\s+(?:is|was)\s+(?:(?:now|still|set|changed|to)\s+)*(?!{_STATES}\b){_VALUE})"
+    rf"|{_BEGIN}(?:-[uU]|--(?:proxy-)?user)[\s=]*[\"']?[^\s:]+:{_VALUE}"
     r"|(?i:\bbearer\s+[\w.~+/=-]{6,})"
+    r"|(?i:\bbasic\s+)(?=\S*(?:\d|=|[a-z][A-Z]))[\w+/-]{6,}={0,2}"
     r"|\b(?:sk|pk|rk|hf|npm|tk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[a-z])[-_][\w-]{6,}"
     r"|\b(?:AKIA|ASIA|AIza|ya29\.|eyJ)[\w.-]{6,}"
-    r"|(?<=://)[^/\s@]+@"
+    r"|(?<=://)(?:[^\s/@:]*:\S*@|[^/\s@]+@)"
 )
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}", re.ASCII)
 _LONGEST_HEX = 32

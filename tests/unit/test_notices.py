@@ -5,6 +5,7 @@ The rest of a configuration of targets is checked here too: nothing may be sent 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import string
@@ -164,10 +165,53 @@ def test_a_short_secret_is_left_out_by_its_name(text: str) -> None:
     assert clean(text, 200) == LEFT_OUT
 
 
+@given(
+    st.text(string.ascii_letters + string.digits + "!#$%&*+,./<>?^_~-", min_size=3, max_size=20),
+    st.sampled_from(
+        [
+            "mysql --password {}", "mysql --db-password {}", "x --api-key {}", "x -pass {}", "DB_PASS={}",
+            "db_pass: {}", "pwd={}", "pw={}", "DB_PW={}", "user: me, pass: {}", "{{pass: {}}}",
+            "The password is {}", "token is now {}", "the password was set to {}", "password := {}",
+            "password => {}", "curl -u me:{} host", "curl --user=me:{}", "https://me:{}@host/x",
+            "https://me:a/{}@host/x", "https://me:a@{}@host/x", "redis://:{}@host", 'PASSWORD="two {}"',
+            "PASSWORD='two {} more'", '{{"secret": "two {}"}}',
+        ]
+    ),
+)  # fmt: skip
+def test_a_secret_is_left_out_in_whatever_form_it_is_given(secret: str, form: str) -> None:
+    secret = f"7{secret}7"
+    shown = clean(f"Run {form.format(secret)} now?", 300)
+    assert secret not in shown
+    assert shown.startswith("Run ")
+
+
+@given(st.text(string.ascii_letters, min_size=1), st.text(string.printable, min_size=1))
+def test_what_http_calls_basic_is_left_out(user: str, password: str) -> None:
+    encoded = base64.b64encode(f"{user}:{password}0".encode()).decode()
+    assert encoded.rstrip("=") not in clean(f"Send Basic {encoded} now?", 400)
+
+
+WORDS = [
+    "the", "password", "reset", "page", "pass", "tests", "secret", "of", "basic", "auth", "authentication",
+    "user", "token", "budget", "compass", "bypass", "pwd", "u", "--force", "passes", "passed", "passing",
+    "tokens", "secrets", "credentials", "cookies", "keyboard", "to", "and", "with", "3", "v1.2", "src/pass.py?",
+    "me@example.org",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=30))
+def test_a_sentence_about_secrets_without_any_stays_readable(words: list[str]) -> None:
+    text = " ".join(words)
+    assert clean(text, 400) == text
+
+
 @pytest.mark.parametrize(
     "text",
     ["Which token budget do you want?", "Deploy v1.2.3 to staging-eu-west-1?", "Delete src/agentctl/domain/notices.py?",
-     "Ask the author: Bob", "Is commit bd606a2 right?"],
+     "Ask the author: Bob", "Is commit bd606a2 right?", "Shall I change the password reset page?",
+     "Do the tests pass: yes or no?", "The token is expired. Renew it?", "The password is not set: go on?",
+     "Is Basic authentication enough?", "See http://127.0.0.1:8000/docs?", "Use git@host:me/x.git or https://host/x?",
+     "Start it with --no-password --force?", "The pass rate is 3:1, go on?"],
 )  # fmt: skip
 def test_a_plain_question_is_told_as_it_is(text: str) -> None:
     assert clean(text, 200) == text
