@@ -160,6 +160,21 @@ def test_no_sweep_takes_a_sender(hook: Listener, home: Path) -> None:
     assert not any(post["repeated"] for post in hook.posts)
 
 
+@pytest.mark.parametrize(
+    "text", ["notify: {targets: {hook: {type: webhook, url: 'https://not.listed/x'}}}", "notify: ["]
+)
+def test_a_person_who_is_told_nothing_for_a_fault_of_theirs_learns_that_from_each_start(
+    root: Path, home: Path, text: str
+) -> None:
+    file = configure(home, {})
+    file.write_text(text, encoding="utf-8")
+    new_task()
+    started = run("spawn", "--name", "a", "--", "true")
+    assert "you are not told what happens: " in started.err
+    assert str(file) in started.err
+    run("wait", "a")
+
+
 # -- once --------------------------------------------------------------------------------------------------------------
 
 

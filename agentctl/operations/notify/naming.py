@@ -35,20 +35,26 @@ _MOST_ROOTS = 1000
 # -- what applies ------------------------------------------------------------------------------------------------------
 
 
-def rearm(task: TaskDir) -> None:
+def rearm(task: TaskDir) -> str | None:
     """Put what applies to the tree of a task where its shims find it, as the configuration is now.
 
     Only the person's own commands do this; nothing fails because of it. Where nothing is configured, it takes two looks
     at the disk.
+
+    Returns:
+        Why nobody is told as the person wants it; None where all is well.
     """
     if caller() is not None:
-        return
-    with contextlib.suppress(AgentctlError, OSError):
-        root_task = root_task_of(task)
-        if os.path.exists(personal_file()):
-            _arm(root_task)
-        else:
-            os.unlink(switch_of(store_folder(), root_task.nonce()))
+        return None
+    if not os.path.exists(personal_file()):
+        with contextlib.suppress(AgentctlError, OSError):
+            os.unlink(switch_of(store_folder(), root_task_of(task).nonce()))
+        return None
+    try:
+        _arm(root_task_of(task))
+    except (AgentctlError, OSError) as error:
+        return f"you are not told what happens: {error}"
+    return None
 
 
 def _arm(root_task: TaskDir) -> Sequence[Applied]:

@@ -103,7 +103,7 @@ class Spawned(NamedTuple):
     #: The key was taken: this is the worker that has it.
     reused: bool = False
     message: str | None = None
-    #: Which of its options the agent program cannot honour.
+    #: Which of its options the agent program cannot honour; what else is not as the person wants it.
     warnings: tuple[str, ...] = ()
     #: {path, branch} of a worktree of its own.
     worktree: Mapping[str, str] | None = None

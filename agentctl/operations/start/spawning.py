@@ -108,10 +108,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         UsageError, NotFound, Refused: A request is not valid; nothing was started.
     """
     start = _check_start(task, requests, queue=queue)
-    if start.parent is None and may_be_told(start.root_task):
-        from agentctl.operations.notify.naming import rearm
-
-        rearm(start.root_task)
+    unheard = _see_to_notices(start)
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     try:
@@ -126,7 +123,20 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         raise
     failpoints.reached("spawn.after-orders")
     fresh = iter(_outcomes(start, prepared, done))
-    return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+    outcomes = [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
+    if unheard:
+        outcomes[0] = outcomes[0]._replace(warnings=(*outcomes[0].warnings, *unheard))
+    return outcomes
+
+
+def _see_to_notices(start: _Start) -> list[str]:
+    """See to it that the person is told what happens; return why that is impossible, if it is."""
+    if start.parent is not None or not may_be_told(start.root_task):
+        return []
+    from agentctl.operations.notify.naming import rearm
+
+    problem = rearm(start.root_task)
+    return [] if problem is None else [problem]
 
 
 class _Start(NamedTuple):
