@@ -21,9 +21,9 @@ from agentctl.domain.targets import BELL, OSC_9, OSC_777, TERMINAL, NoticeTarget
 from agentctl.errors import AgentctlError
 from agentctl.operations.where.calling import caller
 from agentctl.supervision.notify.armed import Armed, read_armed
-from agentctl.supervision.notify.book import SEEN, SENT, Book
+from agentctl.supervision.notify.book import SENT, Book
 from agentctl.supervision.notify.gathering import TreeNotices
-from agentctl.supervision.notify.looking import Look, LookedAt, looked_at
+from agentctl.supervision.notify.looking import Look, looked_at, unseen
 from agentctl.supervision.notify.sender import is_quiet, waiting_for
 from agentctl.supervision.worker.environment import store_folder
 
@@ -76,21 +76,14 @@ class TerminalNotices:
         left = waiting_for(target._replace(since=max(target.since, self._since)), self._book, notices)
         if not left:
             return
-        seen = looked_at(FilePath(armed.state))
-        looked = [one for one in left if self._is_seen(one, seen)]
-        if looked:
-            self._book.note(target.name, [one.key for one in looked], SEEN)
-        claimed = self._book.claim(target.name, [one.key for one in left if one not in looked], self._me)
+        left = unseen(self._root_task, target, self._book, left, looked_at(FilePath(armed.state)))
+        claimed = self._book.claim(target.name, [one.key for one in left], self._me)
         mine = [one for one in left if one.key in claimed.keys]
         if mine:
             config = cached(self._root_task)
             message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
             write("".join(sequence(way, message) for way in target.ways))
             self._book.note(target.name, claimed.keys, SENT)
-
-    def _is_seen(self, notice: Notice, seen: set[LookedAt]) -> bool:
-        task = os.path.realpath(self._root_task.sibling(notice.task_id).path)
-        return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)
 
 
 def sequence(way: str, message: NoticeMessage) -> str:

@@ -55,10 +55,6 @@ class TreeNotices:
                 found[name] = os.stat(task.events).st_size
         return found
 
-    def read(self) -> dict[str, int]:
-        """Return how much of each log was read."""
-        return {name: reader.offset for name, reader in self._readers.items()}
-
 
 def _is_that(task: TaskDir, origin: object) -> bool:
     """Return whether a task is the one that was made below another, and not one that lies in its place now."""

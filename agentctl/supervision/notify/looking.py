@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_in_place
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
+from agentctl.domain.notices import Notice
+from agentctl.domain.targets import NoticeTarget
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
+from agentctl.supervision.notify.book import SEEN, Book
 
 _FOLDER, _MOST = "looking", 200
 
@@ -79,3 +83,25 @@ def looked_at(state: FilePath) -> set[LookedAt]:
         except (AgentctlError, OSError):
             continue
     return found
+
+
+def unseen(
+    root_task: TaskDir, target: NoticeTarget, book: Book, notices: Sequence[Notice], seen: set[LookedAt]
+) -> list[Notice]:
+    """Return those of the notices of a tree that the person does not look at; the others are noted as seen.
+
+    Args:
+        seen: What they look at.
+
+    Raises:
+        StorageError: The book cannot be written.
+    """
+    looked = [one for one in notices if _is_seen(root_task, one, seen)]
+    if looked:
+        book.note(target.name, [one.key for one in looked], SEEN)
+    return [one for one in notices if one not in looked]
+
+
+def _is_seen(root_task: TaskDir, notice: Notice, seen: set[LookedAt]) -> bool:
+    task = os.path.realpath(root_task.sibling(notice.task_id).path)
+    return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)

@@ -28,10 +28,10 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.notify.armed import Armed, read_armed
-from agentctl.supervision.notify.book import FAILED, SEEN, Book
+from agentctl.supervision.notify.book import FAILED, Book
 from agentctl.supervision.notify.delivering import deliver
 from agentctl.supervision.notify.gathering import TreeNotices
-from agentctl.supervision.notify.looking import LookedAt, looked_at
+from agentctl.supervision.notify.looking import LookedAt, looked_at, unseen
 from agentctl.supervision.notify.sending import LOCK_FD
 from agentctl.supervision.worker.control import name_holder
 
@@ -164,10 +164,7 @@ class _Sender:
     def _pending(self, target: NoticeTarget, armed: Armed, notices: list[Notice], seen: set[LookedAt]) -> list[Notice]:
         """Return what a target is to be told now; what the person is looking at is noted as seen."""
         left = [] if target.type == TERMINAL or is_quiet(armed) else waiting_for(target, self.book, notices)
-        looked = [one for one in left if self._is_seen(one, seen)]
-        if looked:
-            self.book.note(target.name, [one.key for one in looked], SEEN)
-        left = [one for one in left if one not in looked and not self._rests(target, one)]
+        left = [one for one in unseen(self.root_task, target, self.book, left, seen) if not self._rests(target, one)]
         if not left:
             self.pauses.pop(target.name, None)
         pause = self.pauses.get(target.name, _Pause())
@@ -178,10 +175,6 @@ class _Sender:
         step = self.book.last(target.name, notice.key)
         is_of_others = target.name not in self.pauses
         return step.tries >= _MOST_TRIES and is_of_others and 0 <= _age_s(step.at) < rest_s(step.tries)
-
-    def _is_seen(self, notice: Notice, seen: set[LookedAt]) -> bool:
-        task = os.path.realpath(self.root_task.sibling(notice.task_id).path)
-        return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)
 
     def _send(self, target: NoticeTarget, armed: Armed, notices: Sequence[Notice]) -> None:
         try:
