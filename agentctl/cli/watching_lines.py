@@ -17,6 +17,7 @@ from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.screen.fleet.filtering import NEEDS
+from agentctl.screen.fleet.lines import rank_of
 
 #: How many workers are named at first in each group; those that have ended are only counted.
 _MOST = 100
@@ -55,9 +56,9 @@ def _note_foreign(glance: Glance, workers: Iterable[FleetWorker]) -> None:
 
 
 def _chosen(glance: Glance, top: str | None) -> list[FleetWorker]:
-    """Return the workers that are shown, those that need a person first."""
+    """Return the workers that are shown, those that need a person first, in the order of the screen."""
     chosen = [worker for worker in glance.workers.values() if is_within(glance, worker, top)]
-    return sorted(chosen, key=lambda worker: (worker.need, worker.id))
+    return sorted(chosen, key=lambda worker: (worker.need, rank_of(worker)))
 
 
 def _now(workers: list[FleetWorker]) -> Iterator[str]:

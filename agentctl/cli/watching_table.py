@@ -22,6 +22,8 @@ from agentctl.screen.fleet.lines import Arrangement, ListLine, lines_of
 from agentctl.text.worker import respond_command
 
 _EVERY_S = 1.0
+#: The rows that are left to what stands above it: how to get the screen.
+_ABOVE = 4
 #: The role of a piece of a line -> how it is drawn; others are drawn as they are.
 _STYLES = {
     "dim": "dim", "name": "bold", "agent": "blue", "review": "magenta", "heading": "bold",
@@ -54,7 +56,7 @@ def draw_changes(root: Root, top: str | None) -> NoReturn:
 
 def _fitting(glance: Glance, lines: Sequence[ListLine], console: Console) -> list[Text]:
     """Return what fits the terminal, and how many lines are left out."""
-    now, room = datetime.now(UTC), max(console.height - 2, 1)
+    now, room = datetime.now(UTC), max(console.height - _ABOVE, 1)
     drawn = [text for line in lines[:room] for text in _drawn(glance, line, console.width, now)]
     if not drawn:
         return [Text("reading..." if glance.is_partial else "no worker yet: agentctl spawn -- COMMAND starts one")]

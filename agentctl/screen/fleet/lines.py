@@ -101,7 +101,7 @@ def looked_at(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId, Fle
 def hold(worker: FleetWorker, arrangement: Arrangement) -> None:
     """Keep a worker where it stands; if it is held already, it stays where it was."""
     if arrangement.held is None or arrangement.held.worker != worker.id:
-        arrangement.held = Held(worker.id, worker.need, _rank(worker))
+        arrangement.held = Held(worker.id, worker.need, rank_of(worker))
 
 
 # -- by need -----------------------------------------------------------------------------------------------------------
@@ -123,13 +123,13 @@ def _by_need(glance: Glance, arrangement: Arrangement, shown: Mapping[WorkerId, 
         yield ListLine(need, 0, not is_open, len(workers))
         if not is_open:  # Most are among these, and most of these have not failed.
             workers = [one for one in workers if one.row["status"] == Status.FAILED or one is kept]  # noqa: PLW2901
-        ranked = [(held.rank if held is not None and one is kept else _rank(one), one) for one in workers]
+        ranked = [(held.rank if held is not None and one is kept else rank_of(one), one) for one in workers]
         ranked.sort(key=itemgetter(0))
         for _, worker in ranked:
             yield from _worker(glance, arrangement, worker, 0, ())
 
 
-def _rank(worker: FleetWorker) -> tuple[object, ...]:
+def rank_of(worker: FleetWorker) -> tuple[object, ...]:
     """Return the place of a worker in its group: who waits longest is first, of the ended ones the latest."""
     row = worker.row
     match worker.need:
