@@ -20,6 +20,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.screen.texts.activity_source import ActivitySource
 from agentctl.screen.texts.log_source import LogSource
 from agentctl.screen.texts.pager import Pager
@@ -531,3 +532,28 @@ def test_a_pager_that_is_removed_while_it_reads_ends_its_threads(tmp_path: Path)
     asyncio.run(main())
     assert 0 < len(pager.source) < 40_000
     assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize("step", ["", "j"])
+@pytest.mark.parametrize("key", ["k", "j", "b", "w", "m"])
+def test_a_key_may_come_before_the_pager_knows_that_its_text_was_replaced(tmp_path: Path, step: str, key: str) -> None:
+    path = tmp_path / "activity.jsonl"
+    path.write_bytes(said("\n".join(f"number {at} " + "x" * 70 for at in range(60))) + said("end") * 40)
+    pager = Pager(ActivitySource(str(path)), follows=False)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("space", "space", "space", *step)
+        path.write_bytes(said("short"))
+        while pager.source.grow():  # As the thread does that reads on; its message comes only later.
+            pass
+        await pilot.press(key)
+        pager.refresh_source()
+        await settled(pilot)
+        assert rows_of(pager)[0].endswith("short")
+
+    run(pager, steps)
+
+
+def said(text: str) -> bytes:
+    """Return the row of an activity that says something."""
+    return encode_row(Row(RowType.MESSAGE, "m", Phase.END, text=text), "2026-11-21T20:00:01.000Z")

@@ -55,7 +55,7 @@ class TextWindow:
     def change(self, *, width: int | None = None, height: int | None = None, wraps: bool | None = None) -> None:
         """Change the form of the window; the character at its top stays there."""
         top = self.top
-        start = self._starts(top)[top.row] if self._exists(top) and top.line != _DIVIDER else 0
+        start = self._row(top).start if self._exists(top) else 0
         self.width = max(1, self.width if width is None else width)
         self.height = max(1, self.height if height is None else height)
         self.wraps = self.wraps if wraps is None else wraps
@@ -84,6 +84,14 @@ class TextWindow:
                 self._kept[paragraph] = found
         return found
 
+    def _line(self, anchor: Anchor) -> ShownLine:
+        """Return the line of an anchor; an empty one where it is gone.
+
+        The thread that reads on takes up a text that was replaced at any moment, even within a step.
+        """
+        lines = self._lines(anchor.paragraph)
+        return lines[anchor.line] if anchor.line < len(lines) else ShownLine("")
+
     def _exists(self, anchor: Anchor) -> bool:
         if anchor.line == _DIVIDER:
             return anchor.paragraph in self.dividers
@@ -93,7 +101,7 @@ class TextWindow:
         """Return where the rows of an anchor's line begin; a divider is one row."""
         if anchor.line == _DIVIDER or not self.wraps:
             return (0,)
-        line, key = self._lines(anchor.paragraph)[anchor.line], anchor[:2]
+        line, key = self._line(anchor), anchor[:2]
         found = self._layouts.get(key)
         if found is None or found[0] != line:
             found = line, row_starts(line.drawn, self.width, line.hang)
@@ -158,7 +166,7 @@ class TextWindow:
     def _row(self, anchor: Anchor) -> ShownRow:
         if anchor.line == _DIVIDER:
             return ShownRow(anchor, ShownLine(""), 0, 0, self.dividers[anchor.paragraph])
-        line, starts = self._lines(anchor.paragraph)[anchor.line], self._starts(anchor)
+        line, starts = self._line(anchor), self._starts(anchor)
         row = min(anchor.row, len(starts) - 1)
         end = starts[row + 1] if row + 1 < len(starts) else len(line.drawn)
         return ShownRow(anchor, line, starts[row], end)
