@@ -7,13 +7,18 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentctl.domain.need import Need
+from agentctl.operations.worktree import diff
+from agentctl.operations.worktree.diff import WorktreeDiff
 from agentctl.screen.app import WatchApp
+from agentctl.screen.worker import worker_texts
 from agentctl.screen.worker.worker_screen import WorkerScreen
 from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
@@ -438,3 +443,38 @@ def task_to_remove(root: Path) -> Task:
     task = new_task()
     shell("echo out", "--wait")
     return task
+
+
+def test_the_diff_of_a_file_is_of_the_look_that_has_listed_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository, looks = new_repository(tmp_path / "r"), threading.Event()
+    task = new_task()
+    shell(held(tmp_path, "seq 30 > aaa.txt; echo BBB > bbb.txt; echo CCC > ccc.txt"), "--worktree", "--cwd", repository)
+    task.has("agent.started", "a1")
+    worktree = Path(record(task, "a1")["path"])
+    wait_until((worktree / "ccc.txt").read_text, what="the files")
+
+    def make_diff(*args: Any, **options: Any) -> WorktreeDiff:
+        looks.wait(20)
+        return diff.make_diff(*args, **options)
+
+    monkeypatch.setattr(worker_texts, "make_diff", make_diff)
+
+    async def steps(screen: Screen) -> None:
+        looks.set()
+        await opened(screen, "a1")
+        await screen.press("3")
+        await screen.shows("aaa.txt", "ccc.txt")
+        await screen.press("G")
+        (worktree / "aaa.txt").write_text("another\n" * 100)
+        await screen.press("4")
+        await screen.shows("+another")
+        looks.clear()  # The list looks again, and git takes its time.
+        await screen.press("3", "enter")
+        await screen.shows("diff --git a/ccc.txt", "+CCC")
+        looks.set()
+
+    watching(steps)
+    (tmp_path / "go").touch()
+    task.ended("a1")

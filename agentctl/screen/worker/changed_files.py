@@ -17,7 +17,7 @@ from agentctl.domain.patchtext import PatchedFile
 from agentctl.domain.plaintext import plain, whole
 from agentctl.screen.texts.sources import TextSource
 from agentctl.screen.worker.tabbed_pager import TabbedPager
-from agentctl.screen.worker.worker_texts import WorkerDiff
+from agentctl.screen.worker.worker_texts import FoundDiff, WorkerDiff
 
 #: More files than a person looks through.
 _MOST_FILES = 10_000
@@ -56,7 +56,8 @@ class ChangedFiles(Vertical):
     def __init__(self, diff: WorkerDiff) -> None:
         super().__init__(id="tab-files")
         self._diff = diff
-        self._files: tuple[PatchedFile, ...] = ()
+        #: What the lines are of; the Diff tab may have looked again since.
+        self._found: FoundDiff | None = None
         self._shown: TabbedPager | None = None
         self._is_looking = False
 
@@ -81,28 +82,36 @@ class ChangedFiles(Vertical):
     def on_changed_files_looked(self) -> None:
         """Show what was found; the cursor stays on its file."""
         self._is_looking = False
-        found = self._diff.found
-        files = () if found is None else found.files[:_MOST_FILES]
-        self.query_one("#compared", Static).update(plain(self._diff.headline()))
-        if files == self._files:
+        before, was = self._files, self.file
+        self._found = self._diff.found
+        self.query_one("#compared", Static).update(plain(self._headline()))
+        files = self._files
+        if files == before:
             return
-        lines, was = self.query_one(FileLines), self.file
-        self._files = files
+        lines = self.query_one(FileLines)
         lines.clear_options()
         lines.add_options([Option(_line_of(file)) for file in files])
         place = next((at for at, file in enumerate(files) if was is not None and file.path == was.path), 0)
         lines.highlighted = place if files else None
 
+    def _headline(self) -> str:
+        return self._diff.problem or "looking…" if self._found is None else self._found.headline()
+
+    @property
+    def _files(self) -> tuple[PatchedFile, ...]:
+        return () if self._found is None else self._found.files[:_MOST_FILES]
+
     @property
     def file(self) -> PatchedFile | None:
         """The file under the cursor."""
-        place = self.query_one(FileLines).highlighted
-        return self._files[place] if place is not None and place < len(self._files) else None
+        place, files = self.query_one(FileLines).highlighted, self._files
+        return files[place] if place is not None and place < len(files) else None
 
     @property
     def text(self) -> str:
         """The diff of the file under the cursor; without one, what was compared."""
-        return self._diff.headline() if self.file is None else self._diff.text_of(self.file)
+        file = self.file
+        return self._headline() if self._found is None or file is None else self._found.text_of(file)
 
     @property
     def shows_diff(self) -> bool:
@@ -116,10 +125,9 @@ class ChangedFiles(Vertical):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the diff of a file."""
         event.stop()
-        file = self.file
-        if file is None or self._shown is not None:
+        if self.file is None or self._shown is not None:
             return
-        text = self._diff.text_of(file)
+        text = self.text
         self._shown = TabbedPager(TextSource(lambda: text, is_diff=True), follows=False, empty="nothing")
         self.query_one(FileLines).display = False
         self.mount(self._shown)

@@ -19,7 +19,6 @@ from textual.widgets import Static
 
 from agentctl.adapters.files import read_quietly
 from agentctl.domain.states import TERMINAL
-from agentctl.errors import Refused
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
 from agentctl.operations.worktree.diff import Since
@@ -384,11 +383,9 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         return self._text_file()
 
     def _patch_file(self, path: str) -> str:
-        self._diff.look()
-        if self._diff.found is None:
-            raise Refused(self._diff.problem or "it is not known what was changed")
+        patch = self._diff.patch()
         with open(path, "wb") as file:
-            file.write(self._diff.patch())
+            file.write(patch)
         return path
 
     def _text_file(self) -> Callable[[], str]:

@@ -14,7 +14,8 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.patchtext import PatchedFile
 from agentctl.domain.plaintext import plain
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.why import why_worker
 from agentctl.operations.worktree.diff import Since, Until, WorktreeDiff, make_diff
@@ -96,6 +97,50 @@ def why_text(task: TaskDir, instance: str) -> str:
     return "\n".join(why_lines(why_worker(task, instance)))
 
 
+class FoundDiff(NamedTuple):
+    """What a worker had changed when it was looked at, with the patch in which its files have their places.
+
+    Both are one value: in the patch of another look the same files may lie elsewhere.
+    """
+
+    diff: WorktreeDiff
+    patch: bytes
+
+    @property
+    def files(self) -> tuple[PatchedFile, ...]:
+        """The files that differ."""
+        return self.diff.files
+
+    def headline(self) -> str:
+        """Return what was compared, and how much of it differs."""
+        if self.diff.since is None:
+            return "It has no worktree. Its driver says that it touched these files:"
+        added = sum(file.added or 0 for file in self.files)
+        removed = sum(file.removed or 0 for file in self.files)
+        size = len(self.files)
+        what = f"{size} file{'' if size == 1 else 's'}  +{added} -{removed}" if size else "nothing was changed"
+        return f"Since {_SINCE[self.diff.since]}, {_UNTIL[self.diff.until]}: {what}"
+
+    def text(self) -> str:
+        """Return the whole diff below the headline."""
+        return "\n".join([self.headline(), *self._notes(), *map(self.text_of, self.files)])
+
+    def _notes(self) -> Iterator[str]:
+        for one in self.diff.left_out:
+            yield plain(f"not compared: {one.get('path')}: {one.get('why')}")
+        if self.diff.is_cut:
+            yield "The diff is too long: it was cut."
+
+    def text_of(self, file: PatchedFile) -> str:
+        """Return the diff of one of the files; of one that is not text, only that it differs."""
+        if file.status == "touched":
+            return os.fsdecode(file.path)
+        data = self.patch[file.start : file.end]
+        if file.added is None:
+            data = data.partition(_BINARY)[0] + b"(not text)\n"
+        return _INDEX.sub(_shortened, data, count=1).decode(errors="backslashreplace").removesuffix("\n")
+
+
 class WorkerDiff:
     """What a worker has changed, looked at anew for each showing; two threads may ask for it."""
 
@@ -103,9 +148,8 @@ class WorkerDiff:
         self._task, self._instance = task, instance
         self._lock = threading.Lock()
         self.since = Since.BASE
-        self.found: WorktreeDiff | None = None
+        self.found: FoundDiff | None = None
         self.problem: str | None = None
-        self._data = b""
         self._began = self._ended = 0.0
 
     @property
@@ -113,23 +157,22 @@ class WorkerDiff:
         """Whether to look anew by itself: a look at a large worktree is to leave the machine to others."""
         return monotonic() >= self._ended + _SHARE * (self._ended - self._began)
 
-    def look(self) -> None:
-        """Look at the worktree; what is wrong is in `problem`."""
+    def look(self) -> FoundDiff | None:
+        """Look at the worktree; return None where that fails: what is wrong is in `problem`."""
         with self._lock:
             self._began = monotonic()
-            self._look()
-            self._ended = monotonic()
-
-    def _look(self) -> None:
-        with tempfile.TemporaryFile() as file:
             try:
-                found = make_diff(
-                    self._task, self._instance, self.since, file, most_bytes=_DIFF_BYTES, limit_s=_LIMIT_S
-                )
-                file.seek(0)
-                self.found, self._data, self.problem = found, file.read(), None
+                self.found, self.problem = self._look(), None
             except (AgentctlError, OSError) as error:
-                self.found, self._data, self.problem = None, b"", in_words(error)
+                self.found, self.problem = None, in_words(error)
+            self._ended = monotonic()
+            return self.found
+
+    def _look(self) -> FoundDiff:
+        with tempfile.TemporaryFile() as file:
+            found = make_diff(self._task, self._instance, self.since, file, most_bytes=_DIFF_BYTES, limit_s=_LIMIT_S)
+            file.seek(0)
+            return FoundDiff(found, file.read())
 
     def text(self) -> str:
         """Look, and return the whole diff below a line that says what was compared.
@@ -137,41 +180,18 @@ class WorkerDiff:
         Raises:
             AgentctlError: It cannot be told.
         """
-        self.look()
-        found = self.found
-        if found is None:
-            raise AgentctlError(self.problem or "it is not known")
-        return "\n".join([self.headline(), *self._notes(found), *(self.text_of(file) for file in found.files)])
-
-    def headline(self) -> str:
-        """Return what was compared, and how much of it differs."""
-        found = self.found
-        if found is None:
-            return self.problem or "looking…"
-        if found.since is None:
-            return "It has no worktree. Its driver says that it touched these files:"
-        added = sum(file.added or 0 for file in found.files)
-        removed = sum(file.removed or 0 for file in found.files)
-        size = len(found.files)
-        what = f"{size} file{'' if size == 1 else 's'}  +{added} -{removed}" if size else "nothing was changed"
-        return f"Since {_SINCE[found.since]}, {_UNTIL[found.until]}: {what}"
-
-    @staticmethod
-    def _notes(found: WorktreeDiff) -> Iterator[str]:
-        for one in found.left_out:
-            yield plain(f"not compared: {one.get('path')}: {one.get('why')}")
-        if found.is_cut:
-            yield "The diff is too long: it was cut."
-
-    def text_of(self, file: PatchedFile) -> str:
-        """Return the diff of one file; of one that is not text, only that it differs."""
-        if file.status == "touched":
-            return os.fsdecode(file.path)
-        data = self._data[file.start : file.end]
-        if file.added is None:
-            data = data.partition(_BINARY)[0] + b"(not text)\n"
-        return _INDEX.sub(_shortened, data, count=1).decode(errors="backslashreplace").removesuffix("\n")
+        return self._looked().text()
 
     def patch(self) -> bytes:
-        """Return the diff as `git apply` takes it."""
-        return self._data
+        """Look, and return the diff as `git apply` takes it.
+
+        Raises:
+            AgentctlError: It cannot be told.
+        """
+        return self._looked().patch
+
+    def _looked(self) -> FoundDiff:
+        found = self.look()
+        if found is None:
+            raise Refused(self.problem or "it is not known what was changed")
+        return found
