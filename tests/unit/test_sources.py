@@ -29,6 +29,7 @@ from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.searching import HitCount, find_next
 from agentctl.screen.texts.shown import LONGEST_LINE, Spot, Tone
 from agentctl.screen.texts.sources import PagerSource, TextSource
+from agentctl.screen.worker.worker_texts import RenewedText
 from agentctl.text.activity import paragraph
 from agentctl.text.event import event_line
 
@@ -43,6 +44,10 @@ def grow(source: PagerSource) -> None:
 def shown(source: PagerSource) -> list[str]:
     """Return all lines of a source, each as its text."""
     return [line.text for number in range(len(source)) for line in source.paragraph(number)]
+
+
+def of_lines(path: str) -> PagerSource:
+    return RenewedText(Path(path).read_text)
 
 
 def never() -> bool:
@@ -406,6 +411,33 @@ def check_search(source: PagerSource, needle: Needle) -> None:
         assert (found and found.spot) == next(iter(later or wanted), None)
         found = find_next(source, needle, start, never, backwards=True)
         assert (found and found.spot) == next(reversed(before or wanted), None)
+
+
+@pytest.mark.parametrize("make", [LogSource, of_lines], ids=["log", "text"])
+@pytest.mark.parametrize("backwards", [False, True, None])
+def test_a_search_ends_where_the_text_becomes_shorter_meanwhile(
+    tmp_path: Path, make: Make, backwards: bool | None
+) -> None:
+    path = tmp_path / "stdout"
+    path.write_bytes(b"x marks\n" * 40_000)
+    source, asked = make(str(path)), itertools.count()
+    grow(source)
+
+    def stop() -> bool:
+        number = next(asked)
+        if number == 3:
+            path.write_bytes(b"short\n" * 10)
+            if isinstance(source, RenewedText):
+                source.renew()
+            grow(source)
+        return number > 1000
+
+    if backwards is None:
+        HitCount(Needle("absent")).extend(source, stop)
+    else:
+        find_next(source, Needle("absent"), Spot(20_000), stop, backwards=backwards)
+    assert next(asked) < 1000
+    source.close()
 
 
 def test_a_search_goes_through_all_of_a_long_log_and_can_be_broken_off(tmp_path: Path) -> None:

@@ -42,7 +42,10 @@ def find_next(
 
 
 def _stretches(source: PagerSource, start: Spot, *, backwards: bool) -> Iterator[tuple[bool, tuple[int, int]]]:
-    """Yield the stretches from that of `start` on to the end, then, wrapped, all up to that of `start`."""
+    """Yield the stretches from that of `start` on to the end, then, wrapped, all up to that of `start`.
+
+    It ends early where the text has become shorter meanwhile: then no stretch lies further on.
+    """
     total = len(source)
     if not total:
         return
@@ -55,6 +58,8 @@ def _stretches(source: PagerSource, start: Spot, *, backwards: bool) -> Iterator
             until = 0 if not is_wrapped else home[0]
             while at > until:
                 first, last = source.stretch(at - 1)
+                if first >= at:
+                    return
                 yield is_wrapped, (first, min(last, total))
                 at = first
         else:
@@ -62,6 +67,8 @@ def _stretches(source: PagerSource, start: Spot, *, backwards: bool) -> Iterator
             until = total if not is_wrapped else home[1]
             while at < until:
                 first, last = source.stretch(at)
+                if last <= at:
+                    return
                 yield is_wrapped, (first, last)
                 at = last
 
@@ -76,7 +83,7 @@ class HitCount:
         self._lock = threading.Lock()
 
     def extend(self, source: PagerSource, stop: Callable[[], bool]) -> None:
-        """Count on to the end of the text; a line that still grows counts as it is.
+        """Count on to the end of the text, or to where it now ends; a line that still grows counts as it is.
 
         A search that was broken off may still be counting: then this one waits until it has noticed.
         """
@@ -84,6 +91,8 @@ class HitCount:
             total, pace = len(source), Pace()
             while self._counted < total and not self.is_full and not stop():
                 _, last = source.stretch(self._counted)
+                if last <= self._counted:
+                    return
                 hits = source.hits(self.needle, self._counted, last)
                 self._spots.extend(_number_of(spot) for spot in hits)
                 self._counted = last
