@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from agentctl.adapters.locks import LOCK_LIMIT_S
 from agentctl.adapters.taskdir import Root
 from agentctl.screen.start.dispatch_line import DispatchLine
 from tests.shells import define_shells
@@ -238,6 +241,30 @@ def test_the_history_is_there_in_the_next_session_and_the_draft_comes_back(root:
     play(second, looks)
     kept = Path(os.environ["HOME"], ".local/state/agentctl/lines.json")
     assert (json.loads(kept.read_bytes())["lines"], kept.stat().st_mode & 0o777) == (["! echo 2", "! true"], 0o600)
+    run("wait-all")
+
+
+def test_a_history_that_is_locked_does_not_hold_up_the_line(root: Path) -> None:
+    new_task()
+    host = Host(root)
+    lock = Path(os.environ["HOME"], ".local/state/agentctl/lines.json.lock")
+    lock.parent.mkdir(parents=True)
+
+    async def scene(pilot: Pilot[None]) -> None:
+        entered = time.monotonic()
+        await enter(pilot, host, "! true")
+        await until(pilot, partial(has_started, host, 1), "the worker")
+        await pilot.press("up")
+        assert time.monotonic() - entered < LOCK_LIMIT_S / 2
+        assert (host.line.text, host.problem()) == ("! true", ""), "it is remembered, and nothing is said"
+        holder.close()
+        await enter(pilot, host, "! echo 2")
+        await until(pilot, partial(has_started, host, 2), "the second worker")
+
+    with lock.open("w") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        play(host, scene)
+    assert "! echo 2" in json.loads(lock.with_suffix("").read_bytes())["lines"]
     run("wait-all")
 
 

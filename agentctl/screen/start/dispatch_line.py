@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from typing import ClassVar
@@ -186,11 +187,15 @@ class DispatchLine(Vertical):
         self._is_reading = False
         if self.text == event.text:
             self._put("")
-        try:
-            self._history.add(event.text)
-        except (AgentctlError, OSError) as error:
-            self._show_problem(error)
+        self._history.remember(event.text)
+        self._keep(event.text)
         self.post_message(self.Submitted(event.line))
+
+    @work(thread=True, group="history")
+    def _keep(self, text: str) -> None:
+        """Keep a line for the next session, or do not: it waits for a lock, which the screen cannot."""
+        with contextlib.suppress(AgentctlError, OSError):
+            self._history.keep(text)
 
     def on_dispatch_line__failed(self, event: _Failed) -> None:
         """Say what is wrong; a line that could not be started comes back, unless another one is being typed."""

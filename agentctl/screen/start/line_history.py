@@ -18,8 +18,15 @@ _MOST_LINES, _MOST_CHARACTERS = 500, 200_000
 _MOST_BYTES = 4 << 20
 
 
+#: How long a line waits for the lock. Another screen holds it for a moment; what stopped meanwhile holds it for ever.
+_LOCK_LIMIT_S = 1.0
+
+
 class LineHistory:
-    """The lines entered before, and a place in them: `older` and `newer` move it. Used by one thread."""
+    """The lines entered before, and a place in them: `older` and `newer` move it.
+
+    Used by one thread, but for `keep`.
+    """
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self.path: FilePath = state_folder(environ) / "lines.json"
@@ -48,23 +55,38 @@ class LineHistory:
         return self._draft if self._at == len(self._lines) else self._lines[self._at]
 
     def add(self, line: str) -> None:
-        """Keep a line as the newest, and go behind it; one that begins with a space is not kept.
+        """Remember a line, and keep it on disk.
 
         Raises:
             StorageError, LockTimeout: It could not be kept on disk; it is in memory.
         """
+        self.remember(line)
+        self.keep(line)
+
+    def remember(self, line: str) -> None:
+        """Take a line as the newest, and go behind it, unless it is one that is not kept."""
         self._draft = ""
-        if line.strip() and not line.startswith(" "):
+        if _is_kept(line):
             self._lines = _bounded([*(known for known in self._lines if known != line), line])
         self._at = len(self._lines)
-        if not self._lines or self._lines[-1] != line:
+
+    def keep(self, line: str) -> None:
+        """Keep a line on disk, in any thread: it waits for the lock.
+
+        Raises:
+            StorageError, LockTimeout: It could not be kept.
+        """
+        if not _is_kept(line):
             return
         make_folder(self.path.parent)
-        with locked(FilePath(f"{self.path}.lock")):
+        with locked(FilePath(f"{self.path}.lock"), limit_s=_LOCK_LIMIT_S):
             theirs = [known for known in _lines_in(self.path) if known != line]
-            self._lines = _bounded([*theirs, line])
-            write_whole(self.path, to_json({"lines": self._lines}), durable=False)
-        self._at = len(self._lines)
+            write_whole(self.path, to_json({"lines": _bounded([*theirs, line])}), durable=False)
+
+
+def _is_kept(line: str) -> bool:
+    """Return whether a line is kept: not one that begins with a space, as in a shell, or that is too long."""
+    return bool(line.strip()) and not line.startswith(" ") and len(line) <= _MOST_CHARACTERS
 
 
 def _lines_in(path: FilePath) -> Sequence[str]:
