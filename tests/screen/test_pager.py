@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.screen.texts.activity_source import ActivitySource
 from agentctl.screen.texts.log_source import LogSource
 from agentctl.screen.texts.pager import Pager
+from agentctl.screen.texts.source_file import SourceFile
 from agentctl.screen.texts.sources import TextSource
 from agentctl.screen.worker.logs_screen import LogWall
 from tests.screens import open_files
@@ -482,6 +484,44 @@ def test_why_there_is_nothing_is_shown(log: Path) -> None:
         assert "FIFO" in rows_of(pager)[0]
 
     run(pager, steps, size=(200, 5))
+
+
+def test_a_text_that_cannot_be_made_is_said_and_nothing_ends() -> None:
+    def load() -> str:
+        raise ValueError("nobody\x1b foresaw it")
+
+    pager = Pager(TextSource(load))
+
+    async def steps(pilot: Pilot[None]) -> None:
+        assert rows_of(pager)[0] == r"ValueError: nobody\x1b foresaw it"
+
+    run(pager, steps)
+
+
+def test_what_cannot_be_read_any_more_is_said_in_its_place_and_nothing_ends(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pager = log_of(log, numbered(10_000))
+
+    def read(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def steps(pilot: Pilot[None]) -> None:
+        assert isinstance(pager.source, LogSource)
+        pager.source._index.cached.clear()
+        monkeypatch.setattr(SourceFile, "read", read)
+        await pilot.press("g")
+        assert rows_of(pager)[0] == "(this cannot be read: [Errno 5] Input/output error)"
+        await pilot.press("slash", *"line", "enter")
+        await until(pilot, lambda: "Input/output error" in footer_of(pager), "the problem of the search")
+        pager.refresh_source()
+        await settled(pilot)
+        monkeypatch.undo()
+        pager.refresh_source()
+        await settled(pilot)
+        assert rows_of(pager)[0] == "line 0"
+
+    run(pager, steps)
 
 
 def test_a_wall_shows_several_and_tab_moves_between_them(tmp_path: Path) -> None:

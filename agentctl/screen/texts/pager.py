@@ -40,7 +40,7 @@ from agentctl.screen.texts.layout import head_of, usable_hang
 from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.reading_on import FolderWatch, ReadingOn
 from agentctl.screen.texts.searching import HitCount, NextHit, find_next
-from agentctl.screen.texts.shown import Spot, Tone
+from agentctl.screen.texts.shown import Spot, Tone, problem_of
 from agentctl.screen.texts.sources import PagerSource
 from agentctl.screen.texts.window import Anchor, ShownRow, TextWindow
 
@@ -117,11 +117,11 @@ class Pager(Widget, can_focus=True):
             return isinstance(message, Pager.Changed)
 
     class Searched(Message):
-        """A search has ended: at a hit, or without one."""
+        """A search has ended: at a hit, without one, or because the text cannot be read."""
 
-        def __init__(self, pager: Pager, count: HitCount, found: NextHit | None) -> None:
+        def __init__(self, pager: Pager, count: HitCount, found: NextHit | None, problem: str | None = None) -> None:
             super().__init__()
-            self.pager, self.count, self.found = pager, count, found
+            self.pager, self.count, self.found, self.problem = pager, count, found, problem
 
         @property
         def control(self) -> Pager:
@@ -209,7 +209,7 @@ class Pager(Widget, can_focus=True):
     def _draw(self) -> None:
         window = self._window
         if window.renew():
-            self._known, self._hit = 0, None
+            self._known, self._hit, self._note = 0, None, ""
             self._count = None if self._count is None else HitCount(self._count.needle)
         if self.follows:
             window.top = window.lowest_top()
@@ -444,6 +444,9 @@ class Pager(Widget, can_focus=True):
             count.extend(self.source, is_over)
         except IndexError:
             return  # The text was replaced meanwhile.
+        except Exception as error:  # noqa: BLE001 - whatever it is, the footer says it
+            self.post_message(self.Searched(self, count, None, problem_of(error)))
+            return
         if not is_over():
             self.post_message(self.Counted(count))
 
@@ -454,7 +457,7 @@ class Pager(Widget, can_focus=True):
             return
         self._note = ""
         if found is None:
-            self._note = f"not found: {message.count.needle.text}"
+            self._note = message.problem or f"not found: {message.count.needle.text}"
         else:
             self._stop_following()
             self._hit = found.spot
@@ -463,7 +466,7 @@ class Pager(Widget, can_focus=True):
         self._draw()
 
     def _reveal(self, spot: Spot, needle: Needle) -> None:
-        lines = self.source.paragraph(spot.paragraph) if spot.paragraph < len(self.source) else ()
+        lines = self._window.lines(spot.paragraph) if spot.paragraph < len(self.source) else ()
         text = lines[spot.line].drawn if spot.line < len(lines) else ""
         column = next((begin for begin, _ in needle.spans(text)), 0)
         self._window.reveal(spot, column)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.watch import Watch
-from agentctl.domain.plaintext import plain
 from agentctl.screen.pace import Pace
+from agentctl.screen.texts.shown import problem_of
 from agentctl.screen.texts.sources import PagerSource
 
 #: While a long text is read, it is announced so often that it grows.
@@ -54,8 +54,8 @@ class ReadingOn:
             try:
                 self._grow()
                 self.problem = None
-            except OSError as error:
-                self.problem = plain(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the pager says it
+                self.problem = problem_of(error)
             self._announce()
 
     def _goes_on(self) -> bool:

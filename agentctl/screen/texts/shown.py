@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from agentctl.domain.plaintext import plain, whole
+from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.screen.texts.needle import Needle
 
@@ -45,6 +47,16 @@ class ShownLine(NamedTuple):
 
 #: Of a file that was cut or replaced while it was shown.
 GONE = (ShownLine("(this is no longer in the file)", Tone.QUIET),)
+
+
+def problem_of(error: Exception) -> str:
+    """Return why a text cannot be read; of what nobody foresaw also its kind."""
+    return plain(error if isinstance(error, AgentctlError | OSError) else f"{type(error).__name__}: {error}")
+
+
+def unreadable(error: Exception) -> tuple[ShownLine, ...]:
+    """Return what is shown in place of a paragraph that cannot be read."""
+    return tuple(ShownLine(part, Tone.PROBLEM) for part in cut(whole(f"(this cannot be read: {problem_of(error)})")))
 
 
 class Spot(NamedTuple):

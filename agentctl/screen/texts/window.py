@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agentctl.lean import NamedTuple
 from agentctl.screen.texts.layout import row_starts
-from agentctl.screen.texts.shown import ShownLine, Spot
+from agentctl.screen.texts.shown import ShownLine, Spot, unreadable
 from agentctl.screen.texts.sources import PagerSource
 
 #: In place of a line: the divider above a paragraph.
@@ -74,10 +74,14 @@ class TextWindow:
         self._layouts.clear()
         return True
 
-    def _lines(self, paragraph: int) -> tuple[ShownLine, ...]:
+    def lines(self, paragraph: int) -> tuple[ShownLine, ...]:
+        """Return the lines of a paragraph; where it cannot be read, why."""
         found = self._kept.get(paragraph)
         if found is None:
-            found = self.source.paragraph(paragraph)
+            try:
+                found = self.source.paragraph(paragraph)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other paragraphs may be readable
+                found = unreadable(error)
             if len(found) <= _MOST_KEPT_LINES:
                 if len(self._kept) >= _MOST_KEPT:
                     self._kept.clear()
@@ -89,13 +93,13 @@ class TextWindow:
 
         The thread that reads on takes up a text that was replaced at any moment, even within a step.
         """
-        lines = self._lines(anchor.paragraph)
+        lines = self.lines(anchor.paragraph)
         return lines[anchor.line] if anchor.line < len(lines) else ShownLine("")
 
     def _exists(self, anchor: Anchor) -> bool:
         if anchor.line == _DIVIDER:
             return anchor.paragraph in self.dividers
-        return anchor.paragraph < len(self.source) and anchor.line < len(self._lines(anchor.paragraph))
+        return anchor.paragraph < len(self.source) and anchor.line < len(self.lines(anchor.paragraph))
 
     def _starts(self, anchor: Anchor) -> tuple[int, ...]:
         """Return where the rows of an anchor's line begin; a divider is one row."""
@@ -121,7 +125,7 @@ class TextWindow:
         total = len(self.source)
         if total in self.dividers or not total:
             return Anchor(total, _DIVIDER if total in self.dividers else 0)
-        return self._end_of(total - 1, len(self._lines(total - 1)) - 1)
+        return self._end_of(total - 1, len(self.lines(total - 1)) - 1)
 
     def _first_of(self, paragraph: int) -> Anchor:
         return Anchor(paragraph, _DIVIDER if paragraph in self.dividers else 0)
@@ -138,7 +142,7 @@ class TextWindow:
             return None
         if row + 1 < len(self._starts(anchor)):
             return anchor._replace(row=row + 1)
-        if line + 1 < len(self._lines(paragraph)):
+        if line + 1 < len(self.lines(paragraph)):
             return Anchor(paragraph, line + 1)
         below = self._first_of(paragraph + 1)
         return below if below.paragraph < total or below.line == _DIVIDER else None
@@ -152,7 +156,7 @@ class TextWindow:
             return self._end_of(paragraph, line - 1)
         if line == 0 and paragraph in self.dividers:
             return Anchor(paragraph, _DIVIDER)
-        return self._end_of(paragraph - 1, len(self._lines(paragraph - 1)) - 1) if paragraph else None
+        return self._end_of(paragraph - 1, len(self.lines(paragraph - 1)) - 1) if paragraph else None
 
     def rows(self) -> Iterator[ShownRow]:
         """Yield the visible rows, from the top."""
