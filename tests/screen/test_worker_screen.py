@@ -478,3 +478,33 @@ def test_the_diff_of_a_file_is_of_the_look_that_has_listed_it(
     watching(steps)
     (tmp_path / "go").touch()
     task.ended("a1")
+
+
+def test_a_look_that_fails_is_said_and_is_made_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = new_repository(tmp_path / "r")
+    task = new_task()
+    shell("echo BBB > bbb.txt", "--worktree", "--cwd", repository, "--wait")
+    fails = [True]
+
+    def make_diff(*args: Any, **options: Any) -> WorktreeDiff:
+        if fails:
+            raise ValueError("nobody foresaw it")
+        return diff.make_diff(*args, **options)
+
+    monkeypatch.setattr(worker_texts, "make_diff", make_diff)
+
+    async def steps(screen: Screen) -> None:
+        await opened(screen, "a1")
+        for tab in ("3", "4"):
+            await screen.press(tab)
+            await screen.shows("ValueError: nobody foresaw it")
+        fails.clear()
+        await screen.press("ctrl+r")
+        await screen.shows("+BBB")
+        await screen.press("3")
+        await screen.shows("bbb.txt", "1 file")
+
+    watching(steps)
+    task.ended("a1")

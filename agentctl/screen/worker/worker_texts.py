@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.patchtext import PatchedFile
 from agentctl.domain.plaintext import plain
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.why import why_worker
@@ -41,7 +41,7 @@ def _in_any_case(load: Callable[[], str]) -> str:
     """Return a text; where it cannot be made, why."""
     try:
         return load()
-    except (AgentctlError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the person reads it in place of the text
         return in_words(error)
 
 
@@ -163,7 +163,7 @@ class WorkerDiff:
             self._began = monotonic()
             try:
                 self.found, self.problem = self._look(), None
-            except (AgentctlError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the tabs say it, and may look again
                 self.found, self.problem = None, in_words(error)
             self._ended = monotonic()
             return self.found
