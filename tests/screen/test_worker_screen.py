@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from agentctl.domain.need import Need
 from agentctl.operations.worktree import diff
 from agentctl.operations.worktree.diff import WorktreeDiff
 from agentctl.screen.app import WatchApp
+from agentctl.screen.texts.pager import Pager
 from agentctl.screen.worker import worker_texts
+from agentctl.screen.worker.tab_row import Tab
 from agentctl.screen.worker.worker_screen import WorkerScreen
 from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
@@ -507,4 +510,35 @@ def test_a_look_that_fails_is_said_and_is_made_again(
         await screen.shows("bbb.txt", "1 file")
 
     watching(steps)
+    task.ended("a1")
+
+
+@pytest.mark.parametrize("tab", [Tab.TRANSCRIPT, Tab.LOG, Tab.FILES, Tab.EVENTS])
+def test_a_line_that_is_opened_before_a_tab_is_drawn_keeps_what_is_typed(root: Path, tmp_path: Path, tab: Tab) -> None:
+    task = new_task()
+    shell(held(tmp_path, "echo to stdout"))
+    task.has("agent.started", "a1")
+
+    async def steps(screen: Screen) -> None:
+        shown = await opened(screen, "a1")
+        shown.show_tab(tab)
+        shown.action_send()
+        await screen.write("xy")
+        await screen.shows("message to a1: xy")
+        await screen.press("escape")
+        pager = screen.app.focused
+        if isinstance(pager, Pager):
+            pager.action_search()
+            assert isinstance(screen.app.focused, Input), "the next key is no key of the pager"
+            await screen.write("xy")
+            assert pager.query_one(Input).value == "xy"
+        shown.show_tab(Tab.WHY)
+        await screen.shows("A live shim guards it")
+        shown.show_tab(tab)
+        shown.action_cancel()
+        await screen.press("n")
+        await screen.shows_no("y / n")
+
+    watching(steps)
+    (tmp_path / "go").touch()
     task.ended("a1")

@@ -386,7 +386,7 @@ class Pager(Widget, can_focus=True):
         line = self.query_one(Input)
         line.value = ""
         line.add_class("-typing")
-        line.focus()
+        self.screen.set_focus(line)  # At once: `focus` would leave the next keys to the pager.
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Search for what was typed; for nothing, for the same as before."""
@@ -402,7 +402,7 @@ class Pager(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Leave the line of the search: the person has gone back to the text."""
-        if self._is_typing:
+        if self._is_typing and self.screen.focused is self:  # It may have left again since.
             self._is_typing = False
             self.query_one(Input).remove_class("-typing")
 

@@ -120,7 +120,7 @@ class ChangedFiles(Vertical):
 
     def take_focus(self) -> None:
         """Focus what is shown."""
-        (self._shown or self.query_one(FileLines)).focus()
+        self.screen.set_focus(self._shown or self.query_one(FileLines))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the diff of a file."""

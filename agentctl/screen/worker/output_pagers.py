@@ -45,7 +45,7 @@ class OutputPagers(Vertical):
 
     def take_focus(self) -> None:
         """Focus the stream that is looked at."""
-        self.current.focus()
+        self.screen.set_focus(self.current)
 
     def change_stream(self) -> None:
         """Go to the other stream, if there is something in it."""

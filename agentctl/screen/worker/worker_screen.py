@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from agentctl.adapters.files import read_quietly
 from agentctl.domain.states import TERMINAL
@@ -194,8 +194,16 @@ class WorkerScreen(WorkerKeys, Screen[None]):
 
     def _come_to(self, tab: Tab) -> None:
         if tab is self.tab:  # No other tab was shown meanwhile.
-            self.take_focus()
+            if not self._is_asking():
+                self.take_focus()
             self.refresh_bindings()
+
+    def _is_asking(self) -> bool:
+        """Return whether a line was opened before the tab was drawn: without the focus, its letters would be keys."""
+        focused = self.focused
+        if not isinstance(focused, Input | YesOrNo):
+            return False
+        return all(one.display for one in focused.ancestors_with_self if isinstance(one, Widget))
 
     def _view_of(self, tab: Tab) -> Widget:
         match tab:
@@ -246,7 +254,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         elif view is self.peek:
             self.set_focus(None)
         else:
-            view.focus()
+            self.set_focus(view)  # At once: `focus` would take it from a line that is opened meanwhile.
 
     def on_tab_row_picked(self, message: TabRow.Picked) -> None:
         """Show the tab that was clicked."""
