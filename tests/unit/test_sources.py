@@ -21,6 +21,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.activity.transcript import Transcript
 from agentctl.domain.plaintext import plain, whole
+from agentctl.screen.texts import activity_source
 from agentctl.screen.texts.activity_source import ActivitySource
 from agentctl.screen.texts.events_source import EventsSource
 from agentctl.screen.texts.layout import row_starts
@@ -233,6 +234,19 @@ def test_a_replaced_activity_begins_anew(tmp_path: Path) -> None:
     grow(source)
     assert shown(source) == ["20:00:01  after", "20:00:01  more, and longer than before"]
     assert source.generation == 1
+    source.close()
+
+
+def test_a_text_that_was_too_long_is_not_when_it_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_source, "_MOST_PARAGRAPHS", 2)
+    path = tmp_path / "activity.jsonl"
+    path.write_bytes(b"".join(row("message", f"m{number}", text="before") for number in range(3)))
+    source = ActivitySource(str(path))
+    grow(source)
+    assert "only the first 2" in str(source.problem)
+    path.write_bytes(row("message", "m", text="after"))
+    grow(source)
+    assert (source.problem, len(source)) == (None, 1)
     source.close()
 
 

@@ -17,7 +17,6 @@ class LineSource:
 
     def __init__(self, path: AnyPath, most: int, what: str) -> None:
         self.paths: tuple[AnyPath, ...] = (path,)
-        self.problem: str | None = None
         self.generation = 0
         self._file = SourceFile(path)
         self._most, self._what = most, what
@@ -25,6 +24,7 @@ class LineSource:
 
     def _begin(self) -> None:
         """Forget what was read."""
+        self.problem: str | None = None
         self._blocks = LineBlocks(self._file)
 
     def _take(self, block: LineBlock) -> None:
