@@ -162,6 +162,7 @@ def test_questions_are_answered_where_they_are_shown_and_only_there(root: Path) 
         await screen.press("2")
         await screen.shows("a1 was answered: Two")
         await screen.shows_no("6 questions (1)")
+        await screen.shows("Answered before:", "q1: What now?", "user: y")
         await screen.press("2")
         await screen.shows("answer: y")
 
@@ -456,7 +457,7 @@ def test_the_diff_of_a_file_is_of_the_look_that_has_listed_it(
     shell(held(tmp_path, "seq 30 > aaa.txt; echo BBB > bbb.txt; echo CCC > ccc.txt"), "--worktree", "--cwd", repository)
     task.has("agent.started", "a1")
     worktree = Path(record(task, "a1")["path"])
-    wait_until((worktree / "ccc.txt").read_text, what="the files")
+    wait_until(lambda: (worktree / "ccc.txt").exists() and (worktree / "ccc.txt").read_text(), what="the files")
 
     def make_diff(*args: Any, **options: Any) -> WorktreeDiff:
         looks.wait(20)

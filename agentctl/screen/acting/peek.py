@@ -73,6 +73,8 @@ class Peek(VerticalScroll, can_focus=False):
         self._since = math.inf
         self._was_seen_whole = False
         self.chosen: set[str] = set()
+        #: What was asked before, shown where nothing is asked now.
+        self.before = ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="peek-text")
@@ -133,6 +135,8 @@ class Peek(VerticalScroll, can_focus=False):
             self.begin()
         width = self.app.size.width - _BESIDE
         pieces = tuple(peek_of(glance, worker, self.chosen, datetime.now(UTC), width, node))
+        if self.before and question is None:
+            pieces += (("\n\nAnswered before:\n", "dim"), (self.before, "text"))
         if pieces != self._shown:
             self._shown = pieces
             text = Text()

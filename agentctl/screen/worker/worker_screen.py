@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -37,7 +38,7 @@ from agentctl.screen.worker.changed_files import ChangedFiles, FileLines
 from agentctl.screen.worker.output_pagers import OutputPagers
 from agentctl.screen.worker.tab_row import TABS, Tab, TabRow
 from agentctl.screen.worker.tabbed_pager import TabbedPager
-from agentctl.screen.worker.worker_texts import RenewedText, WorkerDiff, result_text, why_text
+from agentctl.screen.worker.worker_texts import RenewedText, WorkerDiff, answered_text, result_text, why_text
 
 #: Finds out what is to be made, and returns what makes it in a thread: the path of a file.
 _Plan = Callable[[], Callable[[], str]]
@@ -324,6 +325,8 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def draw_peek(self) -> None:
         """Show the questions, where these are shown."""
         self.peek.display = self.tab is Tab.QUESTIONS
+        if self.peek.display and not self._worker.questions:
+            self._read_answered()
         if self.peek.display and self.peek.is_attached and self.peek.query("#peek-text"):
             self.peek.show(self.last_glance(), self._worker)
         else:
@@ -331,6 +334,18 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             if self.peek.display:
                 self.call_after_refresh(self.draw_peek)
         self.renew_keys()
+
+    @work(thread=True, exclusive=True, group="answered")
+    def _read_answered(self) -> None:
+        """Read what was asked and answered before, and show it where nothing is asked now."""
+        text = answered_text(self._folder)
+        if text != self.peek.before:
+            self.app.call_from_thread(self._show_answered, text)
+
+    def _show_answered(self, text: str) -> None:
+        self.peek.before = text
+        if self.peek.is_attached and self.peek.display:
+            self.peek.show(self.last_glance(), self._worker)
 
     def action_choose(self) -> None:
         """Answer with the options that were chosen."""

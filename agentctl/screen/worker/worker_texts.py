@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.patchtext import PatchedFile
-from agentctl.domain.plaintext import plain
+from agentctl.domain.plaintext import beginning, plain
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.results import read_result
@@ -23,11 +24,15 @@ from agentctl.screen.acting.commands import in_words
 from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.shown import ShownLine, Spot
 from agentctl.screen.texts.sources import TextSource
+from agentctl.supervision.worker.questions import read_question
 from agentctl.text.why import why_lines
+from agentctl.text.words import local_time
 
 #: More of a result, or of a diff, is not read by a person on a screen.
 _RESULT_BYTES, _DIFF_BYTES = 1 << 20, 4 << 20
 _LIMIT_S = 20.0
+#: So many answered questions are shown, and so much of each and of its answer.
+_MOST_ANSWERED, _LONGEST_ANSWERED = 20, 500
 #: After a look it rests so many times as long as that took.
 _SHARE = 10
 _SINCE = {Since.BASE: "its base", Since.TURN: "its last turn began"}
@@ -97,6 +102,21 @@ def why_text(task: TaskDir, instance: str) -> str:
     return "\n".join(why_lines(why_worker(task, instance)))
 
 
+def answered_text(worker: WorkerDir) -> str:
+    """Return the last questions of a worker that were answered, each with its answer, oldest first."""
+    answered = [name for name in worker.question_ids() if worker.answer(name).exists()]
+    return "\n".join(filter(None, (_answered(worker, name) for name in answered[-_MOST_ANSWERED:])))
+
+
+def _answered(worker: WorkerDir, name: str) -> str:
+    question, answer = read_question(worker, name), read_quietly(worker.answer(name))
+    if question is None or question.get("idle"):
+        return ""
+    asked, said = (beginning(str(text), _LONGEST_ANSWERED) for text in (question.get("question"), answer.get("answer")))
+    when, who = local_time(answer.get("at")), plain(str(answer.get("by") or "?"))
+    return plain(f"{name}: {asked}") + plain(f"\n    {when} {who}: {said}", keep="\n")
+
+
 class FoundDiff(NamedTuple):
     """What a worker had changed when it was looked at, with the patch in which its files have their places.
 
@@ -117,7 +137,7 @@ class FoundDiff(NamedTuple):
             return "It has no worktree. Its driver says that it touched these files:"
         added = sum(file.added or 0 for file in self.files)
         removed = sum(file.removed or 0 for file in self.files)
-        size = len(self.files)
+        size = len(self.files) + self.diff.more_files
         what = f"{size} file{'' if size == 1 else 's'}  +{added} -{removed}" if size else "nothing was changed"
         return f"Since {_SINCE[self.diff.since]}, {_UNTIL[self.diff.until]}: {what}"
 
