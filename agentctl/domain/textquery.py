@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from agentctl.lean import NamedTuple
 
-#: A pattern of a person is tried on at most this many characters at a time: some take exponential time.
+#: A pattern of a person is tried on at most this many characters at a time: many take quadratic time. One that takes
+#: exponential time, as `(a+)+$` does, has no bound here: only the command line takes patterns, and Ctrl-C ends it.
 LONGEST_TRIED = 2000
 #: How many characters of a text are shown around what was found.
 WIDTH = 100
@@ -66,14 +67,18 @@ class TextQuery:
     def _span(self, pattern: re.Pattern[str], text: str) -> tuple[int, int] | None:
         pieces = _pieces(text) if self._is_regex else ((0, text),)
         for at, piece in pieces:
-            match = pattern.search(piece)
-            if match is not None and match.end() > match.start():
+            match = next(filter(_is_something, pattern.finditer(piece)), None)
+            if match is not None:
                 return at + match.start(), at + match.end()
         return None
 
     def may_be_in(self, lowered: bytes) -> bool:
         """Return False only if bytes in lower case cannot be those of a text that has all terms."""
         return all(needle in lowered for needle in self.needles)
+
+
+def _is_something(match: re.Match[str]) -> bool:
+    return match.end() > match.start()
 
 
 def _phrase(term: str) -> str:

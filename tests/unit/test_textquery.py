@@ -44,3 +44,4 @@ def test_a_pattern_is_tried_on_pieces_of_a_long_line() -> None:
     text = "x" * 5000 + "\n" + "y" * 50 + "needle"
     assert query.find(text) == (5051, 5057)
     assert TextQuery(["z*"], is_regex=True).find(text) is None, "nothing is not a find"
+    assert TextQuery(["d*"], is_regex=True).find(text) == (5054, 5055), "but what is behind nothing is one"
