@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator
+
 from rich.cells import cell_len, split_graphemes
 
 #: A row ends behind a word where one ends in its last third.
 _SHORTEST = 2 / 3
+#: The tones of skin of an emoji: a terminal that does not join them to it draws each for itself.
+_MODIFIERS = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
+#: Marks that have a width of their own, or surround a character: terminals disagree about them.
+_SPACING = frozenset(("Mc", "Me"))
+
+
+def cells_of(text: str) -> int:
+    """Return how many cells a text takes at most: terminals draw some characters that `rich` counts as nothing.
+
+    >>> cells_of("abc"), cells_of("e\u0301"), cells_of("\U0001f3fb"), cells_of("a\u0903")
+    (3, 1, 2, 2)
+    """
+    return cell_len(text) if text.isascii() else cell_len(text) + sum(map(_uncounted, text))
+
+
+def _uncounted(character: str) -> int:
+    if character in _MODIFIERS:
+        return 2
+    return 1 if unicodedata.category(character) in _SPACING else 0
 
 
 def row_starts(text: str, width: int, hang: int = 0) -> tuple[int, ...]:
@@ -18,7 +40,7 @@ def row_starts(text: str, width: int, hang: int = 0) -> tuple[int, ...]:
     ((0, 8), (0, 3, 6))
     """
     further = max(1, width - usable_hang(hang, width))
-    if len(text) <= width and (text.isascii() or cell_len(text) <= width):
+    if len(text) <= width and (text.isascii() or cells_of(text) <= width):
         return (0,)
     return _of_narrow(text, width, further) if text.isascii() else _of_any(text, width, further)
 
@@ -44,7 +66,7 @@ def _of_any(text: str, width: int, further: int) -> tuple[int, ...]:
     starts, room, used = [0], width, 0
     #: Behind the last space of the row: (where, how many cells are before it).
     word = (0, 0)
-    for start, end, cells in split_graphemes(text)[0]:
+    for start, end, cells in _pieces(text, further):
         is_space = text[start] == " "
         if used + cells > room and not is_space and start > starts[-1]:
             behind, before = word if word[1] > room * _SHORTEST else (start, used)
@@ -54,6 +76,16 @@ def _of_any(text: str, width: int, further: int) -> tuple[int, ...]:
         if is_space:
             word = end, used
     return tuple(starts)
+
+
+def _pieces(text: str, width: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, cells) of what is not divided; a character with more marks than a row has room for is."""
+    for start, end, _ in split_graphemes(text)[0]:
+        cells = cells_of(text[start:end])
+        if cells <= max(2, width):
+            yield start, end, cells
+        else:
+            yield from ((at, at + 1, cells_of(text[at])) for at in range(start, end))
 
 
 def head_of(text: str, cells: int) -> str:
