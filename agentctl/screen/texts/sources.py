@@ -12,7 +12,6 @@ from typing import Protocol
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import plain, whole
-from agentctl.errors import AgentctlError
 from agentctl.screen.texts.activity_source import ActivitySource
 from agentctl.screen.texts.events_source import EventsSource
 from agentctl.screen.texts.log_source import LogSource
@@ -78,12 +77,7 @@ class TextSource:
         """Have the text made, the first time."""
         load, self._load = self._load, None
         if load is not None:
-            try:
-                text = load()
-            except AgentctlError as error:
-                self.problem = plain(error)
-                return False
-            self._lines = _lines_of(text)
+            self._lines = _lines_of(load())
         return False
 
     def paragraph(self, number: int) -> tuple[ShownLine, ...]:

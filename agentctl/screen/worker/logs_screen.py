@@ -68,11 +68,6 @@ class LogWall(Grid):
         at = next((place for place, pager in enumerate(self.pagers) if pager.has_focus_within), 0)
         self.pagers[(at + step) % len(self.pagers)].focus()
 
-    def refresh_sources(self) -> None:
-        """Take up what was appended to any of the texts."""
-        for pager in self.pagers:
-            pager.refresh_source()
-
 
 class LogsScreen(Screen[None]):
     """Up to four logs."""

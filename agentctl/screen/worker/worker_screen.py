@@ -40,9 +40,6 @@ from agentctl.screen.worker.tab_row import TABS, Tab, TabRow
 from agentctl.screen.worker.tabbed_pager import TabbedPager
 from agentctl.screen.worker.worker_texts import RenewedText, WorkerDiff, answered_text, result_text, why_text
 
-#: Finds out what is to be made, and returns what makes it in a thread: the path of a file.
-_Plan = Callable[[], Callable[[], str]]
-
 #: How often what no file announces is looked at anew, while it is shown and its worker has not ended.
 _RENEWED_S = 3.0
 #: Styles of roles that the peek does not have.
