@@ -12,7 +12,7 @@ from agentctl.cli.render import fields, plain
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.notices import KINDS
 from agentctl.errors import ExitCode, NotFound
-from agentctl.operations.notify.naming import switch_target
+from agentctl.operations.notify.applied_targets import switch_target
 from agentctl.operations.notify.telling import list_targets, test_target
 
 app = family(

@@ -31,7 +31,9 @@ def search(
     call: opt.InTask,
     terms: Annotated[list[str], typer.Argument(metavar="TEXT...", help="All of these must be in one text.")],
     logs: Annotated[bool, typer.Option("--logs", help="Search the raw output of workers too.")] = False,
-    regex: Annotated[bool, typer.Option("--regex", help="Each TEXT is a regular expression.")] = False,
+    regex: Annotated[
+        bool, typer.Option("--regex", help="Each TEXT is a regular expression. Ctrl-C ends one that never ends.")
+    ] = False,
     case_sensitive: Annotated[bool, typer.Option("--case-sensitive", help="Tell upper from lower case.")] = False,
     most: Annotated[int, typer.Option(metavar="N", min=1, help="How many hits of one worker to print.")] = MOST,
 ) -> None:

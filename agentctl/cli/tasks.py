@@ -103,7 +103,7 @@ def _named(notify: list[str] | None) -> dict[str, list[str]]:
     """Return the part of a task's configuration that names the targets of `--notify`."""
     if not notify:
         return {}
-    from agentctl.operations.notify.naming import check_named
+    from agentctl.operations.notify.applied_targets import check_named
 
     return {"notify": check_named(notify)}
 
@@ -111,7 +111,7 @@ def _named(notify: list[str] | None) -> dict[str, list[str]]:
 def _name(task: TaskDir, named: dict[str, list[str]]) -> None:
     """Name targets for a task that was made from a template, whose task.yaml is the template's."""
     if named:
-        from agentctl.operations.notify.naming import switch_target
+        from agentctl.operations.notify.applied_targets import switch_target
 
         for text in named["notify"]:
             switch_target(task, text, on=True)

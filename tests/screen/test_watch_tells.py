@@ -15,7 +15,7 @@ from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.operations.fleet.glance import FleetTask, Glance, TaskTotals
-from agentctl.operations.notify.naming import rearm
+from agentctl.operations.notify.applied_targets import rearm
 from agentctl.operations.notify.senders import is_armed
 from agentctl.screen.telling import ScreenBell
 from agentctl.supervision.notify.book import SENT, Book

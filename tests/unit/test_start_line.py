@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.start.requests import SpawnRequest
-from agentctl.screen.start.dispatch import KnownNames, StartLine, parse
 from agentctl.screen.start.line_completion import completions
 from agentctl.screen.start.line_editor import edited, editor_argv
 from agentctl.screen.start.line_history import LineHistory
+from agentctl.screen.start.start_line import KnownNames, StartLine, parse
 
 KNOWN = KnownNames(["explore", "general"], ["auth", "t-2"])
 #: Texts that are made of what the line knows, so that many of them are nearly right.

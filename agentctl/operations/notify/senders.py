@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.notify.naming import rearm
+from agentctl.operations.notify.applied_targets import rearm
 from agentctl.supervision.notify.switch import Switch
 from agentctl.supervision.worker.environment import store_folder, switch_of
 

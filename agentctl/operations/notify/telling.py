@@ -15,7 +15,7 @@ from agentctl.domain.plaintext import plain
 from agentctl.domain.quiet import in_words
 from agentctl.domain.targets import COMMAND, TERMINAL, Applied, NoticeTarget
 from agentctl.errors import NotFound, Refused
-from agentctl.operations.notify.naming import applied_to
+from agentctl.operations.notify.applied_targets import applied_to
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import personal_file, personal_notify

@@ -31,7 +31,7 @@ from agentctl.operations.show.evidence import (
     shown,
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
-from agentctl.operations.where.naming import command_line
+from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree

@@ -17,7 +17,7 @@ from agentctl.operations.show.askers import PendingQuestion, asked_below
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.evidence import Evidence, event_says
 from agentctl.operations.show.listing import row_of
-from agentctl.operations.where.naming import command_line
+from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 

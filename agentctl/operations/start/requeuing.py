@@ -9,7 +9,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.operations.notify.naming import rearm
+from agentctl.operations.notify.applied_targets import rearm
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.dispatch.dispatch import dispatch

@@ -133,7 +133,7 @@ def _see_to_notices(start: _Start) -> list[str]:
     """See to it that the person is told what happens; return why that is impossible, if it is."""
     if start.parent is not None or not may_be_told(start.root_task):
         return []
-    from agentctl.operations.notify.naming import rearm
+    from agentctl.operations.notify.applied_targets import rearm
 
     problem = rearm(start.root_task)
     return [] if problem is None else [problem]

@@ -23,10 +23,10 @@ from agentctl.domain.plaintext import ESCAPES, plain
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.start.requests import Spawned
 from agentctl.screen.handover import handed_over
-from agentctl.screen.start.dispatch import KnownNames, StartLine, known_names, parse, start
 from agentctl.screen.start.line_completion import common_beginning, completions
 from agentctl.screen.start.line_editor import edited, editor_argv
 from agentctl.screen.start.line_history import LineHistory
+from agentctl.screen.start.start_line import KnownNames, StartLine, known_names, parse, start
 
 _PLACEHOLDER = "AGENT PROMPT, or ! COMMAND; @TASK, in:FOLDER and name:NAME in front"
 #: What stands for a character that a terminal obeys: one cell, so that the cursor is where it seems to be.

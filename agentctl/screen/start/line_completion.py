@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from agentctl.domain.plaintext import plain
-from agentctl.screen.start.dispatch import COMMAND_MARK, IN_FRONT, KnownNames, mark_of
+from agentctl.screen.start.start_line import COMMAND_MARK, IN_FRONT, KnownNames, mark_of
 
 #: How many entries of a folder are looked at, and how many completions are offered.
 _MOST_ENTRIES, _MOST = 2000, 50

@@ -23,7 +23,7 @@ DISPATCH = """
 import os, sys
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import AgentctlError
-from agentctl.screen.start.dispatch import known_names, parse, start
+from agentctl.screen.start.start_line import known_names, parse, start
 root = Root(os.environ["AGENTCTL_ROOT"])
 try:
     print(start(root, parse(sys.argv[1], known_names(root))))
