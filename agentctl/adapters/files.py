@@ -85,7 +85,7 @@ def write_all(fd: int, data: bytes) -> None:
 def write_in_place(fd: int, data: bytes) -> None:
     """Make `data` the content of an open file: a locked file cannot be replaced by a rename.
 
-    The file's offset plays no part in it. Who hands a lock over shares it, and may write at the same moment.
+    The file's offset plays no part in it: whoever hands a lock over shares it, and may write at the same moment.
     """
     done = 0
     while done < len(data):

@@ -223,10 +223,10 @@ class _Picture:
         for row, right in zip(self._timeline.rows, self._right, strict=True):
             indent = " " * min(_INDENT * row.bar.depth, self._name // 2)
             name = cut(name_of(row, self._timeline), max(1, self._name - len(indent)), self._glyphs.cut)
-            is_first = row.is_critical
+            is_critical = row.is_critical
             yield [
                 ((indent + name).ljust(self._name), ""),
-                (f" {self._glyphs.critical} " if is_first else "   ", "critical"),
+                (f" {self._glyphs.critical} " if is_critical else "   ", "critical"),
                 *self._bar(row),
                 *self._columns(row, right),
             ]

@@ -27,7 +27,7 @@ from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.task_limits import read_config
 from agentctl.supervision.worker.spec import WorkerSpec, is_of_task, read_spec
 
-#: So long that a number still fits behind it.
+#: It leaves room for a number behind it.
 _LONGEST_BASE = 56
 
 
