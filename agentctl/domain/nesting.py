@@ -5,14 +5,16 @@ from __future__ import annotations
 from agentctl.lean import Any
 
 #: Lists and objects within each other. Python gives up at a thousand calls, whoever has made them.
-DEEPEST = 100
+DEEPEST = 300
+#: Stands for what is deeper.
+TOO_DEEP = "(nested too deeply to be shown)"
 
 
 def is_too_deep(value: Any) -> bool:
     """Return whether the lists and objects of a value are nested deeper than any of ours.
 
     >>> from functools import reduce
-    >>> [is_too_deep(reduce(lambda inner, _: [inner], range(count), [])) for count in (99, 100)]
+    >>> [is_too_deep(reduce(lambda inner, _: [inner], range(count), [])) for count in (299, 300)]
     [False, True]
     """
     level = [value]

@@ -11,6 +11,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import meaning
+from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.permissions import decide
 from agentctl.domain.plaintext import beginning
 from agentctl.drivers.dialogue import Ask
@@ -143,9 +144,14 @@ def _body(ask: Ask) -> dict[str, Any]:
 
 
 def _bounded(arguments: Any) -> Any:
-    """Return the arguments, cut if they are longer than anybody reads; the raw output is complete."""
+    """Return the arguments, cut if they are longer than anybody reads; the raw output is complete.
+
+    What is nested deeper than a file of ours may be becomes the text of its JSON.
+    """
     import json
 
+    if is_too_deep([arguments]):  # The question is one level more.
+        arguments = _as_text(arguments)
     if len(json.dumps(arguments)) <= _LONGEST_ARGUMENTS:
         return arguments
     if isinstance(arguments, dict):
@@ -154,6 +160,14 @@ def _bounded(arguments: Any) -> Any:
         if len(json.dumps(cut)) <= 2 * _LONGEST_ARGUMENTS:
             return cut
     return _cut(arguments, _LONGEST_ARGUMENTS)  # Too many keys, or too long ones.
+
+
+def _as_text(arguments: Any) -> Any:
+    import json
+
+    if not isinstance(arguments, dict):
+        return json.dumps(arguments)
+    return {key: json.dumps(value) if is_too_deep([[value]]) else value for key, value in arguments.items()}
 
 
 def _cut(value: Any, limit: int) -> Any:

@@ -26,6 +26,7 @@ from agentctl.domain.activity.view import Node
 from agentctl.domain.answers import DENY, meaning
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import WorkerId
+from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
@@ -48,7 +49,6 @@ _STEP = "  "
 _BESIDE = 4
 #: In front of each further line of what an agent wrote in a request for permission.
 _EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
-_TOO_DEEP = "(nested too deeply to be shown)"
 
 
 class Peek(VerticalScroll, can_focus=False):
@@ -294,7 +294,7 @@ def _text_of(value: object) -> str:
     try:
         return value if isinstance(value, str) else shown_json(value)
     except RecursionError:
-        return _TOO_DEEP
+        return TOO_DEEP
 
 
 def texts_of(question: Question) -> list[str]:
@@ -352,4 +352,4 @@ def _bounded(text: str, *, is_call: bool = False) -> str:
 
 
 def _is_cut(text: str) -> bool:
-    return text is _TOO_DEEP or len(text) > _LONGEST or text.count("\n") >= _MOST_LINES
+    return text is TOO_DEEP or len(text) > _LONGEST or text.count("\n") >= _MOST_LINES
