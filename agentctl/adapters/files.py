@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 
 from agentctl.adapters.opening import ODD_HINT, OddFile, kind_of, open_plain, read_bytes
-from agentctl.domain.nesting import is_too_deep, may_be_too_deep
 from agentctl.domain.numbers import finite
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
@@ -21,6 +20,8 @@ AnyPath = str | os.PathLike[str]
 _MANY = 16
 #: Each of these marks may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
+#: With no more brackets than `nesting.DEEPEST` no value is too deep.
+_MANY = 300
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -232,9 +233,15 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
         raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
     if not isinstance(value, dict):
         raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
-    if may_be_too_deep(data) and is_too_deep(value):
+    if data.count(b"[") + data.count(b"{") > _MANY and _is_too_deep(value):
         raise OddFile(f"{path} is nested deeper than any of ours", hint="agentctl doctor looks at it")
     return value
+
+
+def _is_too_deep(value: dict[str, Any]) -> bool:
+    from agentctl.domain.nesting import is_too_deep  # Hardly any file of ours has so many brackets.
+
+    return is_too_deep(value)
 
 
 def read_quietly(path: AnyPath) -> dict[str, Any]:
