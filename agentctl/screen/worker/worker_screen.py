@@ -332,17 +332,14 @@ class WorkerScreen(WorkerKeys, Screen[None]):
                 self.call_after_refresh(self.draw_peek)
         self.renew_keys()
 
-    @work(thread=True, exclusive=True, group="answered")
-    def _read_answered(self) -> None:
+    @work(exclusive=True, group="answered", exit_on_error=False)
+    async def _read_answered(self) -> None:
         """Read what was asked and answered before, and show it where nothing is asked now."""
-        text = answered_text(self._folder)
+        text = await asyncio.to_thread(answered_text, self._folder)
         if text != self.peek.before:
-            self.app.call_from_thread(self._show_answered, text)
-
-    def _show_answered(self, text: str) -> None:
-        self.peek.before = text
-        if self.peek.is_attached and self.peek.display:
-            self.peek.show(self.last_glance(), self._worker)
+            self.peek.before = text
+            if self.peek.is_attached and self.peek.display:
+                self.peek.show(self.last_glance(), self._worker)
 
     def action_choose(self) -> None:
         """Answer with the options that were chosen."""
