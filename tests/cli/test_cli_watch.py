@@ -225,8 +225,8 @@ def test_watching_and_its_death_change_nothing(root: Path, tmp_path: Path, args:
     task = new_task(cap=2)
     asking()
     spawn_batch([held(tmp_path / "gate", name) for name in ("runs", "waits")])
-    run("list")
-    wait_until(lambda: statuses()["runs"], accept="running".__eq__)
+    settled = {"asks": "awaiting", "runs": "active", "waits": "pending"}
+    wait_until(task.roster, accept=settled.__eq__, what="the roster, which the shims write a moment later")
     before = fingerprint(tmp_path)
     watched = Lines(*args)
     watched.next(1)
