@@ -482,6 +482,8 @@ CHARACTERS = st.sampled_from(
 )  # fmt: skip
 
 
+@example("a \U0001f3fb", 3, 0)
+@example("漢 a👍\U0001f3ff", 4, 0)
 @given(st.lists(CHARACTERS, max_size=60).map("".join), st.integers(1, 12), st.integers(0, 8))
 def test_rows_are_the_line_and_fit(text: str, width: int, hang: int) -> None:
     from rich.cells import cell_len

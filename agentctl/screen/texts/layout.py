@@ -67,9 +67,10 @@ def _of_any(text: str, width: int, further: int) -> tuple[int, ...]:
     #: Behind the last space of the row: (where, how many cells are before it).
     word = (0, 0)
     for start, end, cells in _pieces(text, further):
-        is_space = text[start] == " "
+        is_space = text[start:end] == " "  # And no mark on it, which is drawn.
         if used + cells > room and not is_space and start > starts[-1]:
-            behind, before = word if word[1] > room * _SHORTEST else (start, used)
+            is_wide = used - word[1] + cells > further  # What is behind the word would not fit the next row either.
+            behind, before = word if word[1] > room * _SHORTEST and not is_wide else (start, used)
             starts.append(behind)
             room, used, word = further, used - before, (0, 0)
         used += cells
