@@ -39,7 +39,8 @@ _SECRETS = re.compile(
     rf"|(?i:\b{_NAMED}\s+(?:is|was)\s+(?:(?:now|still|set|changed|to)\s+)*(?!{_STATES}\b){_VALUE})"
     rf"|{_BEGIN}(?:-[uU]|--(?:proxy-)?user)[\s=]*[\"']?[^\s:]+:{_VALUE}"
     r"|(?i:\bbearer\s+[\w.~+/=-]{6,})"
-    r"|(?i:\bbasic\s+)(?=\S*(?:\d|=|[a-z][A-Z]))[\w+/-]{6,}={0,2}"
+    # No word of a sentence: it has a digit, or small letters with a capital behind the first.
+    r"|(?i:\bbasic\s+)(?=\S*(?:\d|=|[a-z]\S*[A-Z]|\S[A-Z]\S*[a-z]))[\w+/-]{6,}={0,2}"
     r"|\b(?:sk|pk|rk|hf|npm|tk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[a-z])[-_][\w-]{6,}"
     r"|\b(?:AKIA|ASIA|AIza|ya29\.|eyJ)[\w.-]{6,}"
     r"|(?<=://)(?:[^\s/@:]*:\S*@|[^/\s@]+@)"
