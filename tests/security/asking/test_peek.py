@@ -222,6 +222,12 @@ def test_no_row_of_a_call_goes_on_beyond_the_edge_of_any_terminal(one: str) -> N
     assert peek._edged(one, "| ", width), "what has nothing else is shown all the same"
 
 
+@pytest.mark.parametrize("one", ["\u1161", "\u0915\u093e"], ids=["vowel of Hangul", "letter with a mark"])
+def test_what_rich_draws_in_no_cell_takes_one_of_a_row(one: str) -> None:
+    rows = peek._edged(one * 100, "| ", 60).split("\n")
+    assert max(map(len, rows)) <= 60
+
+
 def test_a_name_that_an_agent_has_chosen_looks_like_no_option(task: Task) -> None:
     spawn(worker("asks", "--option", "x=Keep", "--option", "y=Delete", "What?"), name="w")
     task.has("agent.blocked", "w")
