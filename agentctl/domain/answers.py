@@ -54,6 +54,14 @@ _OF_QUESTIONS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
+def shown_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all of a question that whoever answers it can have seen; what it does not have is None.
+
+    It is the same for everybody who asks the question: the asker's process is no part of it.
+    """
+    return {key: body.get(key) for key in _OF_QUESTIONS}
+
+
 def check_question(body: Mapping[str, Any], default: str | None) -> None:
     """Raise `UsageError` where a question cannot be answered."""
     kind, options = body["kind"], body["options"]

@@ -22,8 +22,16 @@ class NoticeMessage(NamedTuple):
     event: str
     title: str
     text: str
-    #: Everything as JSON: {id, event, taskId, taskTitle, at, text, repeated} and the facts of the notice.
+    #: Everything as JSON: {id, event, taskId, taskTitle, at, text, repeated, url} and the facts of the notice.
     body: Mapping[str, Any]
+    #: Where a browser shows it; empty while no server runs.
+    url: str = ""
+    #: Buttons that answer it, in the form of ntfy.
+    actions: Sequence[Mapping[str, Any]] = ()
+
+    def at(self, url: str) -> NoticeMessage:
+        """Return the message with the link to what it is about."""
+        return self._replace(body={**self.body, "url": url}, url=url)
 
 
 def message_about(notices: Sequence[Notice], task_title: str, *, repeated: bool = False) -> NoticeMessage:

@@ -41,6 +41,8 @@ class Notice(NamedTuple):
     instance: str | None = None
     #: More about it, under the names of the message: status, reason, question, window, usedPercent, counts.
     facts: Mapping[str, Any] = {}
+    #: Of a question: its id, if that is a name.
+    question_id: str | None = None
 
 
 class _End(NamedTuple):
@@ -114,7 +116,7 @@ class TaskNotices:
         text = f"{name} asks: {asked}" if asked else f"{name} waits for an answer"
         notice = self._notice(seq, BLOCKED, event, text, status=Status.BLOCKED.value, question=asked)
         key = self._first.setdefault((name, question), notice.key)
-        self._open[name, question] = notice._replace(key=key)
+        self._open[name, question] = notice._replace(key=key, question_id=_name_in(event["payload"].get("id")))
 
     def _resumed(self, _seq: int, event: Event) -> None:
         name, question = _question_in(event)
@@ -188,8 +190,11 @@ def of_tree(tasks: Sequence[TaskNotices]) -> list[Notice]:
 
 
 def _worker_in(event: Event) -> str | None:
-    name = event.get("agentInstance")
-    return name if isinstance(name, str) and is_name(name) else None
+    return _name_in(event.get("agentInstance"))
+
+
+def _name_in(value: object) -> str | None:
+    return value if isinstance(value, str) and is_name(value) else None
 
 
 def _question_in(event: Event) -> tuple[str, str]:

@@ -31,6 +31,8 @@ class NoticeTarget(NamedTuple):
     events: tuple[str, ...] = KINDS
     #: Nothing that happened before that is told, as events have it.
     since: str = ""
+    #: Of ntfy: its messages may have buttons that answer a question, for whoever reads them.
+    buttons: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, without what it does not have."""
@@ -45,6 +47,7 @@ def target_from(value: Mapping[str, Any]) -> NoticeTarget:
     """
     fields = {key: tuple(item) if isinstance(item, list) else str(item) for key, item in value.items()}
     target = NoticeTarget(**fields)  # type: ignore[arg-type]  # each field is a text or a tuple of texts
+    target = target._replace(buttons=value.get("buttons") is True)
     if target.type not in TYPES:
         raise ValueError(f"no type of target: {target.type}")
     return target

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _KEYS = ("targets", "hosts", "always", "quiet")
 #: The keys of each type of target, besides `type` and `events`.
-_OF_TYPE = {NTFY: ("url", "token"), WEBHOOK: ("url", "token"), COMMAND: ("command",), TERMINAL: ("ways",)}
+_OF_TYPE = {NTFY: ("url", "token", "buttons"), WEBHOOK: ("url", "token"), COMMAND: ("command",), TERMINAL: ("ways",)}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MOST_WORDS = 100
 
@@ -101,7 +101,10 @@ def _target(document: Document, name: str, value: object, hosts: tuple[str, ...]
     token = found.get("token", "")
     if not isinstance(token, str) or not token.isascii() or (token and not token.isprintable()):
         raise document.error((*at, "token"), "token must be a text of printable ASCII characters")
-    return NoticeTarget(name, type_, url=url, token=token, events=events)
+    buttons = found.get("buttons", False)
+    if not isinstance(buttons, bool):
+        raise document.error((*at, "buttons"), "buttons must be true or false")
+    return NoticeTarget(name, type_, url=url, token=token, events=events, buttons=buttons)
 
 
 def check_url(text: object, hosts: tuple[str, ...], *, needs_path: bool = False) -> str:

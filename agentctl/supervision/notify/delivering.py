@@ -140,7 +140,8 @@ def _ntfy(path: str, message: NoticeMessage) -> tuple[str, Mapping[str, Any]]:
     """Return path and body of a publication by JSON, which ntfy takes at the path above the topic."""
     above, _, topic = path.rstrip("/").rpartition("/")
     body = {"topic": topic, "title": message.title, "message": message.text, "priority": urgency(message.event)}
-    return f"{above}/", body
+    linked = {"click": message.url, "actions": message.actions}
+    return f"{above}/", body | {key: value for key, value in linked.items() if value}
 
 
 def _judged(status: int, reason: str) -> Delivery:

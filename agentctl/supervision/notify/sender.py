@@ -31,6 +31,7 @@ from agentctl.supervision.notify.armed import Armed, read_armed
 from agentctl.supervision.notify.book import FAILED, Book
 from agentctl.supervision.notify.delivering import deliver
 from agentctl.supervision.notify.gathering import TreeNotices
+from agentctl.supervision.notify.linking import with_links
 from agentctl.supervision.notify.looking import LookedAt, looked_at, unseen
 from agentctl.supervision.notify.sending import LOCK_FD
 from agentctl.supervision.worker.control import name_holder
@@ -208,6 +209,7 @@ class _Sender:
             return False  # As the book has it, another process is about to send them.
         config = cached(self.root_task)
         message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
+        message = with_links(message, mine, target, self.root_task, self.folder)
         failpoints.reached("notify.before-send")
         answered = deliver(target, armed, message)
         failpoints.reached("notify.after-send")

@@ -1,0 +1,52 @@
+"""Carries out a link that answers a question: whoever has it gives that one answer, once, in the person's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.answer_links import buttons_for, digest_of, read
+from agentctl.domain.answers import shown_of
+from agentctl.errors import Next, NotFound, Refused
+from agentctl.operations.talk.answerers import Answerer
+from agentctl.operations.talk.interacting import respond
+from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.questions import read_question
+
+#: Whoever has the link acts for the person that let it be sent.
+_THE_PERSON = Answerer(None, is_agent=False)
+
+
+def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str, Any]:
+    """Give the answer of a link; return what `respond` does: {taskId, agentInstance, id, answer, waiting}.
+
+    The first valid answer of all counts, whoever gives it: so a link counts once, and without a memory of used ones.
+
+    Args:
+        signed: The text that `answer_links.sign` has made.
+        token: Of the server that is asked.
+        now: Seconds since 1970.
+
+    Raises:
+        NotFound: There is no such question any more.
+        Refused: It is no such link, or has expired; the question was answered, or is another by now; its worker has
+            ended; or no link may give that answer. Nothing was changed.
+    """
+    link = read(signed, token, now)
+    worker = root.task(link.task).worker(link.instance)
+    if not worker.path.exists():
+        raise NotFound(f"there is no worker {link.instance} in {link.task} any more", hint=Next("look at questions"))
+    check_own(worker.task)
+    body = read_question(worker, link.question)
+    if body is None:
+        raise NotFound(f"{link.instance} asks no question {link.question}", hint=Next("look at questions"))
+    if digest_of(body) != link.digest:
+        raise Refused(
+            f"{link.question} of {link.instance} is a different question by now", hint=Next("look at questions")
+        )
+    if link.answer not in {one.answer for one in buttons_for(body)}:
+        raise Refused(f"no link may answer {link.question} of {link.instance} so", hint=Next("look at questions"))
+    return respond(
+        root, task=worker.task, instance=link.instance, question_id=link.question, answer=link.answer,
+        answerer=_THE_PERSON, shown=shown_of(body),
+    )  # fmt: skip

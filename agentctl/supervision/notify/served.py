@@ -1,0 +1,140 @@
+"""Whether a server of a root runs, and where: what it says in memory, beside the environments of the queue.
+
+A server holds a lock as long as it lives. What it says is a file of its own: the file stays when the server is killed,
+and the next one goes on with its token, so that browsers stay logged in. Only with the lock does the file say where.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters.files import json_in, to_json, write_whole
+from agentctl.adapters.locks import hold_alive, is_alive_held
+from agentctl.adapters.opening import OddFile, open_plain
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.answer_links import SHORTEST_TOKEN
+from agentctl.errors import Damaged
+from agentctl.lean import Any, NamedTuple
+
+#: More than any of ours.
+_MOST_BYTES, _LONGEST_URL = 1 << 13, 300
+_NAME_CHARACTERS = 32
+#: In no address to which a path is appended.
+_ODD = frozenset(" \"'<>?#@\\")
+
+
+class RootServer(NamedTuple):
+    """A server of a root."""
+
+    #: Where a person reaches it, without a slash at the end.
+    url: str
+    #: Whoever has it may do everything there; links are signed with it.
+    token: str
+    #: It answers no question.
+    is_read_only: bool = False
+
+
+# -- by the server -----------------------------------------------------------------------------------------------------
+
+
+def hold_server(folder: FilePath, root: Root) -> int | None:
+    """Become the server of a root, as long as the returned descriptor is open; None where another one is.
+
+    From then on the file has no address until `announce`: that of an earlier server is not taken for this one's.
+
+    Args:
+        folder: `store_folder()`.
+
+    Raises:
+        StorageError, OSError: The folder cannot be written.
+    """
+    lock = hold_alive(_place(folder, root, "lock"))
+    if lock is None:
+        return None
+    try:
+        token = kept_token(folder, root)
+        if token is not None:
+            write_whole(_place(folder, root, "json"), to_json({"token": token}), durable=False)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def kept_token(folder: FilePath, root: Root) -> str | None:
+    """Return the token of the root's server, or of the last one; None where there is none that can be used."""
+    return _token_in(_said(folder, root))
+
+
+def announce(folder: FilePath, root: Root, served: RootServer, more: Mapping[str, Any] | None = None) -> None:
+    """Say where the server of a root is; only for who holds it, and once it listens.
+
+    Args:
+        more: What else is to be in the file.
+
+    Raises:
+        StorageError, OSError: The folder cannot be written.
+        ValueError: That is no address, or the token could be guessed.
+    """
+    value = {"url": served.url, "token": served.token, "readOnly": served.is_read_only, "pid": os.getpid()}
+    if _url_in(value) is None or _token_in(value) is None:
+        raise ValueError("a server has an address, and a token that cannot be guessed")
+    write_whole(_place(folder, root, "json"), to_json({**(more or {}), **value}), durable=False)
+
+
+# -- by others ---------------------------------------------------------------------------------------------------------
+
+
+def live_server(folder: FilePath, root: Root) -> RootServer | None:
+    """Return the server of a root that lives now; None where there is none.
+
+    Raises:
+        OSError: That cannot be found out.
+    """
+    if not is_alive_held(_place(folder, root, "lock")):
+        return None
+    said = _said(folder, root)
+    url, token = _url_in(said), _token_in(said)
+    return None if url is None or token is None else RootServer(url, token, said.get("readOnly") is True)
+
+
+def _place(folder: FilePath, root: Root, ending: str) -> FilePath:
+    from hashlib import sha256
+
+    name = sha256(os.fsencode(os.path.realpath(root.path))).hexdigest()[:_NAME_CHARACTERS]
+    return folder / f"serve-{name}.{ending}"
+
+
+def _said(folder: FilePath, root: Root) -> dict[str, Any]:
+    """Return what is in the file; {} where there is none that only this user can read and write."""
+    path = _place(folder, root, "json")
+    try:
+        fd = open_plain(path)
+    except (FileNotFoundError, OddFile):
+        return {}
+    try:
+        found, data = os.fstat(fd), os.read(fd, _MOST_BYTES)
+    finally:
+        os.close(fd)
+    is_private = found.st_uid == os.getuid() and not found.st_mode & 0o077
+    if not is_private or found.st_size > len(data):
+        return {}
+    try:
+        return json_in(data, path)
+    except Damaged:
+        return {}
+
+
+def _token_in(said: Mapping[str, Any]) -> str | None:
+    token = said.get("token")
+    is_one = isinstance(token, str) and len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
+    return str(token) if is_one else None
+
+
+def _url_in(said: Mapping[str, Any]) -> str | None:
+    url = said.get("url")
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")) or len(url) > _LONGEST_URL:
+        return None
+    return url if url.isascii() and url.isprintable() and not set(url) & _ODD and not url.endswith("/") else None
