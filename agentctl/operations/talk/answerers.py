@@ -18,14 +18,12 @@ from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.calling import Caller
+from agentctl.operations.where.calling import AGENT_VARIABLES, Caller
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.sandbox import is_in_sandbox_of
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.supervision.worker.spec import read_order
 
-#: Variables that agent programs set in the shells that they run: an answer from there is taken to be a model's.
-_AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
 USER, SESSION = "user", "session"
 
 
@@ -53,7 +51,7 @@ def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
         by_form: The answer came from a form that the user's client has shown.
     """
     worker = shown_caller()
-    in_agents_shell = not by_form and any(os.environ.get(name) for name in _AGENT_VARIABLES)
+    in_agents_shell = not by_form and any(os.environ.get(name) for name in AGENT_VARIABLES)
     return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell)
 
 

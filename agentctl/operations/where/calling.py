@@ -11,6 +11,9 @@ from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
+#: Variables that agent programs set in the shells that they run: what is asked for there is taken to be a model's wish.
+AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
+
 
 class Caller(NamedTuple):
     """The worker in which a command runs."""

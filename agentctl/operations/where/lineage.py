@@ -57,6 +57,22 @@ def shown_caller() -> Caller | None:
     return _deepest(_shown_to(os.getpid())) or true_caller()
 
 
+def shown_caller_of(pid: int) -> Caller | None:
+    """Return the worker in which another process runs, as `shown_caller` does for this one; it is looked up anew.
+
+    A process that ends while this looks may hide those above it: see `agentctl.adapters.peers.line_of`.
+    """
+    return _deepest(_belonging(pid)) or _claimed(processes.environment_of(pid))
+
+
+def _claimed(environ: Mapping[bytes, bytes]) -> Caller | None:
+    """Return the worker that an environment claims to be in, if there is such a worker."""
+    with contextlib.suppress(AgentctlError):
+        said = caller({os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()})
+        return said if said is not None and said.worker.spec.exists() else None
+    return None
+
+
 def _deepest(found: Sequence[WorkerDir]) -> Caller | None:
     there = [worker for worker in found if worker.spec.exists()]
     if not there:
@@ -81,7 +97,7 @@ def who() -> str:
 
 
 class _Above(NamedTuple):
-    """A worker above this process: by its shim, or by its first process where the shim was killed."""
+    """A worker above a process: by its shim, or by its first process where the shim was killed."""
 
     worker: WorkerDir
     tree: TaskDir
@@ -89,8 +105,13 @@ class _Above(NamedTuple):
 
 
 @lru_cache(maxsize=1)  # A process stays below the worker that it was started in, whatever ends above it.
-def _shown_to(_pid: int) -> Sequence[WorkerDir]:
-    """Return the workers that this process may belong to: first one whose shim is above it, then those of its marks.
+def _shown_to(pid: int) -> Sequence[WorkerDir]:
+    """Return the workers that this process may belong to, looked up once; `pid` is its own, which a fork changes."""
+    return _belonging(pid)
+
+
+def _belonging(pid: int) -> Sequence[WorkerDir]:
+    """Return the workers that a process may belong to: first one whose shim is above it, then those of its marks.
 
     The topmost shim is real: no worker can have made it. A shim below it may be real too, and just launched by the
     upper one, as every shim launches the next worker in the queue. Or it may be a process of the upper worker, in a
@@ -99,7 +120,7 @@ def _shown_to(_pid: int) -> Sequence[WorkerDir]:
     """
     if not processes.LINUX:
         return ()
-    above, marked = _above()
+    above, marked = _above(pid)
     real: list[_Above] = []
     for one in reversed(above):
         if all(upper.tree.is_at(one.tree.path) or is_noted(upper.tree, one.shim) for upper in real):
@@ -108,10 +129,10 @@ def _shown_to(_pid: int) -> Sequence[WorkerDir]:
     return (*shown, *(worker for worker in marked if not shown or _is_of_one_tree(shown[0], worker)))
 
 
-def _above() -> tuple[list[_Above], list[WorkerDir]]:
-    """Return the workers that seem to be above this process, and those whose marks are above it; nearest first."""
+def _above(process: int) -> tuple[list[_Above], list[WorkerDir]]:
+    """Return the workers that seem to be above a process, and those whose marks are above it; nearest first."""
     above, marked = [], []
-    for pid in (os.getpid(), *descent.ancestors_of(os.getpid())):
+    for pid in (process, *descent.ancestors_of(process)):
         guarded = guarded_by(pid)
         worker = guarded or marked_by(processes.environment_of(pid))  # Marks: for a worker whose shim was killed.
         if worker is None or not _has_readable_spec(worker):

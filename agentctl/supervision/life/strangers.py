@@ -124,12 +124,21 @@ def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
 def guarded_by(pid: int) -> WorkerDir | None:
     """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for other processes."""
     arguments = processes.command_line(pid)
-    if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) or {BURY, WAKE, TELL} & set(arguments):
+    if not _is_of_a_shim(arguments):
         return None
     me, root_task = processes.identify(pid), TaskDir(arguments[-1])
     occupant = occupant_by_shim(root_task.slots, me)
     worker = occupant and root_task.worker_at(occupant.worker_id)
     return worker if worker is not None and _guardian_of(worker) == me else None
+
+
+def seems_a_shim(pid: int) -> bool:
+    """Return whether a process has the command line of a shim; nothing else is looked at, as a worker can write it."""
+    return _is_of_a_shim(processes.command_line(pid))
+
+
+def _is_of_a_shim(arguments: list[str]) -> bool:
+    return any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]) and not {BURY, WAKE, TELL} & set(arguments)
 
 
 def marked_by(environ: dict[bytes, bytes]) -> WorkerDir | None:

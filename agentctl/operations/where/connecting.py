@@ -1,0 +1,117 @@
+"""Who is at the other end of a connection: a person's process, a worker's, or one that nobody can tell.
+
+A server acts for the person who started it, and its token lies in a file that a worker may be able to read. So what a
+worker may not do on the command line it may not have done by a server either: the proof is the same, the tree of
+processes above whoever holds the other end. What cannot be proven is never taken to be a person.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+
+from agentctl.adapters import peers, processes
+from agentctl.adapters.peers import Address
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.calling import AGENT_VARIABLES, Caller
+from agentctl.operations.where.lineage import shown_caller_of
+from agentctl.supervision.life.strangers import seems_a_shim
+
+#: How often a process is judged again, if one above it ended meanwhile.
+_TRIES = 4
+
+
+class PeerKind(Enum):
+    """What is known of the other end."""
+
+    #: A process of this user that is in no worker.
+    PERSON = "person"
+    #: At least one of the processes that hold it is in a worker.
+    WORKER = "worker"
+    #: None is in a worker, but at least one is of a shell that an agent program runs in a person's session.
+    AGENT = "agent"
+    #: It is on another machine, or in another network namespace of this one, such as a container's.
+    ELSEWHERE = "elsewhere"
+    #: Its socket is another user's.
+    OTHER_USER = "other user"
+    #: It is on this machine, and no process that this one may look into holds it: most likely it has ended.
+    GONE = "gone"
+    #: This system does not say which process holds a socket.
+    UNSUPPORTED = "unsupported"
+
+
+class Connecting(NamedTuple):
+    """The other end of a connection."""
+
+    kind: PeerKind
+    #: The worker of `WORKER`; None where its files do not say which one it is.
+    worker: Caller | None = None
+    #: The user of `OTHER_USER`.
+    uid: int | None = None
+    #: Of `GONE`: it is not gone, and a process of this user that may not be looked into can hold it, as that of an SSH
+    #: server does for a tunnel. None of those is in a worker; but a worker can hide a socket where no process has it.
+    is_hidden: bool = False
+
+
+def who_connects(peer: Address, own: Address) -> Connecting:
+    """Return who is at the other end of a TCP connection; this takes milliseconds, and more where much is open.
+
+    Args:
+        peer: The address of the other end.
+        own: The address of this end.
+    """
+    if not processes.LINUX:
+        return Connecting(PeerKind.UNSUPPORTED)
+    end = peers.other_end(peer, own)
+    if end is None:
+        return Connecting(PeerKind.GONE if peers.is_of_this_machine(peer.host) else PeerKind.ELSEWHERE)
+    if end.inode == 0:
+        return Connecting(PeerKind.GONE)
+    holders = peers.holders_of(end.inode)
+    seen = [_judged(pid, end.inode) for pid in holders.pids]
+    shown = next((one for one in seen if one.kind is PeerKind.WORKER), None)
+    if shown is not None:
+        return shown
+    if end.uid != os.geteuid():
+        return Connecting(PeerKind.OTHER_USER, uid=end.uid)
+    if not seen and holders.is_complete:
+        return _hidden()
+    kinds = {one.kind for one in seen}
+    if PeerKind.GONE in kinds or not holders.is_complete:
+        return Connecting(PeerKind.GONE)
+    return Connecting(PeerKind.AGENT if PeerKind.AGENT in kinds else PeerKind.PERSON)
+
+
+def _hidden() -> Connecting:
+    """Return what is known of an end that nobody seems to hold: a worker's, if a worker has a process that hides."""
+    seen = [_looked_at(line) for line in map(peers.line_of, peers.closed_ones()) if line is not None]
+    shown = next((one for one in seen if one.kind is PeerKind.WORKER), None)
+    return shown or Connecting(PeerKind.GONE, is_hidden=bool(seen))
+
+
+def _judged(pid: int, inode: int) -> Connecting:
+    """Return what one process is: `GONE` if it lets go of the socket, or if those above it keep ending meanwhile."""
+    for _ in range(_TRIES):
+        line = peers.line_of(pid)
+        if line is None:
+            continue
+        found = _looked_at(line)
+        if found.kind is PeerKind.WORKER:
+            return found
+        if peers.line_of(pid) == line:  # So it is the same process.
+            return found if peers.holds(pid, inode) else Connecting(PeerKind.GONE)
+    return Connecting(PeerKind.GONE)
+
+
+def _looked_at(line: list[tuple[int, int]]) -> Connecting:
+    pid = line[0][0]
+    try:
+        worker = shown_caller_of(pid)
+    except (AgentctlError, OSError):  # A worker can break every file that names it.
+        return Connecting(PeerKind.GONE)
+    if worker is not None or any(seems_a_shim(above) for above, _ in line):
+        return Connecting(PeerKind.WORKER, worker)
+    environ = processes.environment_of(pid)
+    is_agents = any(environ.get(name.encode()) for name in AGENT_VARIABLES)
+    return Connecting(PeerKind.AGENT if is_agents else PeerKind.PERSON)
