@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import out_json, plain
+from agentctl.cli.render import plain
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import WaitStopped
@@ -44,5 +44,5 @@ def reporting_the_stop(call: Invocation) -> Iterator[None]:
         yield
     except WaitStopped as stop:
         if call.json:
-            out_json(stop.to_json())
+            call.show(stop.to_json(), ())
         raise

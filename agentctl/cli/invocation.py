@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.cli.captured import taker
 from agentctl.cli.render import is_terminal, note, out_json, out_json_rows, plain
 from agentctl.errors import NotFound
 from agentctl.lean import Any
@@ -80,6 +81,9 @@ class Invocation:
             table: Prints the result on a terminal.
             notes: For stderr; left out with --json, whose document says the same.
         """
+        if (take := taker()) is not None:
+            take(list(value) if isinstance(value, Iterator) else value)
+            return
         if self.json:
             (out_json_rows if isinstance(value, Iterator) else out_json)(value)
         elif table is not None and is_terminal(sys.stdout):

@@ -35,6 +35,7 @@ VERBS: dict[str, Listed] = {
     "subtask": Listed("subtask", "Give an agent a task of its own below this one, and wait for its answer."),
     "list": Listed("list", "List the workers of a task and their status."),
     "watch": Listed("watch", "Watch the workers of all tasks, and answer those that ask."),
+    "serve": Listed("serve", "Serve the workers of all tasks to a browser, and over HTTP."),
     "tree": Listed("tree", "Show what the workers of a task do, and their sub-agents."),
     "timeline": Listed("timeline", "Show when each worker was queued, at work, blocked or parked."),
     "show": Listed("list", "Show everything that is known about one worker."),

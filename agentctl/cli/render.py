@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from agentctl.cli.captured import taker
 from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
 from agentctl.lean import TYPE_CHECKING, Any
@@ -26,7 +27,9 @@ _PIECE = 200
 
 
 def is_terminal(stream: IO[Any]) -> bool:
-    """Return whether a stream is a terminal."""
+    """Return whether a stream is a terminal at which somebody has typed this command."""
+    if taker() is not None:
+        return False
     try:
         return stream.isatty()
     except ValueError:
@@ -35,6 +38,8 @@ def is_terminal(stream: IO[Any]) -> bool:
 
 def note(line: str) -> None:
     """Print a line on stderr: stdout is for the data."""
+    if taker() is not None:
+        return
     sys.stdout.flush()
     print(line, file=sys.stderr, flush=True)
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import fields, is_terminal, note, out_json_rows, warn
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import fields, is_terminal, note, warn
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.textquery import TextQuery
 from agentctl.errors import NotFound, UsageError
@@ -49,13 +50,13 @@ def search(
         raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint="agentctl search --help") from error
     task = call.named_task()
     found = Search(call.root(), query, tasks=None if task is None else [task], with_logs=logs, most=most)
-    count = _show_json(found.hits()) if call.json else _show_lines(found.hits(), most)
+    count = _show_json(call, found.hits()) if call.json else _show_lines(found.hits(), most)
     warn(found.warnings)
     if not count:
         raise NotFound("nothing was found", hint=None if logs else "--logs searches the raw output too")
 
 
-def _show_json(hits: Iterable[Hit]) -> int:
+def _show_json(call: Invocation, hits: Iterable[Hit]) -> int:
     count = 0
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -64,7 +65,7 @@ def _show_json(hits: Iterable[Hit]) -> int:
             count += 1
             yield hit.to_json()
 
-    out_json_rows(rows())
+    call.show(rows(), ())
     return count
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, note, out_json, plain
+from agentctl.cli.render import QuestionNotes, note, plain
 from agentctl.domain.ends import end_in_words
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
@@ -111,7 +111,7 @@ def _show(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool
         return _stay(call, task, spawned, many=many)
     if call.json:
         rows = [one.to_json() for one in spawned]
-        out_json(rows if many else rows[0])
+        call.show(rows if many else rows[0], ())
     else:
         _print(spawned)
     failed = any(one.status == "failed" and not one.reused for one in spawned)

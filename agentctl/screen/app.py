@@ -28,6 +28,7 @@ from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.screen.acting import commands
 from agentctl.screen.acting.peek import Peek
@@ -38,7 +39,6 @@ from agentctl.screen.fleet.fleet_list import FleetList
 from agentctl.screen.fleet.lines import Arrangement, Mode, counts, looked_at
 from agentctl.screen.help import Help
 from agentctl.screen.keys_footer import KeysFooter
-from agentctl.screen.reader import Reader
 from agentctl.screen.search_screen import SearchScreen, query_of
 from agentctl.screen.start.dispatch_line import DispatchLine
 from agentctl.screen.telling import LOOKS_S, Gaze, ScreenBell

@@ -72,9 +72,9 @@ class Fleet:
 
     def look(self) -> Glance:
         """Return what there is now; the same object as before if nothing has changed."""
-        until = monotonic() + _TURN_S
         has_changed = self._list_tasks()
         changed = {name: self._update(feed) for name, feed in self._feeds.items()}
+        until = monotonic() + _TURN_S  # However long the known tasks have taken, the others get their turn.
         while self._unread and (monotonic() < until or not self._feeds):
             name = self._unread.pop()
             feed = open_feed(self.root.task(name), self._watch, self._awaited)
@@ -140,7 +140,7 @@ class Fleet:
             self._watch.add(self.root.tasks, names_only=True)
         is_other = version != self._tasks_version
         self._tasks_version, self._next_listing = version, monotonic() + SAFETY_S
-        names = [name for name in self.root.task_ids() if self._only in (None, name)]
+        names = dict.fromkeys(name for name in self.root.task_ids() if self._only in (None, name))
         # Where names have come and gone, one may have come again, for another task.
         replaced = [name for name, feed in self._feeds.items() if is_other and feed.is_replaced]
         for name in replaced:
@@ -148,8 +148,8 @@ class Fleet:
         known = self._feeds.keys() | set(self._unread)
         # The youngest is read first: it is what a person looks for.
         new = [name for name in names if name not in known]
-        self._unread = [*(name for name in self._unread if name in set(names)), *new]
-        removed = self._feeds.keys() - set(names)
+        self._unread = [*(name for name in self._unread if name in names), *new]
+        removed = self._feeds.keys() - names.keys()
         for name in removed:
             self._forget(name)
         return bool(removed or replaced)

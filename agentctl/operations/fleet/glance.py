@@ -62,6 +62,19 @@ class FleetWorker(NamedTuple):
         return WorkerId(self.task.id, self.row["agentInstance"])
 
     @property
+    def since(self) -> str:
+        """Since when it has its need: its place among those of the same need. Empty if that is unknown."""
+        match self.need:
+            case Need.NEEDS_YOU:
+                return str(self.questions[0].get("askedAt")) if self.questions else ""
+            case Need.REVIEW | Need.DONE:
+                return self.end or ""
+            case Need.QUEUED:
+                return self.row["queuedAt"] or ""
+            case _:
+                return self.row["startedAt"] or ""
+
+    @property
     def end(self) -> str | None:
         """The time of what can be looked at: its end, or the answer of an idle agent."""
         return str(self.idle.get("askedAt")) if self.idle is not None else self.row["endedAt"]

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
 
 #: How often a wait looks for what is to be told.
 _NOTICES_S = 1.0
+_broken: ContextVar[int | None] = ContextVar("broken", default=None)
+
+
+@contextlib.contextmanager
+def ending_with(broken: int) -> Iterator[None]:
+    """Have the waits within the block end with `BrokenOff` once a descriptor becomes readable: nobody waits any more."""
+    token = _broken.set(broken)
+    try:
+        yield
+    finally:
+        _broken.reset(token)
 
 
 class WaitRounds:
@@ -49,7 +62,7 @@ class WaitRounds:
         broken: int | None = None,
         turn: AbstractContextManager[object] | None = None,
     ) -> None:
-        self._live_tree, self._broken = live_tree, broken
+        self._live_tree, self._broken = live_tree, _broken.get() if broken is None else broken
         self._turn = turn or contextlib.nullcontext()
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
         self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)

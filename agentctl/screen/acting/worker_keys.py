@@ -16,12 +16,12 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.operations.fleet.reader import Reader
 from agentctl.screen.acting import commands
 from agentctl.screen.acting.commands import Question
 from agentctl.screen.acting.peek import Peek, options_of, takes_text
 from agentctl.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.screen.fleet.lines import workers_below
-from agentctl.screen.reader import Reader
 
 #: How long a line that says what came of a key stays.
 _SAID_S = 12.0

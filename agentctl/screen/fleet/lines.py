@@ -131,16 +131,8 @@ def _by_need(glance: Glance, arrangement: Arrangement, shown: Mapping[WorkerId, 
 
 def rank_of(worker: FleetWorker) -> tuple[object, ...]:
     """Return the place of a worker in its group: who waits longest is first, of the ended ones the latest."""
-    row = worker.row
-    match worker.need:
-        case Need.NEEDS_YOU:
-            return (str(worker.questions[0].get("askedAt")) if worker.questions else "", worker.id)
-        case Need.REVIEW | Need.DONE:
-            return (_Latest(worker.end or ""), worker.id)
-        case Need.QUEUED:
-            return (row["queuedAt"] or "", worker.id)
-        case _:
-            return (row["startedAt"] or "", worker.id)
+    since = worker.since
+    return (_Latest(since) if worker.need in {Need.REVIEW, Need.DONE} else since, worker.id)
 
 
 class _Latest(str):

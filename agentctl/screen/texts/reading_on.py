@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 
 from agentctl.adapters.files import AnyPath
+from agentctl.adapters.pace import Pace
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.watch import Watch
-from agentctl.screen.pace import Pace
 from agentctl.screen.texts.shown import problem_of
 from agentctl.screen.texts.sources import PagerSource
 

@@ -7,8 +7,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from agentctl.adapters.pace import Pace
 from agentctl.lean import NamedTuple
-from agentctl.screen.pace import Pace
 from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.shown import Spot
 from agentctl.screen.texts.sources import PagerSource

@@ -1,4 +1,4 @@
-"""The thread that reads: it looks at the fleet whenever something has changed, and hands what it saw to the screen."""
+"""The thread that reads: it looks at the fleet whenever something has changed, and hands what it saw to a surface."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable, Mapping
 
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.pace import Pace
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
-from agentctl.screen.pace import Pace
 
-#: Events that come faster are shown together. The first one of a burst is shown at once.
 _PAUSE_S = 0.08
 _READING_PAUSE_S = 0.25
 
@@ -25,7 +24,10 @@ class Reader:
     Args:
         show: Called in that thread with each new glance; it must not block.
         fail: Called in that thread if reading has failed for good.
-        beside: Called in that thread at each look, whether or not it found anything.
+        beside: Called in that thread after each look, whether or not it found anything.
+        before: Called in that thread before each look.
+        pause_s: Events that come faster are shown together. The first one of a burst is shown at once, and so is what
+            there is at a call of `wake`.
     """
 
     def __init__(
@@ -34,13 +36,20 @@ class Reader:
         show: Callable[[Glance], object],
         fail: Callable[[BaseException], object],
         beside: Callable[[Glance], object] = lambda _: None,
+        *,
+        before: Callable[[], object] = lambda: None,
+        pause_s: float = _PAUSE_S,
     ) -> None:
         self._root = root
         self._show = show
         self._fail = fail
         self._beside = beside
+        self._before = before
+        self._pause_s = pause_s
         self._wanted: Mapping[WorkerId, bool] = {}
         self._over = threading.Event()
+        #: Somebody waits for the next look: it is not put off.
+        self._is_urgent = threading.Event()
         #: A byte in it ends the sleep.
         self._waking, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
@@ -57,6 +66,7 @@ class Reader:
 
     def wake(self) -> None:
         """Look at once."""
+        self._is_urgent.set()
         try:
             os.write(self._wake, b"!")
         except OSError:
@@ -75,23 +85,25 @@ class Reader:
         try:
             with Fleet(self._root, SeenEnds(self._root), rest=Pace().keep) as fleet:
                 self._read(fleet)
-        except BaseException as error:  # noqa: BLE001 - the screen shows it
+        except BaseException as error:  # noqa: BLE001 - the surface reports it
             self._fail(error)
 
     def _read(self, fleet: Fleet) -> None:
         shown: Glance | None = None
         shown_at = 0.0
         while not self._over.is_set():
+            self._is_urgent.clear()
             fleet.want(self._wanted)
+            self._before()
             glance = fleet.look()
-            # While much is still to be read, the screen is not to take the processor from the reader.
+            # While much is still to be read, whoever shows it is not to take the processor from the reader.
             if glance is not shown and (not fleet.has_more_to_read or monotonic() >= shown_at + _READING_PAUSE_S):
                 self._show(glance)
                 shown, shown_at = glance, monotonic()
             self._beside(glance)
             self._drain(fleet.sleep(None, [self._waking]))
             if not fleet.has_more_to_read:
-                self._over.wait(shown_at + _PAUSE_S - monotonic())
+                self._is_urgent.wait(shown_at + self._pause_s - monotonic())
 
     def _drain(self, readable: list[int]) -> None:
         if self._waking in readable:

@@ -1,0 +1,326 @@
+"""All events of a root's tasks as one stream, each event once; a cursor says how far a reader has come.
+
+A cursor comes from the files alone: it is true after a restart, and for any other process that reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import heapq
+import os
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.eventlog import blocks
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.watch import SAFETY_S
+from agentctl.domain.events import BadLine, decode
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+
+#: So many tasks are named in a cursor, those that changed last; of the others a cursor has one checksum.
+MOST_NAMED = 256
+_VERSION = 1
+_NAME_BYTES, _SUM_BYTES, _TIME_BYTES = 6, 8, 24
+_TOO_LONG = "longer than any event"
+
+
+class TaskKey(NamedTuple):
+    """A task among all that have ever had its id."""
+
+    task_id: str
+    nonce: str
+
+    def digest(self, size: int, more: bytes = b"") -> bytes:
+        """Return a hash of it."""
+        return blake2b(f"{self.task_id}\n{self.nonce}\n".encode() + more, digest_size=size).digest()
+
+
+#: How many events of each task a reader has had; the tasks that changed last come last.
+Positions = Mapping[TaskKey, int]
+
+
+class StreamedEvent(NamedTuple):
+    """An event, or a line that is none, with its number in the log of its task."""
+
+    key: TaskKey
+    seq: int
+    #: As the log has it; of a line that is no event {problem}.
+    event: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a client gets: the event with its task and its seq."""
+        return {**self.event, "taskId": self.key.task_id, "seq": self.seq}
+
+
+class EventStream:
+    """The events of a root. `update` is called by one thread; all else by any."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._tails: dict[str, _Tail] = {}
+        self._version: object = None
+        self._next_listing = 0.0
+        self._list()
+        for tail in self._tails.values():
+            tail.skip()
+        self.positions: Positions = {tail.key: tail.seq for tail in sorted(self._tails.values(), key=_changed_at)}
+
+    def update(self) -> list[StreamedEvent]:
+        """Return the events that were appended since the last call, and move on behind them."""
+        self._list()
+        found: list[StreamedEvent] = []
+        for tail in self._tails.values():
+            found += tail.read_new()
+        if found or len(self.positions) != len(self._tails):
+            last = {one.key: one.seq for one in found}
+            live = {tail.key: tail.seq for tail in self._tails.values()}
+            kept = {key: seq for key, seq in self.positions.items() if key in live and key not in last}
+            self.positions = {**{key: 0 for key in live if key not in kept}, **kept, **last}
+        return found
+
+    def _list(self) -> None:
+        """Find the tasks that were made or removed."""
+        try:
+            found = os.stat(self._root.tasks)
+            version: object = (found.st_mtime_ns, found.st_ino)
+        except OSError:
+            version = None
+        if version == self._version and monotonic() < self._next_listing:
+            return
+        self._version, self._next_listing = version, monotonic() + SAFETY_S
+        names = self._root.task_ids()
+        for name in self._tails.keys() - set(names):
+            del self._tails[name]
+        for name in names:
+            if name not in self._tails or self._tails[name].is_replaced():
+                self._tails[name] = _Tail(self._root.task(name))
+
+    def start(self) -> Positions:
+        """Return where a reader is who has had nothing."""
+        return dict.fromkeys(self.positions, 0)
+
+    def positions_at(self, cursor: str) -> Positions | None:
+        """Return where a reader with this cursor is; None if that cannot be told any more."""
+        said = _decoded(cursor)
+        now = self.positions
+        if said is None:
+            return None
+        named = {key: said.named[name] for key in now if (name := key.digest(_NAME_BYTES)) in said.named}
+        rest = [key for key in now if key not in named]
+        if not said.checksum:  # It names every task there was: the others are new.
+            return {**dict.fromkeys(rest, 0), **named}
+        for known in (rest, [key for key in rest if self._began(key) < said.at]):
+            if _checksum({key: now[key] for key in known}) == said.checksum:
+                return {**dict.fromkeys(rest, 0), **{key: now[key] for key in known}, **named}
+        return None
+
+    def _began(self, key: TaskKey) -> str:
+        tail = self._tails.get(key.task_id)
+        return "" if tail is None else tail.began
+
+    def between(self, old: Positions, new: Positions, only: Collection[str] | None = None) -> Iterator[StreamedEvent]:
+        """Yield the events between two positions, read from the files: each task in its order, all by time.
+
+        Args:
+            only: The ids of the tasks that matter; None is all.
+        """
+        wanted = [key for key, seq in new.items() if seq > old.get(key, 0) and (only is None or key.task_id in only)]
+        parts = [_events_of(self._root.task(key.task_id), key, old.get(key, 0), new[key]) for key in wanted]
+        return heapq.merge(*parts, key=_time_of)
+
+
+class _Tail:
+    """The log of one task, and how far it was read."""
+
+    def __init__(self, task: TaskDir) -> None:
+        self._path = task.events
+        self._task = task
+        self._folder = _identity(task)
+        self.key = TaskKey(task.id, _nonce(task))
+        self._offset = self.seq = 0
+        #: When its first event happened.
+        self.began = ""
+        self.changed = 0
+
+    def is_replaced(self) -> bool:
+        """Return whether another task lies in its place now."""
+        return _identity(self._task) != self._folder
+
+    def skip(self) -> None:
+        """Pass over what is there."""
+        for _, lines in self._blocks():
+            self.seq += lines.count(b"\n") if lines else 1
+
+    def read_new(self) -> list[StreamedEvent]:
+        """Return what was appended since the last call."""
+        found: list[StreamedEvent] = []
+        for _, lines in self._blocks():
+            rows = _rows(self.key, lines, self.seq + 1)
+            self.seq += len(rows)
+            found += rows
+        return found
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        try:
+            size = os.stat(self._path).st_size
+            if size <= self._offset:
+                return
+            fd = open_plain(self._path)
+        except (OSError, AgentctlError):  # It has no log yet, or none that can be read: `doctor` tells.
+            return
+        try:
+            self.changed = os.fstat(fd).st_mtime_ns
+            for behind, lines in blocks(fd, self._offset):
+                self._offset = behind
+                if not self.began:
+                    first = _rows(self.key, lines[: lines.find(b"\n") + 1], 1)
+                    self.began = _time_of(first[0]) if first else now_iso()
+                yield behind, lines
+        finally:
+            os.close(fd)
+
+
+def _changed_at(tail: _Tail) -> int:
+    return tail.changed
+
+
+def _identity(task: TaskDir) -> object:
+    try:
+        found = os.stat(task.path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _nonce(task: TaskDir) -> str:
+    with contextlib.suppress(AgentctlError, OSError):
+        return task.nonce()
+    return ""
+
+
+def _rows(key: TaskKey, lines: bytes, first: int) -> list[StreamedEvent]:
+    decoded = decode(lines, first) if lines else [BadLine(first, _TOO_LONG)]
+    return [
+        StreamedEvent(key, row.seq, {"problem": row.problem}) if isinstance(row, BadLine) else StreamedEvent(key, *row)
+        for row in decoded
+    ]
+
+
+def _events_of(task: TaskDir, key: TaskKey, behind: int, until: int) -> Iterator[StreamedEvent]:
+    """Yield the events of a task behind one number, up to another. The file is open only while a piece is read."""
+    offset = seq = 0
+    while seq < until:
+        try:
+            fd = open_plain(task.events)
+        except (OSError, AgentctlError):
+            return
+        try:
+            piece = next(blocks(fd, offset), None)
+        finally:
+            os.close(fd)
+        if piece is None:
+            return
+        offset, lines = piece
+        count = lines.count(b"\n") if lines else 1
+        if seq + count > behind:
+            yield from (row for row in _rows(key, lines, seq + 1) if behind < row.seq <= until)
+        seq += count
+
+
+def _time_of(row: StreamedEvent) -> str:
+    at = row.event.get("ts")
+    return at if isinstance(at, str) else ""
+
+
+# -- cursors -----------------------------------------------------------------------------------------------------------
+
+
+class _CursorContent(NamedTuple):
+    """What a cursor says."""
+
+    named: Mapping[bytes, int]
+    #: Of the tasks that it does not name; 0 if it names all.
+    checksum: int
+    #: When it was made.
+    at: str
+
+
+def cursor_of(positions: Positions) -> str:
+    """Return the cursor of a reader who is there: a short text for URLs and headers."""
+    return MovingCursor(positions).text()
+
+
+class MovingCursor:
+    """The cursor of a reader who moves on, event by event: however many tasks there are, a step costs the same."""
+
+    def __init__(self, positions: Positions) -> None:
+        keys = list(positions)
+        self._rest = {key: positions[key] for key in keys[:-MOST_NAMED]}
+        self._checksum = _checksum(self._rest)
+        #: Their seqs, and how the cursor has them.
+        self._named = {key: (positions[key], _entry(key, positions[key])) for key in keys[-MOST_NAMED:]}
+
+    def move(self, key: TaskKey, seq: int) -> None:
+        """Note that the reader has had an event: its task is the one that changed last."""
+        if self._named.pop(key, None) is None and key in self._rest:
+            self._checksum ^= _hash(key, self._rest.pop(key))
+        self._named[key] = (seq, _entry(key, seq))
+        if len(self._named) > MOST_NAMED:
+            oldest = next(iter(self._named))
+            self._rest[oldest] = self._named.pop(oldest)[0]
+            self._checksum ^= _hash(oldest, self._rest[oldest])
+
+    def text(self) -> str:
+        """Return it as it is now."""
+        head = bytes([_VERSION]) + self._checksum.to_bytes(_SUM_BYTES) + now_iso().encode().ljust(_TIME_BYTES)
+        entries = b"".join([entry for _, entry in self._named.values()])
+        return base64.urlsafe_b64encode(head + entries).rstrip(b"=").decode()
+
+
+def _entry(key: TaskKey, seq: int) -> bytes:
+    return key.digest(_NAME_BYTES) + _varint(seq)
+
+
+def _checksum(positions: Positions) -> int:
+    """Return a number that any other positions hardly have, whatever their order; 0 for none."""
+    total = 0
+    for key, seq in positions.items():
+        total ^= _hash(key, seq)
+    return total
+
+
+def _hash(key: TaskKey, seq: int) -> int:
+    return int.from_bytes(key.digest(_SUM_BYTES, str(seq).encode()))
+
+
+def _varint(number: int) -> bytes:
+    size = max(1, (number.bit_length() + 7) // 8)
+    return bytes([size]) + number.to_bytes(size)
+
+
+def _decoded(cursor: str) -> _CursorContent | None:
+    """Return what a cursor says; None if it is none."""
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    head = 1 + _SUM_BYTES + _TIME_BYTES
+    if len(data) < head or data[0] != _VERSION:
+        return None
+    named: dict[bytes, int] = {}
+    at = head
+    while at < len(data):
+        name, size = data[at : at + _NAME_BYTES], data[at + _NAME_BYTES : at + _NAME_BYTES + 1]
+        number = data[at + _NAME_BYTES + 1 : at + _NAME_BYTES + 1 + (size[0] if size else 0)]
+        if not size or not 0 < size[0] <= _SUM_BYTES or len(number) != size[0]:
+            return None
+        named[name] = int.from_bytes(number)
+        at += _NAME_BYTES + 1 + size[0]
+    when = data[1 + _SUM_BYTES : head].decode("ascii", "replace").strip()
+    return _CursorContent(named, int.from_bytes(data[1 : 1 + _SUM_BYTES]), when)
