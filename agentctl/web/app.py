@@ -1,0 +1,245 @@
+"""The application: which path leads where, behind the gate."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import cached_property
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError, ExitCode, UsageError
+from agentctl.operations.talk.answering_link import answer_by_link
+from agentctl.web.board import Board
+from agentctl.web.carrying_out import Carrying, EndpointApp, bug, json_response, not_allowed
+from agentctl.web.connections import Connections
+from agentctl.web.endpoint import PREFIX, Endpoint, read_body
+from agentctl.web.gate import ANSWER, SESSION, Access, Gate, Refuse, TooLarge
+from agentctl.web.jsonbytes import encode
+from agentctl.web.login import Login
+from agentctl.web.metrics import metrics_of
+from agentctl.web.openapi import document_of
+from agentctl.web.page_files import CLOSED, INDEX, PageFile, open_paths, page_files
+from agentctl.web.page_files import PREFIX as STATIC
+from agentctl.web.problems import problem, problem_of
+from agentctl.web.streams import NOW, Wanted, stream_response
+
+#: Longer cursors come from nobody.
+_LONGEST_CURSOR = 16_000
+_COOKIE_S = 30 * 86_400
+
+
+class Website:
+    """What is behind the paths.
+
+    Args:
+        endpoints: Those below `PREFIX`.
+        others: Those below none.
+        record: Records a bug; returns where.
+        is_secure: The server speaks TLS.
+    """
+
+    def __init__(
+        self, root: Root, login: Login, endpoints: Sequence[Endpoint], others: Sequence[Endpoint],
+        record: Callable[[BaseException], str], *, is_secure: bool,
+    ) -> None:  # fmt: skip
+        self._root, self._login, self._is_secure = root, login, is_secure
+        self._endpoints, self._others, self._record = endpoints, others, record
+        self.files: dict[str, PageFile] = page_files()
+        self.connections = Connections()
+        self._board: Board | None = None
+
+    def gated(self, access: Access, refuse: Refuse) -> Gate:
+        """Return the application behind its gate."""
+        access = access._replace(open_paths=open_paths(self.files))
+        return Gate(self._app(), self._login, access, self.files[CLOSED].data, refuse)
+
+    def _app(self) -> Starlette:
+        plain = {
+            f"{PREFIX}/tasks/{{task}}": self._task, f"{PREFIX}/events": self._events,
+            f"{PREFIX}/openapi.json": self._describe, "/healthz": self._health, "/metrics": self._metrics,
+        }  # fmt: skip
+        routes = [Route(path, self._at({"GET": answer})) for path, answer in plain.items()]
+        routes.append(Route(SESSION, self._at({"POST": self._log_in, "DELETE": self._log_out})))
+        routes.append(Route(f"{ANSWER}{{signed}}", self._at({"POST": self._answer})))
+        routes.append(Route(f"{STATIC}{{name:path}}", self._at({"GET": self._file})))
+        carrying = _Later()
+        grouped: defaultdict[str, list[Endpoint]] = defaultdict(list)
+        for prefix, some in ((PREFIX, self._endpoints), ("", self._others)):
+            for one in some:
+                grouped[f"{prefix}{one.path}"].append(one)
+        routes += [Route(path, carrying.app(some)) for path, some in grouped.items()]
+        routes.append(Route(f"{PREFIX}/{{rest:path}}", self._at({"GET": _nothing, "POST": _nothing})))
+        routes.append(Route("/{rest:path}", self._at({"GET": self._page})))
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+            carrying.carrying = Carrying(self._record)
+            self._board = Board(self._root)
+            try:
+                yield
+            finally:
+                self._board.close()
+
+        app = Starlette(routes=routes, lifespan=lifespan)
+        app.router.default = self._at({"GET": _nothing})  # For a target that is no path: `OPTIONS *`.
+        return app
+
+    def _at(self, answers: dict[str, Callable[[Request], Awaitable[Response]]]) -> _Methods:
+        return _Methods(answers, self._record)
+
+    @property
+    def board(self) -> Board:
+        """What is known of all tasks."""
+        assert self._board is not None
+        return self._board
+
+    async def _bug(self, _request: Request, error: Exception) -> Response:
+        where = self._record(error)
+        return problem(500, f"this is a bug in agentctl: {type(error).__name__}", f"the traceback is in {where}")
+
+    # -- what is read ----------------------------------------------------------------------------------------------
+
+    async def _task(self, request: Request) -> Response:
+        """Answer with a task and its workers."""
+        name = request.path_params["task"]
+        if not is_name(name):
+            return problem(400, f"{name[:80]!r} is no name of a task", code=ExitCode.USAGE)
+        if request.query_params:
+            return problem(400, "this takes no parameters", code=ExitCode.USAGE)
+        glance = await self.board.fresh()
+        while glance.is_partial and name not in glance.tasks:  # It may be among those that were not read yet.
+            glance = await self.board.fresh()
+        found = self.board.task(name)
+        if found is None:
+            return problem(404, f"there is no task {name!r}", f"GET {PREFIX}/tasks", code=ExitCode.NOT_FOUND)
+        return json_response(found, request)
+
+    async def _events(self, request: Request) -> Response:
+        """Answer with the stream."""
+        given = request.query_params
+        unknown = sorted(set(given) - {"task", "since", "fleet", "last_event_id"})
+        if unknown:
+            return problem(400, f"unknown parameter {unknown[0][:80]!r}", code=ExitCode.USAGE)
+        since = request.headers.get("last-event-id") or given.get("last_event_id") or given.get("since", NOW)
+        tasks = given.getlist("task")
+        if len(since) > _LONGEST_CURSOR or not all(map(is_name, tasks)) or given.get("fleet", "") not in _FLAGS:
+            return problem(400, "task must be a name, fleet true or false, and since a cursor", code=ExitCode.USAGE)
+        if request.method == "HEAD":
+            return Response(headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+        wanted = Wanted(frozenset(tasks) if tasks else None, since, given.get("fleet") == "true")
+        return stream_response(self.board, wanted)
+
+    async def _describe(self, request: Request) -> Response:
+        return json_response(self._description, request)
+
+    @cached_property
+    def _description(self) -> bytes:
+        return json.dumps(document_of(self._endpoints, self._others)).encode()
+
+    async def _health(self, _request: Request) -> Response:
+        why = self.board.problem
+        answer = encode({"status": "ok" if why is None else "failing", "problem": why})
+        return Response(answer, 200 if why is None else 503, media_type="application/json")
+
+    async def _metrics(self, _request: Request) -> Response:
+        glance = await self.board.fresh()
+        return PlainTextResponse(metrics_of(glance, self.connections), media_type="text/plain; version=0.0.4")
+
+    async def _file(self, request: Request) -> Response:
+        found = self.files.get(request.path_params["name"])
+        if found is None:
+            return problem(404, "there is no such file", code=ExitCode.NOT_FOUND)
+        return found.response(request)
+
+    async def _page(self, request: Request) -> Response:
+        return self.files[INDEX].response(request)
+
+    # -- who is let in ---------------------------------------------------------------------------------------------
+
+    async def _log_in(self, request: Request) -> Response:
+        """Take the token, and give the browser what it shows from then on."""
+        try:
+            body = read_body(await request.body())
+        except (UsageError, TooLarge):
+            body = None
+        token = body.get("token") if isinstance(body, dict) else None
+        if not isinstance(token, str) or not self._login.is_token(token):
+            return problem(401, "this is not the token of this server", "agentctl serve prints the link")
+        answer = JSONResponse({"key": self._login.key}, headers={"Cache-Control": "no-store"})
+        answer.set_cookie(
+            self._login.cookie_name, self._login.cookie, max_age=_COOKIE_S, httponly=True, samesite="strict",
+            secure=self._is_secure,
+        )  # fmt: skip
+        return answer
+
+    async def _log_out(self, _request: Request) -> Response:
+        answer = JSONResponse({}, headers={"Cache-Control": "no-store"})
+        answer.delete_cookie(self._login.cookie_name, httponly=True, samesite="strict", secure=self._is_secure)
+        return answer
+
+    async def _answer(self, request: Request) -> Response:
+        """Give the answer of a signed link: whoever has it may give that one answer."""
+        from anyio.to_thread import run_sync
+
+        signed = request.path_params["signed"]
+        return json_response(
+            await run_sync(answer_by_link, self._root, signed, self._login.token, time.time()), request
+        )
+
+
+async def _too_large(_request: Request, _error: Exception) -> Response:
+    return TooLarge.response()
+
+
+_FLAGS = frozenset({"", "true", "false"})
+
+
+class _Methods:
+    """Answers at one path, by method."""
+
+    def __init__(
+        self, answers: dict[str, Callable[[Request], Awaitable[Response]]], record: Callable[[BaseException], str]
+    ) -> None:
+        self._answers, self._record = answers, record
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._answers.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        try:
+            made = await answer(Request(scope, receive, send)) if answer is not None else not_allowed(self._answers)
+        except ClientDisconnect:
+            return
+        except AgentctlError as error:
+            made = problem_of(error)
+        except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
+            made = bug(error, self._record)
+        await made(scope, receive, send)
+
+
+async def _nothing(_request: Request) -> Response:
+    return problem(404, "there is no such path", f"{PREFIX}/openapi.json lists them", code=ExitCode.NOT_FOUND)
+
+
+class _Later:
+    """Endpoints whose threads are made only once the loop runs."""
+
+    carrying: Carrying
+
+    def app(self, endpoints: Sequence[Endpoint]) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+        """Return the application of some endpoints at one path."""
+        outer = self
+
+        class _App:
+            async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+                await EndpointApp(endpoints, outer.carrying)(scope, receive, send)
+
+        return _App()

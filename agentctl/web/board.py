@@ -1,0 +1,357 @@
+"""What is known of all tasks, kept up to date by one thread for all clients, and encoded once for all of them.
+
+It owns nothing: everything comes from the files, and a new one after a restart says the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.names import WorkerId
+from agentctl.domain.need import Need
+from agentctl.domain.plaintext import whole
+from agentctl.domain.states import TERMINAL
+from agentctl.domain.worker_row import BLANK
+from agentctl.errors import Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, Question
+from agentctl.operations.fleet.reader import Reader
+from agentctl.web.jsonbytes import encode
+
+#: Changes that come faster are told together.
+_PAUSE_S = 0.02
+#: What is kept for clients that are a little behind: a client that is further behind reads the files.
+_MOST_EVENTS, _MOST_PATCHES = 4096, 256
+_MOST_BYTES = 8 << 20
+_RESTART_S = 1.0
+#: Of so many live workers it is read what they do, and so much of what they said last is told.
+_MOST_FOLLOWED, _LONGEST_WORDS = 100, 400
+
+
+T = TypeVar("T")
+
+
+class EncodedEvent(NamedTuple):
+    """An event as it is sent, and where a reader is who has had it."""
+
+    row: StreamedEvent
+    data: bytes
+    cursor: str
+
+
+class Board:
+    """The tasks of a root. Made and used in the loop; one thread reads."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._events = EventStream(root)
+        self._positions: Positions = self._events.positions
+        #: Of a reader who is there.
+        self._cursor = MovingCursor(self._positions)
+        self.history: RecentItems[EncodedEvent] = RecentItems(_MOST_EVENTS)
+        self.patches: RecentItems[bytes] = RecentItems(_MOST_PATCHES)
+        #: Names this board: versions of different ones cannot be compared.
+        self.epoch = os.urandom(6).hex()
+        self._fleet = _EncodedFleet()
+        self._changed = asyncio.Event()
+        self._first = asyncio.Event()
+        self._asked: list[asyncio.Future[Glance]] = []
+        self._begun: list[asyncio.Future[Glance]] = []
+        self._is_over = False
+        #: Why reading fails at the moment.
+        self.problem: str | None = None
+        self._reader = self._new_reader()
+        self._reader.start()
+
+    def _new_reader(self) -> Reader:
+        return Reader(self.root, self._take, self._failed, self._beside, before=self._before, pause_s=_PAUSE_S)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._is_over = True
+        self._reader.close()
+
+    # -- in the thread that reads ----------------------------------------------------------------------------------
+
+    def _before(self) -> None:
+        with self._lock:
+            self._begun, self._asked = self._asked + self._begun, []
+
+    def _take(self, glance: Glance) -> None:
+        self._reader.want(_live(glance))
+        version, patch = self._fleet.update(glance)
+        if patch is not None:
+            with self._lock:
+                self.patches.add(_fleet_message(self.epoch, version, patch, is_whole=False, glance=glance), len(patch))
+
+    def _beside(self, glance: Glance) -> None:
+        encoded = list(_with_cursors(self._events.update(), self._cursor))
+        positions = self._events.positions
+        if positions.keys() != self._positions.keys():
+            self._cursor = MovingCursor(positions)
+        with self._lock:
+            for one in encoded:
+                self.history.add(one, len(one.data))
+            self._positions = positions  # Together with the history: a reader begins behind both.
+            begun, self._begun = self._begun, []
+        self.problem = None
+        self._call(self._announce, begun, glance)
+
+    def _failed(self, error: BaseException) -> None:
+        """Note why reading ended, and begin anew: what was wrong with the files may pass."""
+        self.problem = f"{type(error).__name__}: {error}"
+        with self._lock:
+            waiting, self._begun, self._asked = [*self._begun, *self._asked], [], []
+        self._call(self._give_up, waiting, self.problem)
+        self._call(self._loop.call_later, _RESTART_S, self._restart)
+
+    def _call(self, function: Any, *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            pass  # The loop is closed: the server ends.
+
+    # -- in the loop -----------------------------------------------------------------------------------------------
+
+    def _restart(self) -> None:
+        if not self._is_over:
+            self._reader.close()
+            self._reader = self._new_reader()
+            self._reader.start()
+
+    @staticmethod
+    def _give_up(waiting: list[asyncio.Future[Glance]], problem: str) -> None:
+        for one in waiting:
+            if not one.done():
+                one.set_exception(Refused(f"the tasks cannot be read: {problem}", hint="agentctl doctor says more"))
+
+    def _announce(self, begun: list[asyncio.Future[Glance]], glance: Glance) -> None:
+        for one in begun:
+            if not one.done():
+                one.set_result(glance)
+        self._first.set()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def change(self) -> asyncio.Event:
+        """Return an event that is set after the next look: take it before looking at what there is."""
+        return self._changed
+
+    async def fresh(self) -> Glance:
+        """Return what there is now: everything that happened before this call is in it."""
+        asked: asyncio.Future[Glance] = self._loop.create_future()
+        with self._lock:
+            self._asked.append(asked)
+        self._reader.wake()
+        return await asked
+
+    async def opened(self) -> None:
+        """Return once there is something to show."""
+        await self._first.wait()
+
+    def task(self, task_id: str) -> bytes | None:
+        """Return a task with its workers, as JSON; None if there is none."""
+        task = self._fleet.task(task_id)
+        if task is None:
+            return None
+        return b'%s,"workers":[%s]}' % (task[:-1], b",".join(self._fleet.rows_of(task_id)))
+
+    def events_since(self, place: int) -> tuple[list[EncodedEvent] | None, int]:
+        """Return the events from a place on, None if some of them are not kept any more; and the place behind them."""
+        with self._lock:
+            return self.history.since(place), self.history.end
+
+    def patches_since(self, place: int) -> tuple[list[bytes] | None, int]:
+        """Return the same of the patches."""
+        with self._lock:
+            return self.patches.since(place), self.patches.end
+
+    def whole_fleet(self) -> tuple[int, bytes]:
+        """Return the message that replaces all that a client knows of the fleet, and the place behind it."""
+        with self._lock:
+            place = self.patches.end
+            version, tasks, workers, glance = self._fleet.whole()
+        return place, _fleet_message(self.epoch, version, _patch(tasks, workers), is_whole=True, glance=glance)
+
+    def place(self) -> tuple[int, Positions]:
+        """Return the place behind the last event in the history, and where a reader is who has had it."""
+        with self._lock:
+            return self.history.end, self._positions
+
+    def positions_at(self, cursor: str) -> Positions | None:
+        """Return where a reader with this cursor is; None if that cannot be told."""
+        return self._events.positions_at(cursor)
+
+    def from_the_start(self) -> Positions:
+        """Return where a reader is who has had nothing."""
+        return self._events.start()
+
+    def read_again(self, old: Positions, new: Positions, only: frozenset[str] | None) -> Iterator[EncodedEvent]:
+        """Return the events between two positions, to be read from the files."""
+        return _with_cursors(self._events.between(old, new, only), MovingCursor(old))
+
+
+class RecentItems(Generic[T]):
+    """The last of many things, each with a number; at most so many, of bounded size together."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: deque[tuple[T, int]] = deque()
+        self._bytes = 0
+        self.end = 0
+
+    def add(self, one: T, size: int) -> None:
+        """Add the next one."""
+        self._kept.append((one, size))
+        self._bytes += size
+        self.end += 1
+        while len(self._kept) > self._most or (self._bytes > _MOST_BYTES and len(self._kept) > 1):
+            self._bytes -= self._kept.popleft()[1]
+
+    def since(self, place: int) -> list[T] | None:
+        """Return those from a place on; None if some of them are not kept any more."""
+        if place < self.end - len(self._kept):
+            return None
+        # From the end: mostly they are few.
+        return [one for one, _ in islice(reversed(self._kept), self.end - place)][::-1]
+
+
+def _with_cursors(rows: Iterable[StreamedEvent], at: MovingCursor) -> Iterator[EncodedEvent]:
+    """Yield events as they are sent; `at` moves on behind each."""
+    for row in rows:
+        at.move(row.key, row.seq)
+        yield _encoded(row, at.text())
+
+
+def _encoded(row: StreamedEvent, cursor: str) -> EncodedEvent:
+    data = encode(row.to_json())
+    return EncodedEvent(row, b"id: %s\nevent: event\ndata: %s\n\n" % (cursor.encode(), data), cursor)
+
+
+# -- the fleet as JSON -------------------------------------------------------------------------------------------------
+
+
+class _EncodedFleet:
+    """The fleet as JSON; only what has changed is encoded again. Changed by one thread, under the board's lock read."""
+
+    def __init__(self) -> None:
+        self._workers: dict[WorkerId, _EncodedWorker] = {}
+        self._tasks: dict[str, tuple[FleetTask, bytes]] = {}
+        self._glance = Glance({}, {}, {}, is_partial=True)
+        self._version = 0
+
+    def update(self, glance: Glance) -> tuple[int, bytes | None]:
+        """Take a new glance; return the version and the patch that leads to it, None if nothing has changed."""
+        workers = {key: self._worker(key, one, glance.doings.get(key)) for key, one in glance.workers.items()}
+        tasks = {name: self._task(one) for name, one in glance.tasks.items()}
+        changed = {str(key): one.shown for key, one in workers.items() if self._workers.get(key) is not one}
+        changed |= {str(key): b"null" for key in self._workers.keys() - workers.keys()}
+        other = {name: one[1] for name, one in tasks.items() if self._tasks.get(name) is not one}
+        other |= dict.fromkeys(self._tasks.keys() - tasks.keys(), b"null")
+        is_same = not changed and not other and glance.is_partial == self._glance.is_partial
+        self._workers, self._tasks, self._glance = workers, tasks, glance
+        self._version += not is_same
+        return self._version, None if is_same else _patch(other, changed)
+
+    def _worker(self, key: WorkerId, worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
+        known = self._workers.get(key)
+        if known is not None and known.doing is doing and (known.worker is worker or known.worker == worker):
+            return known
+        return _encoded_worker(worker, doing)
+
+    def _task(self, task: FleetTask) -> tuple[FleetTask, bytes]:
+        known = self._tasks.get(task.task.id)
+        return known if known is not None and known[0] == task else (task, _task(task))
+
+    def whole(self) -> tuple[int, dict[str, bytes], dict[str, bytes], Glance]:
+        """Return the version, all tasks and all workers, encoded."""
+        tasks, workers = self._tasks, self._workers
+        return (
+            self._version,
+            {name: one[1] for name, one in tasks.items()},
+            {str(key): one.shown for key, one in workers.items()},
+            self._glance,
+        )
+
+    def rows_of(self, task_id: str) -> list[bytes]:
+        """Return the rows of a task's workers."""
+        return [one.row for key, one in self._workers.items() if key.task_id == task_id]
+
+    def task(self, task_id: str) -> bytes | None:
+        """Return a task; None if there is none."""
+        known = self._tasks.get(task_id)
+        return None if known is None else known[1]
+
+
+class _EncodedWorker(NamedTuple):
+    """A worker, its row as `list` has it, and what clients of the stream know of it."""
+
+    worker: FleetWorker
+    doing: Doing | None
+    row: bytes
+    shown: bytes
+
+
+def _live(glance: Glance) -> Mapping[WorkerId, bool]:
+    """Return the workers of which it is read what they do: those that live, if they are not too many."""
+    live = [key for key, one in glance.workers.items() if one.row["status"] not in TERMINAL]
+    return dict.fromkeys(live[-_MOST_FOLLOWED:], False)
+
+
+def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
+    row = dict(worker.row)
+    known = {key: value for key, value in row.items() if key not in BLANK or value != BLANK[key]}  # type: ignore[literal-required]
+    more = {
+        "taskId": worker.task.id,
+        "need": _NEEDS[worker.need],
+        "needSince": worker.since,
+        "questions": [_question(one) for one in worker.questions],
+        "idle": None if worker.idle is None else _question(worker.idle),
+        "changedFiles": worker.changed_files,
+        "calls": doing.nodes[0].calls if doing is not None and doing.nodes else 0,
+        "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
+    }
+    shown = encode({**known, **{key: value for key, value in more.items() if value}})
+    return _EncodedWorker(worker, doing, encode(row), shown)
+
+
+_NEEDS = {need: need.name.lower() for need in Need}
+
+
+def _question(question: Question) -> Mapping[str, Any]:
+    return dict(question)
+
+
+def _task(task: FleetTask) -> bytes:
+    totals = task.totals
+    return encode({
+        "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
+        "parent": task.parent, "parentInstance": task.parent_instance,
+        "totals": {
+            "workers": totals.workers, "live": totals.live, "asking": totals.asking, "tokens": totals.tokens,
+            "costUsd": totals.cost_usd, "began": totals.began, "ended": totals.ended,
+        },
+    })  # fmt: skip
+
+
+def _patch(tasks: Mapping[str, bytes], workers: Mapping[str, bytes]) -> bytes:
+    return b'"tasks":{%s},"workers":{%s}' % (_members(tasks), _members(workers))
+
+
+def _members(values: Mapping[str, bytes]) -> bytes:
+    return b",".join(b"%s:%s" % (encode(key), value) for key, value in values.items())
+
+
+def _fleet_message(epoch: str, version: int, patch: bytes, *, is_whole: bool, glance: Glance) -> bytes:
+    head = encode({"version": f"{epoch}-{version}", "whole": is_whole, "isPartial": glance.is_partial})
+    return b"event: fleet\ndata: %s,%s}\n\n" % (head[:-1], patch)

@@ -1,0 +1,201 @@
+"""Carries out the request of an endpoint: in a thread, and told with the codes and hints of the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agentctl.errors import AgentctlError, BrokenOff, ExitCode
+from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer, RawAnswer, read_body
+from agentctl.web.gate import TooLarge
+from agentctl.web.jsonbytes import encode
+from agentctl.web.problems import is_foreseen, problem, problem_of
+
+EXIT_CODE = "Agentctl-Exit-Code"
+#: So many requests are carried out at once; and so many that wait for workers.
+_AT_ONCE, _WAITING = 16, 128
+_LEAVES_S = 0.25
+
+
+class Carrying:
+    """The threads in which requests are carried out. Made within the event loop.
+
+    Args:
+        record: Records a bug; returns where.
+    """
+
+    def __init__(self, record: Callable[[BaseException], str]) -> None:
+        self._quick = anyio.CapacityLimiter(_AT_ONCE)
+        self._unbounded = anyio.CapacityLimiter(math.inf)
+        #: How many threads wait, or are about to notice that nobody waits for them any more.
+        self._waiting = 0
+        self.record = record
+
+    async def run(self, endpoint: Endpoint, work: Callable[[], Any]) -> Any:
+        """Return the result of some work, in a thread."""
+        if not endpoint.waits:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._quick)
+        if self._waiting >= _WAITING:
+            return problem(503, f"{_WAITING} requests wait already", "ask again later")
+        self._waiting += 1
+        loop = asyncio.get_running_loop()
+
+        def counted() -> Any:
+            try:
+                return work()
+            finally:  # A limiter would count only until the client leaves.
+                with contextlib.suppress(RuntimeError):  # The loop is closed.
+                    loop.call_soon_threadsafe(self._one_less)
+
+        return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True, limiter=self._unbounded)
+
+    def _one_less(self) -> None:
+        self._waiting -= 1
+
+
+class EndpointApp:
+    """The endpoints at one path, each for a method of its own."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], carrying: Carrying) -> None:
+        self._endpoints = {one.method: one for one in endpoints}
+        self._carrying = carrying
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        endpoint = self._endpoints.get(method)
+        if endpoint is None:
+            answer: Response | None = not_allowed(self._endpoints)
+        else:
+            answer = await self._answer(endpoint, Request(scope, receive, send), send)
+        if answer is not None:
+            await answer(scope, receive, send)
+
+    async def _answer(self, endpoint: Endpoint, request: Request, send: Send) -> Response | None:
+        """Return the answer; None if it was sent already, or nobody is there any more."""
+        try:
+            body = read_body(await request.body()) if endpoint.changes else None
+            values = endpoint.values_of(request.path_params, request.query_params.multi_items(), body)
+            return await self._carry_out(endpoint, values, request, send)
+        except TooLarge:
+            return TooLarge.response()
+        except (ClientDisconnect, BrokenOff):
+            return None
+        except AgentctlError as error:
+            return problem_of(error)
+        except OSError as error:
+            return problem_of(error) if is_foreseen(error) else bug(error, self._carrying.record)
+        except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
+            return bug(error, self._carrying.record)
+
+    async def _carry_out(
+        self, endpoint: Endpoint, values: Mapping[str, Any], request: Request, send: Send
+    ) -> Response | None:
+        delivered: list[Any] = []
+
+        async def give(value: Any) -> None:
+            if await request.is_disconnected():
+                raise BrokenOff("the client has left")
+            await json_response(value, request)(request.scope, request.receive, send)
+            delivered.append(value)
+            if await request.is_disconnected():
+                raise BrokenOff("the client has left")
+
+        broken, holder = os.pipe()
+        call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
+
+        def work() -> Any:
+            try:
+                return endpoint.carry_out(call)
+            finally:
+                os.close(broken)
+
+        try:
+            answer = await self._until_left(endpoint, work, request)
+        finally:
+            os.close(holder)
+        return None if delivered else _response(answer, request)
+
+    async def _until_left(self, endpoint: Endpoint, work: Callable[[], Any], request: Request) -> Any:
+        """Return the result of the work; if it waits for workers and the client leaves, nobody waits any more."""
+        if not endpoint.waits:
+            return await self._carrying.run(endpoint, work)
+        result: list[Any] = []
+
+        async def run(scope: anyio.CancelScope) -> None:
+            try:
+                result.append(await self._carrying.run(endpoint, work))
+            except Exception as error:  # noqa: BLE001 - raised again outside the group, which would wrap it
+                result.append(error)
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, group.cancel_scope)
+            while not await request.is_disconnected():  # noqa: ASYNC110 - the server has no event for it
+                await anyio.sleep(_LEAVES_S)
+            group.cancel_scope.cancel()
+        if not result:
+            raise BrokenOff("the client has left")
+        if isinstance(result[0], Exception):
+            raise result[0]
+        return result[0]
+
+
+def bug(error: Exception, record: Callable[[BaseException], str]) -> Response:
+    """Record an unforeseen error, and return the answer that says so."""
+    where = record(error)
+    return problem(500, f"this is a bug in agentctl: {type(error).__name__}", f"the traceback is in {where}")
+
+
+def _in_loop(give: Callable[[Any], Coroutine[Any, Any, None]], value: Any) -> None:
+    anyio.from_thread.run(give, value)
+
+
+def not_allowed(methods: Mapping[str, Any]) -> Response:
+    """Return the answer to a method that a path does not have."""
+    allowed = sorted({*methods, *({"HEAD"} if "GET" in methods else ())})
+    return problem(
+        405, f"only {', '.join(allowed)} can be used here", headers={"Allow": ", ".join(allowed)}, code=ExitCode.USAGE
+    )
+
+
+def _response(answer: JsonAnswer | RawAnswer | Response, request: Request) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if isinstance(answer, RawAnswer):
+        headers = dict(answer.headers)
+        if answer.media_type == "image/svg+xml":  # As a page of its own it may show itself, and do nothing.
+            headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+        return Response(answer.data, answer.status, headers, answer.media_type)
+    code = {} if answer.exit_code == ExitCode.DONE else {EXIT_CODE: str(int(answer.exit_code))}
+    return json_response(answer.value, request, code)
+
+
+def json_response(value: Any, request: Request, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON document; what a client has already is not sent again."""
+    data = value if isinstance(value, bytes) else encode(value)
+    if request.method not in {"GET", "HEAD"}:
+        return Response(data, 200, headers, "application/json")
+    tag = f'"{blake2b(data, digest_size=16).hexdigest()}"'
+    named = {**(headers or {}), "ETag": tag}
+    if tag in _tags(request.headers):
+        return Response(b"", 304, named)
+    return Response(data, 200, named, "application/json")
+
+
+def _tags(headers: Headers) -> set[str]:
+    return {tag.strip().removeprefix("W/") for tag in headers.get("if-none-match", "").split(",")}

@@ -1,0 +1,250 @@
+"""Who may ask the server for what: each request passes here before anything else looks at it.
+
+Nobody without the token gets anything but the page on which it is entered. A page elsewhere gets nothing, whatever name
+it has resolved to this server; neither does a form. A worker changes nothing here: it has its own commands and tools,
+which know who calls.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentctl.errors import ExitCode
+from agentctl.lean import NamedTuple
+from agentctl.web.endpoint import PREFIX
+from agentctl.web.login import Login
+from agentctl.web.problems import problem
+
+SESSION, ANSWER = "/session", "/answer/"
+KEY_HEADER = "agentctl-key"
+#: A batch of some ten thousand workers.
+LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
+_READS = frozenset({"GET", "HEAD"})
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "manifest-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CSP, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}  # fmt: skip
+#: A browser that comes from elsewhere does not send a strict cookie; when the page reloads itself, it does.
+_AGAIN = '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0"><title>agentctl</title>'
+
+
+class Access(NamedTuple):
+    """Under which names the server may be called, and for what."""
+
+    #: As in the header `Host`, in lower case.
+    hosts: frozenset[str]
+    #: As in the header `Origin`: one of these counts only for the host that it names.
+    origins: frozenset[str]
+    #: It listens at all addresses of the machine: this port of any address is its own. No name can be made to mean one
+    #: of these by a page, as it can with a name that it has resolved.
+    any_address_at: int | None = None
+    scheme: str = "http"
+    #: The origin of the page behind a proxy, which may call the server by another host.
+    proxied: str | None = None
+    is_read_only: bool = False
+    #: Paths that anybody gets.
+    open_paths: frozenset[str] = frozenset()
+
+    def is_called(self, host: str) -> bool:
+        """Return whether the server may be called by this host."""
+        return host.lower() in self.hosts or self._is_address(host)
+
+    def is_of_the_page(self, origin: str, host: str) -> bool:
+        """Return whether a request to a host comes from the server's own page.
+
+        Another server may listen at the same port of another address of this machine: its pages are not ours.
+        """
+        if origin == self.proxied:
+            return True
+        is_own = origin in self.origins or self._is_address(host)
+        return is_own and origin == f"{self.scheme}://{host.lower()}"
+
+    def _is_address(self, host: str) -> bool:
+        if self.any_address_at is None:
+            return False
+        address, _, port = host.rpartition(":")
+        try:
+            ipaddress.ip_address(address.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return port == str(self.any_address_at)
+
+
+#: Returns why a request that changes something may not come from where it comes from; None if it may.
+Refuse = Callable[[Scope], Awaitable[str | None]]
+
+
+async def _refuse_nobody(_scope: Scope) -> str | None:
+    return None
+
+
+class Gate:
+    """Lets a request through to the app, or answers it.
+
+    Args:
+        closed: The page for those who have no token yet.
+        refuse: Looks at who is at the other end of a connection.
+    """
+
+    def __init__(
+        self, app: ASGIApp, login: Login, access: Access, closed: bytes, refuse: Refuse = _refuse_nobody
+    ) -> None:
+        self._app, self._login, self._access = app, login, access
+        self._closed, self._refuse = closed, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        send = _with_headers(send)
+        answer = self._early(scope) or await self._late(scope)
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
+
+    def _early(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is refused for what it says."""
+        headers, path = Headers(scope=scope), str(scope["path"])
+        if len(headers.getlist("host")) != 1 or not self._access.is_called(headers["host"]):
+            return problem(403, "this server is not called so", "open the link that agentctl serve prints")
+        if path in self._access.open_paths and scope["method"] in _READS:
+            return None
+        if (refusal := self._from_elsewhere(scope, headers)) is not None:
+            return refusal
+        if path != SESSION and not path.startswith(ANSWER) and not self._is_let_in(headers, path):
+            return self._unknown(scope, headers, path)
+        if scope["method"] not in _READS:
+            is_call = not path.startswith(ANSWER)  # What a phone sends with a link does not matter.
+            return (
+                (self._not_json(headers) if is_call else None) or self._too_long(headers, path) or self._read_only(path)
+            )
+        return None
+
+    def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a request that another page makes; None for any other."""
+        origins = headers.getlist("origin")
+        if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in origins):
+            return problem(403, "another page may not call this server")
+        site = headers.get("sec-fetch-site", "none")
+        if site in {"none", "same-origin"}:
+            return None
+        is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if scope["method"] == "GET" and is_visit and not _is_call(str(scope["path"])):
+            return HTMLResponse(_AGAIN, headers={"Cache-Control": "no-store"})
+        return problem(403, "another page may not call this server")
+
+    def _is_let_in(self, headers: Headers, path: str) -> bool:
+        """Return whether a request shows the token, or what was made from it for the page."""
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._login.is_token(shown.strip())
+        if not any(map(self._login.is_cookie, _cookies(headers, self._login.cookie_name))):
+            return False
+        return not _is_call(path) or self._login.is_key(headers.get(KEY_HEADER, ""))
+
+    def _unknown(self, scope: Scope, headers: Headers, path: str) -> Response:
+        if scope["method"] in _READS and not _is_call(path) and "text/html" in headers.get("accept", ""):
+            return HTMLResponse(self._closed, 401, {"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"})
+        return problem(
+            401, "this request shows no valid token", "Authorization: Bearer TOKEN; agentctl serve prints where it is",
+            headers={"WWW-Authenticate": "Bearer"},
+        )  # fmt: skip
+
+    @staticmethod
+    def _not_json(headers: Headers) -> Response | None:
+        kind = headers.get("content-type")
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        if kind is None and not has_body:
+            return None
+        if (kind or "").partition(";")[0].strip().lower() == "application/json":
+            return None
+        return problem(415, "the body must be JSON", "Content-Type: application/json", code=ExitCode.USAGE)
+
+    @staticmethod
+    def _too_long(headers: Headers, path: str) -> Response | None:
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) <= _longest(path):
+            return None
+        return _too_large()
+
+    def _read_only(self, path: str) -> Response | None:
+        if not self._access.is_read_only or path == SESSION:
+            return None
+        return problem(403, "this server only shows", "it was started with --read-only")
+
+    async def _late(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is refused for who makes it."""
+        if scope["method"] in _READS or scope["path"] == SESSION:
+            return None
+        why = await self._refuse(scope)
+        return None if why is None else problem(403, why, "use its commands or its tools, which know who calls")
+
+
+def _is_call(path: str) -> bool:
+    """Return whether a path is for programs, and not for a browser's address line."""
+    return path.startswith((f"{PREFIX}/", "/healthz", "/metrics", "/task", ANSWER)) and not path.startswith("/tasks")
+
+
+def _cookies(headers: Headers, name: str) -> list[str]:
+    """Return the values of the cookies of a name; any server of this machine may have set others, whatever they are."""
+    pairs = (one.strip().partition("=") for header in headers.getlist("cookie") for one in header.split(";"))
+    return [value for key, _, value in pairs if key == name]
+
+
+def _longest(path: str) -> int:
+    """Return how long a body may be: anybody may send one to where the token is shown, or a link is used."""
+    return _LONGEST_OF_ANYBODY if path == SESSION or path.startswith(ANSWER) else LONGEST_BODY
+
+
+def _too_large() -> Response:
+    return problem(413, "the body is too long", "send less at once", code=ExitCode.USAGE)
+
+
+class TooLarge(Exception):
+    """A body without a stated length turned out to be too long."""
+
+    response = staticmethod(_too_large)
+
+
+class _Bounded:
+    """Receives a body, up to the limit."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self._most = receive, most
+        self._had = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._had += len(message.get("body", b""))
+        if self._had > self._most:
+            raise TooLarge
+        return message
+
+
+def _with_headers(send: Send) -> Send:
+    """Return a function that adds to each response what browsers are told."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-cache, private")
+        await send(message)
+
+    return sent

@@ -1,0 +1,273 @@
+"""The endpoints that are no command as it is typed: what is read in pages, what names the question that was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl import __version__
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
+from agentctl.domain.answers import shown_of
+from agentctl.domain.names import WorkerId
+from agentctl.errors import NotFound, UsageError
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.show.logs import follow_events
+from agentctl.operations.show.text_pages import output_between, page_of_activity, page_of_output
+from agentctl.operations.show.timeline import read_timeline
+from agentctl.operations.show.tree_view import Tree
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.talk.interacting import respond
+from agentctl.operations.where.locating import find_task, find_worker
+from agentctl.text.activity import label_of
+from agentctl.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, JsonAnswer, Parameter, RawAnswer
+
+_TASK = Parameter("task", NAME, "The task.", PATH, is_required=True)
+_INSTANCE = Parameter("instance", NAME, "The worker.", PATH, is_required=True)
+_STREAM = {"type": "string", "enum": ["stdout", "stderr"]}
+_OFFSET = {"type": "integer", "minimum": 0, "maximum": 1 << 50}
+_TEXT = {"type": "string", "maxLength": 1 << 20}
+_OBJECT = {"type": "object"}
+_WORKER = "/tasks/{task}/workers/{instance}"
+_PAGED = (
+    Parameter("from", _OFFSET, "Where the page begins: an offset in bytes that an earlier page named."),
+    Parameter("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
+)
+_LONGEST_PAGE = 1 << 20
+#: So much of an output is in one answer; the rest is for further ranges.
+MOST_RAW = 4 << 20
+_RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
+
+
+class OwnEndpoints:
+    """Makes the endpoints for the tasks of a root.
+
+    Args:
+        about: What a client is content_range of the server.
+    """
+
+    def __init__(self, root: Root, *, force: bool, about: Mapping[str, Any]) -> None:
+        self._root, self._force = root, force
+        self._about = {"version": __version__, "root": str(root.path), **about}
+        self._seen = SeenEnds(root)
+
+    def all(self) -> list[Endpoint]:
+        """Return them."""
+        return [
+            Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers=_OBJECT),
+            self._events(), self._activity(), self._logs(), self._raw_log(), self._tree(), self._picture(),
+            self._spawn(), self._respond(), self._look(),
+        ]  # fmt: skip
+
+    def _tell(self, _call: CheckedRequest) -> JsonAnswer:
+        return JsonAnswer(self._about)
+
+    def _task(self, call: CheckedRequest) -> TaskDir:
+        return find_task(call.values["task"], root=str(self._root.path), force=self._force)
+
+    def _worker(self, call: CheckedRequest) -> WorkerDir:
+        return find_worker(self._task(call), call.values["instance"])
+
+    # -- what is read in pages -------------------------------------------------------------------------------------
+
+    def _events(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            task, first, limit = self._task(call), call.values.get("from", 1), call.values.get("limit", 500)
+            found: list[dict[str, Any]] = []
+            more = False
+            for event in follow_events(task, follow=False):
+                if event["seq"] < first:
+                    continue
+                if len(found) == limit:
+                    more = True
+                    break
+                found.append({**event, "taskId": task.id})
+            following = found[-1]["seq"] + 1 if found else first
+            return JsonAnswer({"events": found, "next": following, "more": more})
+
+        return Endpoint(
+            "GET", "/tasks/{task}/events", "events", "Return the events of a task, in pages.", carry_out,
+            (_TASK, Parameter("from", {"type": "integer", "minimum": 1, "maximum": 1 << 50}, "The seq of the first."),
+             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500.")),
+            "The stream has them as they happen.", _OBJECT,
+        )  # fmt: skip
+
+    def _activity(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker, given = self._worker(call), call.values
+            ended = worker.has_ended  # Before the look: what was written by then is all there is.
+            page = page_of_activity(
+                worker, begin=given.get("from"), before=_before(call), limit=given.get("limit", 200),
+                is_whole=given.get("whole", False),
+            )  # fmt: skip
+            rows = [row if "problem" in row else {**row, "label": label_of(row)} for row in page.rows]
+            return JsonAnswer({"rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended})
+
+        return Endpoint(
+            "GET", f"{_WORKER}/activity", "activity", "Return the rows of a worker's activity, in pages.", carry_out,
+            (_TASK, _INSTANCE, *_PAGED,
+             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
+             Parameter("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
+            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut.", _OBJECT,
+        )  # fmt: skip
+
+    def _logs(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker, given = self._worker(call), call.values
+            ended, stream = worker.has_ended, given.get("stream", "stdout")
+            page = page_of_output(
+                worker, stream, begin=given.get("from"), before=_before(call), limit=given.get("limit", 1 << 16)
+            )
+            text = page.data.decode("utf-8", "backslashreplace")
+            return JsonAnswer({
+                "stream": stream, "text": text, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
+            })  # fmt: skip
+
+        return Endpoint(
+            "GET", f"{_WORKER}/logs", "logs", "Return what a worker printed, in pages.", carry_out,
+            (_TASK, _INSTANCE, Parameter("stream", _STREAM, "Which one; stdout."), *_PAGED,
+             Parameter("limit", {"type": "integer", "minimum": 4, "maximum": _LONGEST_PAGE}, "How many bytes; 65536.")),
+            "Bytes that are not UTF-8 are `\\xNN` in the text.", _OBJECT,
+        )  # fmt: skip
+
+    def _raw_log(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> RawAnswer:
+            worker, stream = self._worker(call), call.values["stream"]
+            page = page_of_output(worker, stream, begin=0, before=None, limit=0)
+            span = _span(call.headers.get("range"), page.size)
+            headers = {
+                "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{worker.instance}.{stream}"',
+            }  # fmt: skip
+            if span is None:
+                return RawAnswer(b"", "text/plain; charset=utf-8", 416,
+                                 {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
+            begin, end = span
+            data = output_between(worker, stream, begin, end)
+            if "range" not in call.headers and end == page.size:
+                return RawAnswer(data, "text/plain; charset=utf-8", 200, headers)
+            content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{page.size}"
+            return RawAnswer(data, "text/plain; charset=utf-8", 206, {**headers, "Content-Range": content_range})
+
+        return Endpoint(
+            "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
+            (_TASK, _INSTANCE, Parameter("stream", _STREAM, "Which one.", PATH, is_required=True)),
+            f"With `Range: bytes=N-M`; without it, the first {MOST_RAW} bytes.", None, "text/plain",
+        )  # fmt: skip
+
+    def _tree(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            name = call.values["instance"]
+            return JsonAnswer(Tree(self._task(call), instance=name, expand=[name]).look()[0].to_json())
+
+        return Endpoint(
+            "GET", f"{_WORKER}/tree", "tree.one", "Return what a worker and its sub-agents did.", carry_out,
+            (_TASK, _INSTANCE), "Its row, and `items` as `tree --expand` has them.", _OBJECT,
+        )  # fmt: skip
+
+    def _picture(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> RawAnswer:
+            from agentctl.text.timeline_svg import svg_of
+
+            return RawAnswer(svg_of(read_timeline(self._task(call))).encode(), "image/svg+xml")
+
+        return Endpoint(
+            "GET", "/tasks/{task}/timeline.svg", "timeline.svg", "Return the timeline of a task as a picture.",
+            carry_out, (_TASK,), answers=None, media_type="image/svg+xml",
+        )  # fmt: skip
+
+    # -- what changes something ------------------------------------------------------------------------------------
+
+    def _spawn(self) -> Endpoint:
+        kinds: dict[str, Mapping[str, Any]] = {
+            TEXT: _TEXT, NUMBER: {"type": "number"}, WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
+            FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
+            TABLE: {"type": "object", "additionalProperties": _TEXT},
+        }  # fmt: skip
+        options = [Parameter(one.name, kinds[one.kind], one.help, BODY) for one in OPTIONS]
+
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            given = {name: value for name, value in call.values.items() if name != "task"}
+            queue, batch = given.pop("queue", False), given.pop("batch", None)
+            if batch is not None and given:
+                raise UsageError(f"{min(given)} is for one worker", hint="those of a batch have options of their own")
+            task = self._task(call)
+            if batch is None:
+                return JsonAnswer(spawn_workers(task, [request_from(given, "the body")], queue=queue)[0].to_json())
+            requests = [request_from(one, f"batch {number}") for number, one in enumerate(batch, 1)]
+            return JsonAnswer([one.to_json() for one in spawn_workers(task, requests, queue=True)])
+
+        return Endpoint(
+            "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker, or many of them.",
+            carry_out,
+            (_TASK, Parameter("prompt", _TEXT, "Work for an agent; or", BODY),
+             Parameter("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
+                       "a program and its arguments; or", BODY),
+             Parameter("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
+                       "many workers, each with these keys.", BODY),
+             Parameter("queue", {"type": "boolean"}, "Wait for a slot instead of being refused.", BODY), *options),
+            "The same `key` twice starts one worker, and returns it.",
+            {"type": ["object", "array"]},
+        )  # fmt: skip
+
+    def _respond(self) -> Endpoint:
+        known = shown_of({})
+
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            given = call.values
+            shown = given.get("shown")
+            done = respond(
+                self._root, task=self._task(call), instance=given["instance"], question_id=given["id"],
+                answer=given["answer"], reason=given.get("reason"),
+                shown=None if shown is None else {key: shown.get(key) for key in known},
+            )  # fmt: skip
+            return JsonAnswer(done)
+
+        return Endpoint(
+            "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "JsonAnswer a question.", carry_out,
+            (_TASK, _INSTANCE, Parameter("id", NAME, "The question.", PATH, is_required=True),
+             Parameter("answer", _TEXT, "The id of an option, or a text; several options with commas.", BODY,
+                       is_required=True),
+             Parameter("reason", _TEXT, "Why a permission is denied; the agent reads it.", BODY),
+             Parameter("shown", _OBJECT, "The question as it was shown: a different one is not answered.", BODY)),
+            "The first valid answer counts; a second one is refused.", _OBJECT,
+        )  # fmt: skip
+
+    def _look(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker = self._worker(call)
+            end = Tree(worker.task, instance=worker.instance).look()[0].row["endedAt"]
+            if end is None:
+                raise NotFound(f"{worker.instance} has not ended: there is no end to look at")
+            self._seen.note({WorkerId(worker.task.id, worker.instance): end})
+            return JsonAnswer({"agentInstance": worker.instance, "seen": end})
+
+        return Endpoint(
+            "POST", f"{_WORKER}/seen", "seen", "Note that somebody has looked at the end of a worker.", carry_out,
+            (_TASK, _INSTANCE), answers=_OBJECT,
+        )  # fmt: skip
+
+
+def _before(call: CheckedRequest) -> int | None:
+    """Return where a page ends, if that was said."""
+    before = call.values.get("before")
+    if before is not None and "from" in call.values:
+        raise UsageError("from and before exclude each other")
+    return None if before is None else int(before)
+
+
+def _span(wanted: str | None, size: int) -> tuple[int, int] | None:
+    """Return begin and end of what a header `Range` asks for; None if there is nothing of it.
+
+    >>> _span("bytes=2-3", 10), _span("bytes=-3", 10), _span("bytes=10-", 10), _span(None, 10), _span("lines=1", 10)
+    ((2, 4), (7, 10), None, (0, 10), (0, 10))
+    """
+    found = _RANGE.fullmatch(wanted.replace(" ", "")) if wanted is not None else None
+    if found is None or found[1] == found[2] is None:  # What is not understood is ignored, as RFC 9110 says.
+        return 0, min(size, MOST_RAW)
+    if found[1] is None:
+        begin, end = max(0, size - int(found[2])), size
+    else:
+        begin, end = int(found[1]), size if found[2] is None else min(size, int(found[2]) + 1)
+    return None if begin >= end else (begin, min(end, begin + MOST_RAW))

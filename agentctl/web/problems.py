@@ -1,0 +1,59 @@
+"""How an error is told over HTTP: problem+json with the codes and hints of the command line."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from agentctl.errors import AgentctlError, ExitCode, StorageError
+from agentctl.web.jsonbytes import encode
+
+MEDIA_TYPE = "application/problem+json"
+#: A wait that was over is no fault of a server: a status that clients take for one would have them ask again.
+STATUS: Mapping[ExitCode, int] = {
+    ExitCode.REFUSED: 409, ExitCode.USAGE: 400, ExitCode.NOT_FOUND: 404, ExitCode.TIMED_OUT: 409,
+    ExitCode.NO_SLOT: 429, ExitCode.NOTHING_LEFT: 409, ExitCode.UNSUCCESSFUL: 409,
+}  # fmt: skip
+_TITLES: Mapping[int, str] = {
+    400: "The request is not valid", 401: "A token is needed", 403: "Not from here", 404: "There is no such thing",
+    405: "The method is not allowed", 409: "Refused", 413: "The request is too large",
+    415: "The body must be JSON", 429: "Every slot is in use", 500: "This is a bug in agentctl",
+    503: "Not now", 507: "The disk refused",
+}  # fmt: skip
+#: Errors of the system that are not bugs.
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_WORLD = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO})
+
+
+def problem(
+    status: int, detail: str, hint: str | None = None, *, code: ExitCode = ExitCode.REFUSED,
+    headers: Mapping[str, str] | None = None,
+) -> Response:  # fmt: skip
+    """Return the response that tells a problem."""
+    return Response(encode(as_json(status, detail, hint, code)), status, headers, MEDIA_TYPE)
+
+
+def as_json(status: int, detail: str, hint: str | None, code: ExitCode) -> dict[str, Any]:
+    """Return the document of a problem."""
+    return {
+        "type": f"urn:agentctl:{code.name.lower().replace('_', '-')}", "title": _TITLES.get(status, "It failed"),
+        "status": status, "detail": detail, "hint": hint, "code": int(code), "name": code.name,
+    }  # fmt: skip
+
+
+def problem_of(error: AgentctlError | OSError) -> Response:
+    """Return the response for an error that was foreseen; an error of the system is told with its file."""
+    if isinstance(error, AgentctlError):
+        status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
+        return problem(status, error.message, error.hint, code=error.exit_code)
+    where = f": {error.filename}" if error.filename else ""
+    status = 507 if error.errno in _DISK else 503
+    return problem(status, f"{error.strerror or error}{where}", "agentctl doctor says more")
+
+
+def is_foreseen(error: OSError) -> bool:
+    """Return whether an error of the system is none of agentctl's: a full disk, a missing permission."""
+    return error.errno in _DISK or error.errno in _WORLD

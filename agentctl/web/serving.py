@@ -1,0 +1,274 @@
+"""Runs the server of a root: where it listens, what it is called, and who may ask it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import os
+import re
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+from starlette.types import Scope
+
+from agentctl.adapters.files import write_whole
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused, UsageError
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.connecting import Connecting, PeerKind
+from agentctl.supervision.notify.served import RootServer, announce, hold_server, kept_token, live_server
+from agentctl.supervision.worker.environment import store_folder
+from agentctl.web.app import Website
+from agentctl.web.connections import OTHER_END, config_for, serve
+from agentctl.web.endpoint import Endpoint
+from agentctl.web.gate import Access, Refuse
+from agentctl.web.login import Login, is_token, new_token
+from agentctl.web.own_endpoints import OwnEndpoints
+from agentctl.web.seed_paths import seed_endpoints
+
+DEFAULT_PORT = 8932
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", re.ASCII)
+
+
+class ListenAddress(NamedTuple):
+    """Where the server listens, and under which address browsers reach it."""
+
+    host: str = "127.0.0.1"
+    #: None takes the usual port, or a free one if that is in use; 0 takes a free one.
+    port: int | None = None
+    certificate: str | None = None
+    key: str | None = None
+    #: Where a proxy or a tunnel makes it reachable: `https://box.example`.
+    url: str | None = None
+    #: It may be reached from other machines without encryption.
+    is_insecure: bool = False
+
+    @property
+    def is_near(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether it speaks TLS itself."""
+        return self.certificate is not None
+
+
+class Listening(NamedTuple):
+    """A server that is about to run."""
+
+    login: Login
+    #: Where it is reached, without a slash at the end.
+    url: str
+    sockets: Sequence[socket.socket]
+    #: Of the file that holds the token.
+    token_file: str
+
+    @property
+    def link(self) -> str:
+        """What a person opens. The token is behind the `#`: browsers send that to no server."""
+        return f"{self.url}/#{self.login.token}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check(place: ListenAddress) -> None:
+    """Raise `UsageError` for a place that is none, or that would be open to others without anybody having said so."""
+    if (place.certificate is None) != (place.key is None):
+        raise UsageError("--tls-cert and --tls-key go together")
+    if not place.is_near and not place.has_tls and not place.is_insecure:
+        raise UsageError(
+            f"{place.host} can be reached from other machines, and what is sent there could be read on its way",
+            hint="--tls-cert FILE --tls-key FILE encrypts it; a tunnel needs no --host:"
+            " ssh -L 8932:127.0.0.1:8932 HOST; --insecure does without",
+        )
+    if place.url is not None and not _is_address(place.url):
+        raise UsageError(f"--url {place.url!r} is not of the form https://NAME or https://NAME:PORT")
+    if place.certificate is not None and place.key is not None:
+        _check_certificate(place.certificate, place.key)
+
+
+def _is_address(url: str) -> bool:
+    """Return whether browsers can be sent there: a scheme, a name and perhaps a port, and nothing else."""
+    try:
+        parts = urlsplit(url)
+        is_plain = parts.path in {"", "/"} and not (parts.query or parts.fragment or "@" in parts.netloc)
+        is_there = _HOST.fullmatch(parts.hostname or "") is not None and parts.port != 0
+    except ValueError:  # The port is none, or a bracket is open.
+        return False
+    return parts.scheme in {"http", "https"} and is_plain and is_there and not url.endswith(("#", "?", ":"))
+
+
+def _check_certificate(certificate: str, key: str) -> None:
+    """Raise `UsageError` for files that are of no use: before a link is printed that nobody could open."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # Also ssl.SSLError.
+        raise UsageError(
+            f"{certificate} and {key} are no certificate and its key: {error}",
+            hint="--tls-cert takes a PEM file with the certificate and those above it, --tls-key its private key",
+        ) from error
+
+
+@contextlib.contextmanager
+def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read_only: bool) -> Iterator[Listening]:
+    """Listen, and be the server of a root within the block.
+
+    Raises:
+        Refused: There is one already, or the port is taken.
+    """
+    folder = store_folder()
+    lock = hold_server(folder, root)
+    if lock is None:
+        other = live_server(folder, root)
+        where = f" at {other.url}" if other is not None else ""
+        raise Refused(f"a server of {root.path} runs already{where}", hint="end it with Ctrl-C in its terminal")
+    sockets: list[socket.socket] = []
+    file = None
+    try:
+        sockets = _listen(place)
+        port = sockets[0].getsockname()[1]
+        kept = None if with_new_token else kept_token(folder, root)
+        token = kept if kept is not None and is_token(kept) else new_token()
+        url = _url(place, port)
+        announce(folder, root, RootServer(url, token, is_read_only))
+        file = folder / f"serve-{port}.token"
+        write_whole(file, f"{token}\n".encode(), durable=False)
+        yield Listening(Login(token, port), url, sockets, str(file))
+    finally:
+        for one in sockets:
+            one.close()
+        if file is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        os.close(lock)
+
+
+def _url(place: ListenAddress, port: int) -> str:
+    if place.url is not None:
+        return place.url.rstrip("/")
+    host = _address_of_this_machine(place.host) if _is_any(place.host) else place.host
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{'https' if place.has_tls else 'http'}://{shown}:{port}"
+
+
+def _is_any(host: str) -> bool:
+    return host in {"0.0.0.0", "::", "[::]", ""}  # noqa: S104 - to tell it from an address that a browser can open
+
+
+def _address_of_this_machine(host: str) -> str:
+    """Return the address by which other machines most likely reach this one; nothing is sent to find it out."""
+    version6 = ":" in host
+    with (
+        contextlib.suppress(OSError),
+        socket.socket(socket.AF_INET6 if version6 else socket.AF_INET, socket.SOCK_DGRAM) as probe,
+    ):
+        # Addresses for documentation (RFC 5737, RFC 3849): connecting a datagram socket only chooses the way there.
+        probe.connect(("2001:db8::1" if version6 else "192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return "::1" if version6 else "127.0.0.1"
+
+
+def _listen(place: ListenAddress) -> list[socket.socket]:
+    host = place.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    wanted = [DEFAULT_PORT, 0] if place.port is None else [place.port]
+    for port in wanted:
+        try:
+            found = socket.create_server((host, port), family=family, backlog=128)
+            # Connections inherit it. asyncio does not set it for sockets that do not name their protocol, and without
+            # it the second piece of an answer waits 40 ms, until the client has confirmed the first one.
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return [found]
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and port != wanted[-1]:
+                continue
+            hint = "--port 0 takes a free one" if error.errno == errno.EADDRINUSE else "choose another --host or --port"
+            why = str(error.strerror or error).partition(" (while ")[0]
+            raise Refused(f"cannot listen on port {port} of {host}: {why}", hint=hint) from error
+    raise AssertionError
+
+
+def access_to(place: ListenAddress, port: int, *, is_read_only: bool) -> Access:
+    """Return under which names the server may be called."""
+    scheme = "https" if place.has_tls else "http"
+    names = set(_LOOPBACK)
+    if not _is_any(place.host):
+        names.add(f"[{place.host.strip('[]')}]" if ":" in place.host else place.host.lower())
+    hosts = {f"{name}:{port}" for name in names}
+    origins = {f"{scheme}://{host}" for host in hosts}
+    if port == (443 if place.has_tls else 80):
+        hosts |= names
+        origins |= {f"{scheme}://{name}" for name in names}
+    proxied = None
+    if place.url is not None:
+        parts = urlsplit(place.url)
+        hosts.add(parts.netloc.lower())
+        proxied = f"{parts.scheme}://{parts.netloc}".lower()
+    any_address_at = port if _is_any(place.host) else None
+    return Access(frozenset(hosts), frozenset(origins), any_address_at, scheme, proxied, is_read_only)
+
+
+def run(
+    root: Root,
+    place: ListenAddress,
+    at: Listening,
+    commands: Sequence[Endpoint],
+    record: Callable[[BaseException], str],
+    *,
+    is_read_only: bool,
+    force: bool,
+) -> None:
+    """Serve until interrupted.
+
+    Args:
+        commands: The endpoints of the commands.
+        record: Records a bug; returns where.
+    """
+    own = OwnEndpoints(root, force=force, about={"url": at.url, "readOnly": is_read_only}).all()
+    seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
+    site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
+    access = access_to(place, at.login.port, is_read_only=is_read_only)
+    app = site.gated(access, _refusing(behind_a_proxy=place.url is not None))
+    config = config_for(app, site.connections, certificate=place.certificate, key=place.key, lifespan="on")
+    serve(config, at.sockets)
+
+
+_WHY = {
+    PeerKind.AGENT: "this comes from a shell that an agent program runs: what an agent starts and answers is its own",
+    PeerKind.OTHER_USER: "this comes from a process of another user",
+    PeerKind.GONE: "it cannot be told which process sent this",
+}
+
+
+def _refusing(*, behind_a_proxy: bool) -> Refuse:
+    """Return what says why a request may not change anything: who sent it is no process of the person's.
+
+    Args:
+        behind_a_proxy: Requests come through a proxy or a tunnel, which may be another user's.
+    """
+
+    async def why_not(scope: Scope) -> str | None:
+        end = scope.get("state", {}).get(OTHER_END)
+        found: Connecting = await anyio.to_thread.run_sync(end.look) if end is not None else Connecting(PeerKind.GONE)
+        if found.kind is PeerKind.WORKER:
+            who = f"{found.worker.instance} of {found.worker.task.id}" if found.worker is not None else "a worker"
+            return f"this comes from {who}: a worker does not act for the person"
+        if found.is_hidden or (found.kind is PeerKind.OTHER_USER and behind_a_proxy):
+            return None  # The person's end of an ssh tunnel cannot be looked into, but is no worker's.
+        return _WHY.get(found.kind)
+
+    return why_not

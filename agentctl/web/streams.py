@@ -1,0 +1,100 @@
+"""The stream of events, and of the state of the fleet: what a client has had is in its cursor, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+
+import anyio.to_thread
+from sse_starlette import EventSourceResponse
+
+from agentctl.lean import NamedTuple
+from agentctl.operations.fleet.event_stream import Positions, cursor_of
+from agentctl.web.board import Board, EncodedEvent
+
+NOW, START = "now", "start"
+PING_S = 15
+#: So many events are read from the files at a time.
+_PIECE = 200
+_RESET = b"event: reset\ndata: {}\n\n"
+
+
+class Wanted(NamedTuple):
+    """What a client wants."""
+
+    #: The ids of the tasks whose events it wants; None is all.
+    only: frozenset[str] | None = None
+    #: `now`, `start` or a cursor.
+    since: str = NOW
+    with_fleet: bool = False
+
+
+def stream_response(board: Board, wanted: Wanted) -> EventSourceResponse:
+    """Return the response that goes on until the client leaves."""
+    return EventSourceResponse(
+        _Stream(board, wanted).messages(), ping=PING_S, sep="\n", media_type="text/event-stream",
+        headers={"Cache-Control": "no-store"},
+    )  # fmt: skip
+
+
+class _Stream:
+    """What one client gets. Nothing is kept for it but where it is: a slow one reads the files."""
+
+    def __init__(self, board: Board, wanted: Wanted) -> None:
+        self._board, self._wanted = board, wanted
+        #: Where it is in the histories of the board.
+        self._events_at = self._patches_at = 0
+        #: Of the last event that it was sent.
+        self._cursor = ""
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """Yield pieces of the stream, without end."""
+        await self._board.opened()
+        if self._wanted.with_fleet:
+            yield self._whole_fleet()
+        async for piece in self._from_files(self._wanted.since):
+            yield piece
+        yield b"id: %s\nevent: cursor\ndata: {}\n\n" % self._cursor.encode()
+        while True:
+            change = self._board.change()
+            events, self._events_at = self._board.events_since(self._events_at)
+            if events is None:  # It is too slow for what the board keeps.
+                async for piece in self._from_files(self._cursor):
+                    yield piece
+            elif events:
+                self._cursor = events[-1].cursor
+            parts = [one.data for one in events or () if self._has(one)]
+            parts += self._patches() if self._wanted.with_fleet else ()
+            if parts:
+                yield b"".join(parts)
+            elif events is not None:
+                await change.wait()
+
+    def _has(self, one: EncodedEvent) -> bool:
+        return self._wanted.only is None or one.row.key.task_id in self._wanted.only
+
+    def _whole_fleet(self) -> bytes:
+        self._patches_at, message = self._board.whole_fleet()
+        return message
+
+    def _patches(self) -> list[bytes]:
+        patches, self._patches_at = self._board.patches_since(self._patches_at)
+        return [self._whole_fleet()] if patches is None else patches
+
+    async def _from_files(self, since: str) -> AsyncIterator[bytes]:
+        """Yield what came after a cursor, up to what the board knows now, and be there."""
+        self._events_at, now = self._board.place()
+        self._cursor = cursor_of(now)
+        if since == NOW:
+            return
+        old: Positions | None = self._board.from_the_start() if since == START else self._board.positions_at(since)
+        if old is None:
+            yield _RESET
+            return
+        left = self._board.read_again(old, now, self._wanted.only)
+        while piece := await anyio.to_thread.run_sync(_next_piece, left):
+            yield b"".join(one.data for one in piece)
+
+
+def _next_piece(left: Iterator[EncodedEvent]) -> list[EncodedEvent]:
+    return list(islice(left, _PIECE))
