@@ -21,6 +21,7 @@ from typing import Any
 from bench import (
     answering,
     batches,
+    browsing,
     cancelling,
     delegating,
     firstword,
@@ -58,6 +59,11 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     18: watching.measure_keys,
     19: watching.measure_processor,
     20: watching.measure_size,
+    21: browsing.measure_arrival,
+    22: browsing.measure_task,
+    23: browsing.measure_start,
+    24: browsing.measure_memory,
+    25: browsing.measure_cost,
 }
 ROUNDS = {
     "default": Rounds(),

@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -101,7 +102,7 @@ class Watching:
 
 def measure_drawing(ground: Ground, rounds: Rounds) -> Found:
     """Measure how long it takes until the screen is drawn, and until an event is on it."""
-    task = _running_task(ground)
+    task = running_task(ground)
     paints, imports = Sample(name="watch, until it is drawn"), Sample(name=IMPORT)
     for _ in range(rounds.usual):
         with _watching(ground, task) as screen:
@@ -134,13 +135,13 @@ def measure_keys(ground: Ground, rounds: Rounds) -> Found:
 def measure_processor(ground: Ground, rounds: Rounds) -> Found:
     """Measure what the screen costs while workers only run, whose times are drawn each second, and under load."""
     idle, busy = Sample(name="nothing happens", unit="%"), Sample(name=f"{_EVENTS_A_SECOND} events a second", unit="%")
-    task = _running_task(ground)
+    task = running_task(ground)
     with _watching(ground, task) as screen:
         screen.read_until(b"busy-9")
         screen.read_for(3)
         for _ in range(max(1, rounds.usual // 5)):
-            idle.values.append(_processor_percent(screen, lambda: screen.read_for(_MEASURED_S)))
-            busy.values.append(_processor_percent(screen, lambda: _make_events(screen, task)))
+            idle.values.append(processor_percent(screen, lambda: screen.read_for(_MEASURED_S)))
+            busy.values.append(processor_percent(screen, lambda: _make_events(screen, task)))
             screen.read_for(3)
     ground.drop(task)
     return Found(
@@ -164,9 +165,9 @@ def measure_size(ground: Ground, rounds: Rounds) -> Found:
     return Found(rows=[_row(20, what, memory, "median KiB", MEMORY_GOAL_KIB)])
 
 
-def _running_task(ground: Ground) -> TaskDir:
+def running_task(ground: Ground, workers: int = WORKERS) -> TaskDir:
     """Return a task of many ended workers and some that run."""
-    task = filled_task(ground, WORKERS, cap=2 * RUNNING)
+    task = filled_task(ground, workers, cap=2 * RUNNING)
     _start_running(ground, task)
     return task
 
@@ -204,11 +205,18 @@ def _events(screen: Watching, task: TaskDir, number: int) -> list[float]:
     return found
 
 
-def _processor_percent(screen: Watching, during: Callable[[], object]) -> float:
-    """Return the processor time that the screen uses during something, in percent of one processor."""
-    began, used = time.perf_counter(), screen.cpu_s()
+class Measurable(Protocol):
+    """A program whose processor time is measured."""
+
+    def cpu_s(self) -> float:
+        """Return how much it has used, in seconds."""
+
+
+def processor_percent(program: Measurable, during: Callable[[], object]) -> float:
+    """Return the processor time that a program uses during something, in percent of one processor."""
+    began, used = time.perf_counter(), program.cpu_s()
     during()
-    return (screen.cpu_s() - used) / (time.perf_counter() - began) * 100
+    return (program.cpu_s() - used) / (time.perf_counter() - began) * 100
 
 
 def _make_events(screen: Watching, task: TaskDir) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.watch import Watch
-from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet import fleet as fleet_module
+from agentctl.operations.fleet.fleet import _TURN_S, Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
 from tests.steps import Task, new_task, spawn
@@ -46,6 +50,29 @@ def test_another_task_in_the_place_of_one_is_another(root: Path, tmp_path: Path)
         shutil.move(tmp_path / "copy", task.path)
         found = wait_until(fleet.look, accept=lambda glance: not glance.tasks["t1"].is_own, what="a foreign task")
         assert names(found) == {"old"}
+
+
+def late(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes longer than a look may read."""
+
+    def called(*args: Any) -> Any:
+        time.sleep(1.2 * _TURN_S)
+        return function(*args)
+
+    return called
+
+
+def test_tasks_that_take_long_leave_time_to_read_the_others(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_task()
+    for name in ("t2", "t3"):
+        run("new", "Another one", "--id", name)
+    for place, name in ((Fleet, "_update"), (fleet_module, "open_feed")):
+        monkeypatch.setattr(place, name, late(getattr(place, name)))
+    with Fleet(Root(root), SeenEnds(Root(root))) as fleet:
+        found = fleet.look()
+        for _ in range(3):
+            found = fleet.look() if found.is_partial else found
+        assert found.tasks.keys() == {"t1", "t2", "t3"}
 
 
 def marks_of(fleet: Fleet) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from tests.support import REPOSITORY, alike, is_alive, run, start_argv, wait_unt
 from tests.terminal import on_a_terminal
 
 SLOW = {"yaml", "pydantic", "asyncio", "filelock", "psutil", "concurrent", "logging", "http", "email"}
+#: What the extra `serve` installs.
+OF_THE_SERVER = {"starlette", "uvicorn", "sse_starlette", "segno", "anyio", "h11"}
 CODE = (
     "import sys; from agentctl.cli.app import main; code = main(sys.argv[1:]);"
     "print('LOADED', *sys.modules, file=sys.stderr); sys.exit(code)"
@@ -70,6 +74,37 @@ def test_nothing_but_the_screen_loads_its_library(root: Path) -> None:
     new_task()
     for args in (("watch", "--help"), ("list",), ("tree",), ("spawn", "--name", "a1", "--wait", "--", "true")):
         assert "textual" not in loaded_by(*args), args
+
+
+def test_nothing_but_the_server_loads_its_libraries(root: Path) -> None:
+    new_task()
+    spawn = ("spawn", "--name", "a1", "--wait", "--", "true")
+    others = [("--version",), ("serve", "--help"), ("watch", "--help"), ("mcp", "--help"), ("list",), ("tree",), spawn]
+    for args in [*others, ("search", "true"), ("tasks",), ("doctor",)]:
+        assert sorted(loaded_by(*args) & OF_THE_SERVER) == [], args
+
+
+def test_the_server_starts_without_what_it_may_need_later(root: Path) -> None:
+    new_task()
+    spawn(worker("exits", 0), "--wait", name="a1")
+    argv = [sys.executable, "-c", CODE, "serve", "--port", "0", "--json"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        said = json.loads(server.stdout.readline())
+        token = Path(said["tokenFile"]).read_text(encoding="utf-8").strip()
+        for path in ("/healthz", "/api/v1/tasks/t1"):
+            asked = urllib.request.Request(f"{said['url']}{path}", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked, timeout=20) as answer:
+                assert answer.status == 200
+        server.send_signal(signal.SIGINT)
+        _, err = server.communicate(timeout=20)
+    assert server.returncode == 0, err
+    loaded = set(err.rpartition("LOADED ")[2].split())
+    assert {"starlette", "uvicorn"} <= loaded
+    roots = {name.partition(".")[0] for name in loaded}
+    assert sorted(roots & {"rich", "segno", "mcp", "yaml", "textual", "pydantic", "filelock", "psutil"}) == []
+    assert not {name for name in loaded if name.startswith("agentctl.mcp")}
+    assert "agentctl.tools.registry" not in loaded
 
 
 def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
