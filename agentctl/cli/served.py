@@ -150,10 +150,10 @@ def _name_of(param: Any) -> str:
 
 def _parameter(name: str, param: Any, where: str) -> Parameter:
     help_ = getattr(param, "help", None) or ""
-    return Parameter(name, _schema(name, param), help_, where, bool(param.required))
+    return Parameter(name, _schema(name, param, where), help_, where, bool(param.required))
 
 
-def _schema(name: str, param: Any) -> dict[str, Any]:
+def _schema(name: str, param: Any, where: str) -> dict[str, Any]:
     kind = type(param.type).__name__
     if getattr(param, "is_flag", False):
         return {"type": "boolean", **({"default": True} if param.default is True else {})}
@@ -163,19 +163,22 @@ def _schema(name: str, param: Any) -> dict[str, Any]:
         low, high = getattr(param.type, "min", None), getattr(param.type, "max", None)
         one = {"type": "integer", "minimum": -_LARGEST if low is None else low, "maximum": high or _LARGEST}
     elif kind == "FloatParamType":
-        one = {"type": "number"}
+        one = {"type": "number", "minimum": -1e9, "maximum": 1e9}
     elif name.endswith("_seconds"):
         most = _LONGEST_WAIT_S if _limits_the_call(param) else 1e9
         one = {"type": "number", "minimum": 0, "maximum": most}
     else:
-        one = {"type": "string", "maxLength": _LONGEST}
+        one = {"type": "string", "maxLength": _LONGEST if where == BODY else _LONGEST_OF_QUERY}
     if getattr(param, "multiple", False) or param.nargs == -1:
-        return {"type": "array", "items": one, "maxItems": _MOST, **({"minItems": 1} if param.required else {})}
+        most = _MOST if where == BODY else _MOST_OF_QUERY
+        return {"type": "array", "items": one, "maxItems": most, **({"minItems": 1} if param.required else {})}
     return one
 
 
 #: Larger numbers, longer texts and lists than these are refused before a command sees them.
 _LARGEST, _LONGEST, _MOST = 2**31, 1 << 20, 10_000
+#: The header of a request has no place for more.
+_LONGEST_OF_QUERY, _MOST_OF_QUERY = 2000, 100
 
 
 def _limits_the_call(param: Any) -> bool:

@@ -25,6 +25,16 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
+def shallow(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with words in place of those of its values that are too deep to be shown.
+
+    >>> from functools import reduce
+    >>> shallow({"a": [1], "b": reduce(lambda inner, _: [inner], range(500), [])})
+    {'a': [1], 'b': '(nested too deeply to be shown)'}
+    """
+    return {key: TOO_DEEP if is_too_deep(item) else item for key, item in value.items()}
+
+
 def _items_of(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 

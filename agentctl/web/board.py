@@ -6,6 +6,7 @@ It owns nothing: everything comes from the files, and a new one after a restart 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import deque
@@ -155,8 +156,10 @@ class Board:
         self._reader.wake()
         return await asked
 
-    async def opened(self) -> None:
-        """Return once there is something to show."""
+    async def caught_up(self) -> None:
+        """Return once everything that happened before this call is known; if reading fails, what was known before."""
+        with contextlib.suppress(Refused):
+            await self.fresh()
         await self._first.wait()
 
     def task(self, task_id: str) -> bytes | None:

@@ -110,10 +110,16 @@ class EndpointApp:
         async def give(value: Any) -> None:
             if await request.is_disconnected():
                 raise BrokenOff("the client has left")
-            await json_response(value, request)(request.scope, request.receive, send)
-            delivered.append(value)
+            answer = json_response(value, request)
+            data = bytes(answer.body)
+            await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
+            # Who leaves before the last byte has not had it; who leaves afterwards has.
+            await send({"type": "http.response.body", "body": data[:-1], "more_body": True})
+            await asyncio.sleep(0)
             if await request.is_disconnected():
                 raise BrokenOff("the client has left")
+            delivered.append(value)
+            await send({"type": "http.response.body", "body": data[-1:], "more_body": False})
 
         broken, holder = os.pipe()
         call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
@@ -180,6 +186,8 @@ def _response(answer: JsonAnswer | RawAnswer | Response, request: Request) -> Re
         headers = dict(answer.headers)
         if answer.media_type == "image/svg+xml":  # As a page of its own it may show itself, and do nothing.
             headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+        if answer.status == 200:
+            return _tagged(answer.data, request, headers, answer.media_type)
         return Response(answer.data, answer.status, headers, answer.media_type)
     code = {} if answer.exit_code == ExitCode.DONE else {EXIT_CODE: str(int(answer.exit_code))}
     return json_response(answer.value, request, code)
@@ -190,11 +198,15 @@ def json_response(value: Any, request: Request, headers: Mapping[str, str] | Non
     data = value if isinstance(value, bytes) else encode(value)
     if request.method not in {"GET", "HEAD"}:
         return Response(data, 200, headers, "application/json")
+    return _tagged(data, request, headers or {}, "application/json")
+
+
+def _tagged(data: bytes, request: Request, headers: Mapping[str, str], media_type: str) -> Response:
     tag = f'"{blake2b(data, digest_size=16).hexdigest()}"'
-    named = {**(headers or {}), "ETag": tag}
+    named = {**headers, "ETag": tag}
     if tag in _tags(request.headers):
         return Response(b"", 304, named)
-    return Response(data, 200, named, "application/json")
+    return Response(data, 200, named, media_type)
 
 
 def _tags(headers: Headers) -> set[str]:

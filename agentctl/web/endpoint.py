@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -138,7 +139,7 @@ def _from_query(parameters: list[Parameter], pairs: list[tuple[str, str]]) -> di
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
 def _value_of(key: str, text: str, schema: Mapping[str, Any]) -> Any:
@@ -151,7 +152,10 @@ def _value_of(key: str, text: str, schema: Mapping[str, Any]) -> Any:
     if kind in {"integer", "number"}:
         if (_WHOLE if kind == "integer" else _NUMBER).fullmatch(text) is None:
             raise UsageError(f"{key} must be {'a whole ' if kind == 'integer' else 'a '}number, not {text[:80]!r}")
-        return int(text) if kind == "integer" else float(text)
+        number = int(text) if kind == "integer" else float(text)
+        if number in {math.inf, -math.inf}:
+            raise UsageError(f"{key} must be a smaller number than {text[:80]}")
+        return number
     return text
 
 

@@ -78,7 +78,7 @@ def _responses(one: Endpoint) -> dict[str, Any]:
     done: dict[str, Any] = {"description": "Done.", "content": content}
     if one.answers is not None:
         done["headers"] = {EXIT_CODE: {"description": "The exit code, if it is not 0.", "schema": {"type": "integer"}}}
-    found = {"200": done, **{status: _told(words) for status, words in _ALWAYS.items()}}
+    found = {"200": done, **{status: _told(words) for status, words in _ALWAYS.items()}, **_TOO_LARGE}
     if one.changes:
         return found | {status: _told(words) for status, words in _OF_CHANGES.items()}
     found["409"] = _told("Refused.")
@@ -91,6 +91,10 @@ def _responses(one: Endpoint) -> dict[str, Any]:
 
 def _told(words: str) -> dict[str, Any]:
     return {"description": words, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+
+
+#: This one is told before anything has looked at the request.
+_TOO_LARGE = {"431": {"description": "The header is too long.", "content": {"text/plain": {}}}}
 
 
 def _problem_schema() -> dict[str, Any]:
@@ -143,6 +147,6 @@ def _plain(
     return {
         "operationId": name, "summary": summary, "parameters": [dict(one) for one in parameters],
         "responses": {"200": done, "304": {"description": "As the client has it."},
-                      **{status: _told(words) for status, words in _ALWAYS.items()},
+                      **{status: _told(words) for status, words in _ALWAYS.items()}, **_TOO_LARGE,
                       "409": _told("The tasks cannot be read.")},
     }  # fmt: skip

@@ -10,16 +10,17 @@ from agentctl import __version__
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.answers import shown_of
 from agentctl.domain.names import WorkerId
+from agentctl.domain.nesting import shallow
 from agentctl.errors import NotFound, UsageError
 from agentctl.operations.fleet.seen import SeenEnds
-from agentctl.operations.show.logs import follow_events
+from agentctl.operations.show.event_pages import page_of_events
 from agentctl.operations.show.text_pages import output_between, page_of_activity, page_of_output
 from agentctl.operations.show.timeline import read_timeline
 from agentctl.operations.show.tree_view import Tree
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
 from agentctl.operations.start.spawning import spawn_workers
-from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.interacting import list_questions, respond
 from agentctl.operations.where.locating import find_task, find_worker
 from agentctl.text.activity import label_of
 from agentctl.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, JsonAnswer, Parameter, RawAnswer
@@ -73,25 +74,25 @@ class OwnEndpoints:
     # -- what is read in pages -------------------------------------------------------------------------------------
 
     def _events(self) -> Endpoint:
+        seq = {"type": "integer", "minimum": 1, "maximum": 1 << 53}
+
         def carry_out(call: CheckedRequest) -> JsonAnswer:
-            task, first, limit = self._task(call), call.values.get("from", 1), call.values.get("limit", 500)
-            found: list[dict[str, Any]] = []
-            more = False
-            for event in follow_events(task, follow=False):
-                if event["seq"] < first:
-                    continue
-                if len(found) == limit:
-                    more = True
-                    break
-                found.append({**event, "taskId": task.id})
-            following = found[-1]["seq"] + 1 if found else first
-            return JsonAnswer({"events": found, "next": following, "more": more})
+            task, given = self._task(call), call.values
+            page = page_of_events(
+                task, begin=given.get("from"), before=_before(call), limit=given.get("limit", 500),
+                instance=given.get("instance"),
+            )  # fmt: skip
+            events = [{**shallow(event), "taskId": task.id} for event in page.events]
+            return JsonAnswer({"events": events, "next": page.next, "more": page.more, "earlier": page.earlier})
 
         return Endpoint(
             "GET", "/tasks/{task}/events", "events", "Return the events of a task, in pages.", carry_out,
-            (_TASK, Parameter("from", {"type": "integer", "minimum": 1, "maximum": 1 << 50}, "The seq of the first."),
-             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500.")),
-            "The stream has them as they happen.", _OBJECT,
+            (_TASK, Parameter("from", seq, "The seq of the first one; 1."),
+             Parameter("before", seq, "The seq behind the last one, instead."),
+             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500."),
+             Parameter("instance", NAME, "Only those about this worker.")),
+            "The stream has them as they happen. `more`: there are some behind these, from `next` on; `earlier`: there"
+            " are some before them.", _OBJECT,
         )  # fmt: skip
 
     def _activity(self) -> Endpoint:
@@ -136,7 +137,7 @@ class OwnEndpoints:
         def carry_out(call: CheckedRequest) -> RawAnswer:
             worker, stream = self._worker(call), call.values["stream"]
             page = page_of_output(worker, stream, begin=0, before=None, limit=0)
-            span = _span(call.headers.get("range"), page.size)
+            span, is_part = _span(call.headers.get("range"), page.size)
             headers = {
                 "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{worker.instance}.{stream}"',
             }  # fmt: skip
@@ -145,7 +146,7 @@ class OwnEndpoints:
                                  {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
             begin, end = span
             data = output_between(worker, stream, begin, end)
-            if "range" not in call.headers and end == page.size:
+            if not is_part:
                 return RawAnswer(data, "text/plain; charset=utf-8", 200, headers)
             content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{page.size}"
             return RawAnswer(data, "text/plain; charset=utf-8", 206, {**headers, "Content-Range": content_range})
@@ -181,7 +182,8 @@ class OwnEndpoints:
 
     def _spawn(self) -> Endpoint:
         kinds: dict[str, Mapping[str, Any]] = {
-            TEXT: _TEXT, NUMBER: {"type": "number"}, WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
+            TEXT: _TEXT, NUMBER: {"type": "number", "minimum": -1e9, "maximum": 1e9},
+            WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
             FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
             TABLE: {"type": "object", "additionalProperties": _TEXT},
         }  # fmt: skip
@@ -222,7 +224,7 @@ class OwnEndpoints:
                 answer=given["answer"], reason=given.get("reason"),
                 shown=None if shown is None else {key: shown.get(key) for key in known},
             )  # fmt: skip
-            return JsonAnswer(done)
+            return JsonAnswer({key: done[key] for key in ("taskId", "agentInstance", "id", "answer")})
 
         return Endpoint(
             "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "JsonAnswer a question.", carry_out,
@@ -237,16 +239,23 @@ class OwnEndpoints:
     def _look(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             worker = self._worker(call)
-            end = Tree(worker.task, instance=worker.instance).look()[0].row["endedAt"]
+            end = Tree(worker.task, instance=worker.instance).look()[0].row["endedAt"] or self._answered_at(worker)
             if end is None:
-                raise NotFound(f"{worker.instance} has not ended: there is no end to look at")
+                raise NotFound(f"{worker.instance} has neither ended nor answered: there is nothing to look at")
             self._seen.note({WorkerId(worker.task.id, worker.instance): end})
             return JsonAnswer({"agentInstance": worker.instance, "seen": end})
 
         return Endpoint(
             "POST", f"{_WORKER}/seen", "seen", "Note that somebody has looked at the end of a worker.", carry_out,
-            (_TASK, _INSTANCE), answers=_OBJECT,
+            (_TASK, _INSTANCE), "Of an agent that was kept: at its answer.", _OBJECT,
         )  # fmt: skip
+
+    def _answered_at(self, worker: WorkerDir) -> str | None:
+        """Return since when an agent that was kept waits for a message."""
+        rows = list_questions(self._root, worker.task)
+        return next(
+            (str(row["askedAt"]) for row in rows if row["agentInstance"] == worker.instance and row.get("idle")), None
+        )
 
 
 def _before(call: CheckedRequest) -> int | None:
@@ -257,17 +266,21 @@ def _before(call: CheckedRequest) -> int | None:
     return None if before is None else int(before)
 
 
-def _span(wanted: str | None, size: int) -> tuple[int, int] | None:
-    """Return begin and end of what a header `Range` asks for; None if there is nothing of it.
+def _span(wanted: str | None, size: int) -> tuple[tuple[int, int] | None, bool]:
+    """Return begin and end of what a header `Range` asks for, None if there is nothing of it; and whether it is a part.
 
-    >>> _span("bytes=2-3", 10), _span("bytes=-3", 10), _span("bytes=10-", 10), _span(None, 10), _span("lines=1", 10)
-    ((2, 4), (7, 10), None, (0, 10), (0, 10))
+    >>> _span("bytes=2-3", 10), _span("bytes=-3", 10), _span("bytes=10-", 10)
+    (((2, 4), True), ((7, 10), True), (None, True))
+    >>> _span(None, 10), _span("lines=1", 10), _span("bytes=3-2", 10)
+    (((0, 10), False), ((0, 10), False), ((0, 10), False))
     """
     found = _RANGE.fullmatch(wanted.replace(" ", "")) if wanted is not None else None
-    if found is None or found[1] == found[2] is None:  # What is not understood is ignored, as RFC 9110 says.
-        return 0, min(size, MOST_RAW)
-    if found[1] is None:
-        begin, end = max(0, size - int(found[2])), size
+    first, last = (None, None) if found is None else (None if one is None else int(one) for one in found.groups())
+    # What is not understood is ignored, as RFC 9110 says.
+    if first is last is None or (first is not None and last is not None and last < first):
+        return (0, min(size, MOST_RAW)), size > MOST_RAW
+    if first is None:
+        begin, end = max(0, size - (last or 0)), size
     else:
-        begin, end = int(found[1]), size if found[2] is None else min(size, int(found[2]) + 1)
-    return None if begin >= end else (begin, min(end, begin + MOST_RAW))
+        begin, end = first, size if last is None else min(size, last + 1)
+    return (None if begin >= end else (begin, min(end, begin + MOST_RAW))), True

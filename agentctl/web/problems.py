@@ -28,6 +28,15 @@ _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _WORLD = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO})
 
 
+#: The next steps that the command line words as options, as a request has them.
+_HINTS = {
+    "another name": "choose another name", "another folder": "cwd names another",
+    "another driver": "its definition needs argv; or choose another driver ({})",
+    "look around": "GET …/list shows them", "look at questions": "GET …/interact shows what is open",
+    "read result": "GET …/workers/{}/result", "send": "POST …/workers/{}/send",
+}  # fmt: skip
+
+
 def problem(
     status: int, detail: str, hint: str | None = None, *, code: ExitCode = ExitCode.REFUSED,
     headers: Mapping[str, str] | None = None,
@@ -48,10 +57,15 @@ def problem_of(error: AgentctlError | OSError) -> Response:
     """Return the response for an error that was foreseen; an error of the system is told with its file."""
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
-        return problem(status, error.message, error.hint, code=error.exit_code)
+        return problem(status, error.message, _hint_of(error), code=error.exit_code)
     where = f": {error.filename}" if error.filename else ""
     status = 507 if error.errno in _DISK else 503
     return problem(status, f"{error.strerror or error}{where}", "agentctl doctor says more")
+
+
+def _hint_of(error: AgentctlError) -> str | None:
+    worded = None if error.next is None else _HINTS.get(error.next.step)
+    return error.hint if worded is None or error.next is None else worded.format(error.next.of)
 
 
 def is_foreseen(error: OSError) -> bool:

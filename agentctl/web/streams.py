@@ -15,7 +15,7 @@ from agentctl.web.board import Board, EncodedEvent
 NOW, START = "now", "start"
 PING_S = 15
 #: So many events are read from the files at a time.
-_PIECE = 200
+_PIECE, _PIECE_BYTES = 200, 1 << 20
 _RESET = b"event: reset\ndata: {}\n\n"
 
 
@@ -49,7 +49,7 @@ class _Stream:
 
     async def messages(self) -> AsyncIterator[bytes]:
         """Yield pieces of the stream, without end."""
-        await self._board.opened()
+        await self._board.caught_up()
         if self._wanted.with_fleet:
             yield self._whole_fleet()
         async for piece in self._from_files(self._wanted.since):
@@ -97,4 +97,10 @@ class _Stream:
 
 
 def _next_piece(left: Iterator[EncodedEvent]) -> list[EncodedEvent]:
-    return list(islice(left, _PIECE))
+    found, size = [], 0
+    for one in islice(left, _PIECE):
+        found.append(one)
+        size += len(one.data)
+        if size >= _PIECE_BYTES:
+            break
+    return found

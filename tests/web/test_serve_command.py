@@ -40,16 +40,19 @@ def test_what_it_prints(root: Path) -> None:
 def test_without_json_it_prints_the_link_alone(root: Path) -> None:
     process = start("serve", "--port", "0")
     assert process.stdout is not None
+    assert process.stderr is not None
     link = process.stdout.readline().strip()
+    said = process.stderr.readline() + process.stderr.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=10)
     url, _, token = link.partition("/#")
     assert url.startswith("http://127.0.0.1:")
     assert len(token) == 43
     assert out == ""
-    assert "Ctrl-C ends the server" in err
+    assert "scripts find the token in" in said
+    assert "Ctrl-C ends the server" in said
     assert "the workers go on" in err
-    assert "warning" not in err
+    assert "warning" not in said + err
     assert process.returncode == 0
 
 

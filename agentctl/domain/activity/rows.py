@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, RowType
-from agentctl.domain.nesting import TOO_DEEP, is_too_deep, may_be_too_deep
+from agentctl.domain.nesting import may_be_too_deep, shallow
 from agentctl.domain.numbers import MOST
 from agentctl.lean import NamedTuple
 
@@ -58,7 +58,7 @@ def read_line(line: bytes, number: int) -> Line | None:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return None
     if may_be_too_deep(line):
-        value = _shallow(value)
+        value = shallow(value)
     phase = value.get("phase")
     return Line(
         at=_bytes(value.get("at")),
@@ -68,11 +68,6 @@ def read_line(line: bytes, number: int) -> Line | None:
         parent=_bytes(value.get("parent")),
         fields={key: item for key, item in value.items() if key not in _OF_THE_HEAD and item is not None},
     )
-
-
-def _shallow(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row, with words in place of those that are too deep to be shown."""
-    return {key: TOO_DEEP if is_too_deep(item) else item for key, item in value.items()}
 
 
 def _bytes(value: object) -> bytes:
@@ -87,7 +82,7 @@ def fields_of(rest: bytes) -> Fields | None:
         return None
     del value[""]
     if may_be_too_deep(rest):
-        value = _shallow(value)
+        value = shallow(value)
     return {key: item for key, item in value.items() if item is not None}
 
 

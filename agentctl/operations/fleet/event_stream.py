@@ -7,38 +7,40 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import heapq
 import os
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.clock import now_iso
 from agentctl.adapters.eventlog import blocks
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.watch import SAFETY_S
 from agentctl.domain.events import BadLine, decode
+from agentctl.domain.nesting import may_be_too_deep, shallow
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
+from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 
 #: So many tasks are named in a cursor, those that changed last; of the others a cursor has one checksum.
 MOST_NAMED = 256
 _VERSION = 1
 _NAME_BYTES, _SUM_BYTES, _TIME_BYTES = 6, 8, 24
 _TOO_LONG = "longer than any event"
+_HEAD = 4096
 
 
 class TaskKey(NamedTuple):
     """A task among all that have ever had its id."""
 
     task_id: str
-    nonce: str
+    #: A hash of how its log begins, which never changes.
+    log: str
 
     def digest(self, size: int, more: bytes = b"") -> bytes:
         """Return a hash of it."""
-        return blake2b(f"{self.task_id}\n{self.nonce}\n".encode() + more, digest_size=size).digest()
+        return blake2b(f"{self.task_id}\n{self.log}\n".encode() + more, digest_size=size).digest()
 
 
 #: How many events of each task a reader has had; the tasks that changed last come last.
@@ -64,8 +66,7 @@ class EventStream:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._tails: dict[str, _Tail] = {}
-        self._version: object = None
-        self._next_listing = 0.0
+        self._listing = ListingTimes(root.tasks)
         self._list()
         for tail in self._tails.values():
             tail.skip()
@@ -86,20 +87,20 @@ class EventStream:
 
     def _list(self) -> None:
         """Find the tasks that were made or removed."""
-        try:
-            found = os.stat(self._root.tasks)
-            version: object = (found.st_mtime_ns, found.st_ino)
-        except OSError:
-            version = None
-        if version == self._version and monotonic() < self._next_listing:
+        if not self._listing.is_due():
             return
-        self._version, self._next_listing = version, monotonic() + SAFETY_S
-        names = self._root.task_ids()
-        for name in self._tails.keys() - set(names):
-            del self._tails[name]
-        for name in names:
-            if name not in self._tails or self._tails[name].is_replaced():
-                self._tails[name] = _Tail(self._root.task(name))
+        found: dict[str, _Tail] = {}
+        for name in self._root.task_ids():
+            tail = self._tails.get(name)
+            if tail is None or tail.is_replaced():
+                task = self._root.task(name)
+                head = _head_of(task)
+                tail = _Tail(task, head) if head else None
+            if tail is not None:
+                found[name] = tail
+            elif is_being_made(self._root.task(name)):
+                self._listing.expire()
+        self._tails = found  # In one step: others read it.
 
     def start(self) -> Positions:
         """Return where a reader is who has had nothing."""
@@ -138,19 +139,20 @@ class EventStream:
 class _Tail:
     """The log of one task, and how far it was read."""
 
-    def __init__(self, task: TaskDir) -> None:
-        self._path = task.events
-        self._task = task
+    def __init__(self, task: TaskDir, head: bytes) -> None:
+        self._path, self._task, self._head = task.events, task, head
         self._folder = _identity(task)
-        self.key = TaskKey(task.id, _nonce(task))
+        self.key = TaskKey(task.id, blake2b(head, digest_size=16).hexdigest())
         self._offset = self.seq = 0
+        first = _rows(self.key, head if head.endswith(b"\n") else b"", 1)
         #: When its first event happened.
-        self.began = ""
+        self.began = _time_of(first[0])
         self.changed = 0
 
     def is_replaced(self) -> bool:
-        """Return whether another task lies in its place now."""
-        return _identity(self._task) != self._folder
+        """Return whether another task lies in its place now; its folder may have the number of the old one."""
+        before, self._folder = self._folder, _identity(self._task)
+        return self._folder != before and _head_of(self._task) != self._head
 
     def skip(self) -> None:
         """Pass over what is there."""
@@ -178,9 +180,6 @@ class _Tail:
             self.changed = os.fstat(fd).st_mtime_ns
             for behind, lines in blocks(fd, self._offset):
                 self._offset = behind
-                if not self.began:
-                    first = _rows(self.key, lines[: lines.find(b"\n") + 1], 1)
-                    self.began = _time_of(first[0]) if first else now_iso()
                 yield behind, lines
         finally:
             os.close(fd)
@@ -191,23 +190,35 @@ def _changed_at(tail: _Tail) -> int:
 
 
 def _identity(task: TaskDir) -> object:
+    """Return which folder is there, and when something in it was made or removed."""
     try:
         found = os.stat(task.path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _nonce(task: TaskDir) -> str:
-    with contextlib.suppress(AgentctlError, OSError):
-        return task.nonce()
-    return ""
+def _head_of(task: TaskDir) -> bytes:
+    """Return the first line of a task's log, or enough of it to tell it from any other; empty if there is none yet."""
+    try:
+        fd = open_plain(task.events)
+    except (OSError, AgentctlError):
+        return b""
+    try:
+        data = os.pread(fd, _HEAD, 0)
+    finally:
+        os.close(fd)
+    end = data.find(b"\n") + 1
+    return data[:end] if end else data if len(data) == _HEAD else b""
 
 
 def _rows(key: TaskKey, lines: bytes, first: int) -> list[StreamedEvent]:
     decoded = decode(lines, first) if lines else [BadLine(first, _TOO_LONG)]
+    may_be_deep = may_be_too_deep(lines)
     return [
-        StreamedEvent(key, row.seq, {"problem": row.problem}) if isinstance(row, BadLine) else StreamedEvent(key, *row)
+        StreamedEvent(key, row.seq, {"problem": row.problem})
+        if isinstance(row, BadLine)
+        else StreamedEvent(key, row[0], shallow(row[1]) if may_be_deep else row[1])
         for row in decoded
     ]
 

@@ -17,6 +17,7 @@ from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_of
+from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.fleet.task_feed import FeedRow, TaskFeed, open_feed
 from agentctl.operations.fleet.task_totals import totals_of, with_those_below
@@ -54,8 +55,7 @@ class Fleet:
         self._awaited = Awaited(folder_of_accounts())
         self._feeds: dict[str, TaskFeed] = {}
         self._unread: list[str] = []
-        self._tasks_version: object = None
-        self._next_listing = 0.0
+        self._listing = ListingTimes(root.tasks)
         self._workers: dict[str, dict[WorkerId, FleetWorker]] = {}
         self._totals: dict[str, TaskTotals] = {}
         self._doings: dict[WorkerId, _WantedWorker] = {}
@@ -104,7 +104,7 @@ class Fleet:
         Args:
             timeout_s: At most this long; a sleep lasts no more than `SAFETY_S` in any case.
         """
-        limit = SAFETY_S if timeout_s is None else timeout_s
+        limit = min(self._listing.at_most_s, SAFETY_S if timeout_s is None else timeout_s)
         if self.has_more_to_read:
             limit = 0.0
         limit = min([limit, *(max(0.0, one.due - monotonic()) for one in self._doings.values() if one.due is not None)])
@@ -129,25 +129,22 @@ class Fleet:
 
     def _list_tasks(self) -> bool:
         """Find the tasks that were made or removed; return whether one was removed."""
-        try:
-            found = os.stat(self.root.tasks)
-            version: object = (found.st_mtime_ns, found.st_ino)
-        except OSError:
-            version = None
-        if version == self._tasks_version and monotonic() < self._next_listing:
+        was_there = self._listing.is_there
+        if not self._listing.is_due():
             return False
-        if self._tasks_version is None and version is not None:
+        if not was_there and self._listing.is_there:
             self._watch.add(self.root.tasks, names_only=True)
-        is_other = version != self._tasks_version
-        self._tasks_version, self._next_listing = version, monotonic() + SAFETY_S
         names = dict.fromkeys(name for name in self.root.task_ids() if self._only in (None, name))
         # Where names have come and gone, one may have come again, for another task.
-        replaced = [name for name, feed in self._feeds.items() if is_other and feed.is_replaced]
+        replaced = [name for name, feed in self._feeds.items() if self._listing.has_changed and feed.is_replaced]
         for name in replaced:
             self._forget(name)
         known = self._feeds.keys() | set(self._unread)
         # The youngest is read first: it is what a person looks for.
         new = [name for name in names if name not in known]
+        if any(is_being_made(self.root.task(name)) for name in new):
+            new = [name for name in new if not is_being_made(self.root.task(name))]
+            self._listing.expire()
         self._unread = [*(name for name in self._unread if name in names), *new]
         removed = self._feeds.keys() - names.keys()
         for name in removed:
@@ -165,7 +162,7 @@ class Fleet:
         try:
             return feed.update()
         except (AgentctlError, OSError):  # It was removed, or cannot be read any more: the next listing tells.
-            self._next_listing = 0.0
+            self._listing.expire()
             return []
 
     def _judge(self, feed: TaskFeed, instances: Iterable[str]) -> None:

@@ -119,7 +119,7 @@ def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -
                 if isinstance(row, BadLine):
                     yield {"seq": row.seq, "problem": row.problem}
                 elif instance is None or row[1].get("agentInstance") == instance:
-                    yield {"seq": row[0], **row[1]}
+                    yield {"seq": row[0], **row[1]} | {"seq": row[0]}  # Whatever the line claims.
             if not follow:
                 return
             watch.sleep(None)

@@ -10,6 +10,7 @@ from typing import Any
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import read_line
+from agentctl.domain.nesting import may_be_too_deep, shallow
 from agentctl.domain.plaintext import whole
 from agentctl.lean import NamedTuple
 
@@ -20,6 +21,8 @@ _STEP = 1 << 16
 _LONGEST_ROW = 32 << 20
 #: Texts within a row beyond this are cut, unless the whole row is wanted.
 _LONGEST_TEXT, _MOST_ITEMS = 4000, 200
+#: So many characters and values are in a row that is cut.
+_MOST_OF_A_ROW = 64_000
 
 
 class TextPage(NamedTuple):
@@ -65,7 +68,7 @@ def page_of_output(worker: WorkerDir, stream: str, *, begin: int | None, before:
             skipped = _continuation(data) if start else 0
             return TextPage(data[skipped:], start + skipped, start + len(data), size)
         start = min(begin, size)
-        data = os.pread(fd, limit, start)
+        data = os.pread(fd, min(limit, size - start), start)
         if start + len(data) < size:
             data = data[: len(data) - _unfinished(data)]
         return TextPage(data, start, start + len(data), size)
@@ -120,23 +123,40 @@ def page_of_activity(
     try:
         size = os.fstat(fd).st_size
         if begin is None:
-            start, lines = _lines_before(fd, size if before is None else min(before, size), limit)
+            start = size if before is None else min(before, size)
+            lines = _lines_before(fd, start, limit)
         else:
-            start, lines = min(begin, size), list(_lines_from(fd, min(begin, size), size, limit))
+            start = min(begin, size)
+            lines = list(_lines_from(fd, start, size, limit))
     finally:
         os.close(fd)
-    rows, at = [], start
-    for line in lines:
-        if line.strip():
-            rows.append({**_row(line, is_whole=is_whole), "offset": at})
-        at += len(line)
-    return RowPage(rows, start, at, size)
+    rows = [{**_row(line.data, is_whole=is_whole), "offset": line.begin} for line in lines if line.data.strip()]
+    if lines:
+        return RowPage(rows, lines[0].begin, lines[-1].end, size)
+    nothing = 0 if begin is None else start  # What precedes it is no committed line.
+    return RowPage(rows, nothing, nothing, size)
+
+
+class _Line(NamedTuple):
+    """A committed line of an activity."""
+
+    begin: int
+    end: int
+    #: With its newline; of a line that is too long not the whole.
+    data: bytes
+
+
+_PASSED_OVER = b"(too long)\n"
 
 
 def _row(line: bytes, *, is_whole: bool) -> dict[str, Any]:
-    if len(line) > _LONGEST_ROW or read_line(line, 0) is None:
+    if line is _PASSED_OVER:
+        return {"problem": f"longer than {_LONGEST_ROW} bytes"}
+    if read_line(line, 0) is None:
         return {"problem": "not a row of an activity: not JSON, or it has no type"}
     row: dict[str, Any] = json.loads(line)
+    if may_be_too_deep(line):
+        row = shallow(row)
     if is_whole:
         return {key: _whole(value) for key, value in row.items()}
     kept = _Cutting()
@@ -148,8 +168,14 @@ class _Cutting:
 
     def __init__(self) -> None:
         self.has_cut = False
+        self._left = _MOST_OF_A_ROW
 
     def value(self, value: Any) -> Any:
+        """Return a value, or as much of it as there is room for."""
+        self._left -= min(len(value), _LONGEST_TEXT) if isinstance(value, str) else 1
+        if self._left < 0:
+            self.has_cut = True
+            return None
         if isinstance(value, str):
             self.has_cut |= len(value) > _LONGEST_TEXT
             return whole(value[:_LONGEST_TEXT])
@@ -171,37 +197,57 @@ def _whole(value: Any) -> Any:
     return {whole(key): _whole(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def _lines_from(fd: int, start: int, size: int, limit: int) -> Iterator[bytes]:
+def _lines_from(fd: int, start: int, size: int, limit: int) -> Iterator[_Line]:
     """Yield some committed lines from an offset on."""
-    held = b""
-    given = read = 0
-    while start + read < size and given < limit:
-        piece = os.pread(fd, _STEP, start + read)
-        if not piece:
+    held: list[bytes] = []
+    begin = at = start
+    given = 0
+    while at < size and given < limit and (at - start <= _PAGE_BYTES or not given):
+        *lines, rest = os.pread(fd, min(_STEP, size - at), at).split(b"\n")
+        if not lines and not rest:  # It was cut off meanwhile.
             return
-        read += len(piece)
-        *lines, rest = piece.split(b"\n")
-        for line in lines:
-            if given < limit:
-                yield held + line + b"\n"
-                held, given = b"", given + 1
-        held += rest
-        if read > _PAGE_BYTES and given:
-            return
+        for line in lines[: limit - given]:
+            end = at + len(line) + 1
+            yield _Line(begin, end, b"".join([*held, line, b"\n"]) if end - begin <= _LONGEST_ROW else _PASSED_OVER)
+            held, begin, at, given = [], end, end, given + 1
+        at += len(rest)
+        held = [*held, rest] if at - begin <= _LONGEST_ROW else []
 
 
-def _lines_before(fd: int, end: int, limit: int) -> tuple[int, list[bytes]]:
-    """Return the last committed lines before an offset, and where the first of them begins."""
-    start, data = end, b""
-    while start > 0 and data.count(b"\n") <= limit and (end - start < _PAGE_BYTES or data.count(b"\n") < 2):
+def _lines_before(fd: int, end: int, limit: int) -> list[_Line]:
+    """Return the last committed lines before an offset."""
+    start, data, count = end, b"", 0
+    while start > 0 and count <= limit and (end - start < _PAGE_BYTES or count < 2):
         if end - start > _LONGEST_ROW:
-            break
+            return _before_much(fd, start, data, limit)
         step = min(start, max(_STEP, end - start))
         start -= step
         data = os.pread(fd, step, start) + data
-    lines = [line + b"\n" for line in data.split(b"\n")[:-1]]
-    if start > 0 and lines:  # The first one may lack its beginning.
-        start += len(lines.pop(0))
-    for line in lines[:-limit]:
-        start += len(line)
-    return start, lines[-limit:]
+        count = data.count(b"\n")
+    lines = []
+    for line in data.split(b"\n")[:-1]:
+        size = len(line) + 1
+        lines.append(_Line(start, start + size, line + b"\n" if size <= _LONGEST_ROW else _PASSED_OVER))
+        start += size
+    is_cut = bool(lines) and lines[0].begin > 0 and os.pread(fd, 1, lines[0].begin - 1) != b"\n"
+    return lines[is_cut:][-limit:]
+
+
+def _before_much(fd: int, start: int, data: bytes, limit: int) -> list[_Line]:
+    """Return the last lines before an offset if they end with one that is too long.
+
+    Args:
+        start: Where what was read begins, somewhere within that line.
+        data: What was read.
+    """
+    begin = start
+    while begin > 0:
+        step = min(begin, _STEP)
+        newline = os.pread(fd, step, begin - step).rfind(b"\n")
+        if newline >= 0:
+            begin += newline + 1 - step
+            break
+        begin -= step
+    end = start + data.rfind(b"\n") + 1
+    # Without a newline it is not committed: those before it are wanted.
+    return [_Line(begin, end, _PASSED_OVER)] if end > start else _lines_before(fd, begin, limit)

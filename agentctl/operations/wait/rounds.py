@@ -37,7 +37,7 @@ _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
 @contextlib.contextmanager
 def ending_with(broken: int) -> Iterator[None]:
-    """Have the waits within the block end with `BrokenOff` once a descriptor becomes readable: nobody waits any more."""
+    """Have the waits within the block end with `BrokenOff` once a descriptor becomes readable: nobody waits by then."""
     token = _broken.set(broken)
     try:
         yield

@@ -1,0 +1,225 @@
+"""At stake: a cursor says where its reader is, to any process that reads the same files."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.events import make_event
+from agentctl.operations.fleet import event_stream
+from agentctl.operations.fleet.event_stream import MOST_NAMED, EventStream, Positions, TaskKey, cursor_of
+from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
+
+_FEW = MOST_NAMED + 44
+
+
+#: No two logs begin alike: their first events have times, which these here have not.
+_NUMBERS = itertools.count()
+
+
+def made(root: Root, name: str, count: int = 1) -> None:
+    """Make what the stream reads of a task: its file, and its log."""
+    task = root.task(name)
+    os.makedirs(task.path, exist_ok=True)
+    (Path(task.path) / "task.yaml").touch()
+    appended(root, name, count)
+
+
+def appended(root: Root, name: str, count: int = 1) -> None:
+    """Append events to the log of a task."""
+    with Path(root.task(name).events).open("a", encoding="ascii") as file:
+        for number in range(count):
+            event = make_event(
+                f"2026-01-01T00:00:00.{os.urandom(1)[0]:03}Z", "note", name, "x", {"n": number, "is": next(_NUMBERS)}
+            )
+            file.write(json.dumps(event) + "\n")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> EventStream:
+    """Return the stream of a root of more tasks than a cursor names."""
+    root = Root(str(tmp_path_factory.mktemp("root")))
+    for number in range(_FEW):
+        made(root, f"t{number}", 1 + number % 3)
+    return EventStream(root)
+
+
+@st.composite
+def reached(draw: st.DrawFn, stream: EventStream) -> dict[TaskKey, int]:
+    """Return where a reader may be: it has had less of those tasks that a cursor names, in any order."""
+    now = stream.positions
+    order = draw(st.permutations(list(now)))
+    behind = draw(st.dictionaries(st.sampled_from(order[-MOST_NAMED:]), st.integers(0, 3)))
+    return {key: min(now[key], behind.get(key, now[key])) for key in order}
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_a_cursor_leads_back_to_where_it_was_made(many: EventStream, data: st.DataObject) -> None:
+    at = data.draw(reached(many))
+    assert many.positions_at(cursor_of(at)) == at
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_a_changed_cursor_leads_nowhere_or_somewhere(many: EventStream, data: st.DataObject) -> None:
+    whole = bytearray(base64.urlsafe_b64decode(cursor_of(many.positions) + "=="))
+    whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+    found = many.positions_at(base64.urlsafe_b64encode(whole).rstrip(b"=").decode())
+    assert found is None or is_state(many, found)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=80) | st.binary(max_size=400).map(lambda data: base64.urlsafe_b64encode(b"\1" + data).decode()))
+def test_any_text_as_a_cursor(many: EventStream, cursor: str) -> None:
+    found = many.positions_at(cursor)
+    assert found is None or is_state(many, found)
+
+
+def is_state(stream: EventStream, found: Positions) -> bool:
+    """Return whether a reader can be there: what follows can be read."""
+    list(stream.between(found, stream.positions))
+    return found.keys() == stream.positions.keys() and all(seq >= 0 for seq in found.values())
+
+
+def test_a_cursor_is_short(many: EventStream) -> None:
+    assert len(cursor_of(many.positions)) < 3000
+    huge = dict.fromkeys(many.positions, 2**62)
+    assert len(cursor_of(huge)) < 6000
+
+
+def test_another_process_reads_the_same_cursor(many: EventStream) -> None:
+    cursor = cursor_of(many.positions)
+    other = EventStream(many._root)
+    assert other.positions == many.positions
+    assert other.positions_at(cursor) == many.positions
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(st.sampled_from("amrx"), st.integers(0, 3)), max_size=12))
+def test_whatever_happens_each_event_comes_once(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
+    folder = tmp_path / os.urandom(8).hex()
+    root = Root(str(folder))
+    made(root, "t0")
+    stream, late = EventStream(root), ""
+    had: list[tuple[TaskKey, int]] = []
+    late = cursor_of(stream.positions)
+    start = dict(stream.positions)
+    for step, number in steps:
+        name = f"t{number}"
+        if step == "a" and root.task(name).events.exists():
+            appended(root, name)
+        elif step == "m" and not root.task(name).events.exists():
+            made(root, name, 2)
+        elif step == "r":
+            shutil.rmtree(root.task(name).path, ignore_errors=True)
+        elif step == "x":
+            shutil.rmtree(root.task(name).path, ignore_errors=True)
+            made(root, name, 3)
+        had += [(row.key, row.seq) for row in stream.update()]
+    now = stream.positions
+    assert len(had) == len(set(had))
+    left = {key: [seq for one, seq in had if one == key] for key in now}
+    assert all(seqs == list(range(start.get(key, 0) + 1, now[key] + 1)) for key, seqs in left.items())
+    assert now.keys() == set(EventStream(root).positions)
+    # A reader who comes back with the cursor of the beginning gets the same of what there still is.
+    old = EventStream(root).positions_at(late)
+    assert old is not None
+    again = [(row.key, row.seq) for row in stream.between(old, now)]
+    assert sorted(again) == sorted(one for one in had if one[0] in now)
+
+
+def test_lines_that_are_no_events(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t")
+    stream = EventStream(root)
+    log = Path(root.task("t").events)
+    deep = b"[" * 900 + b"]" * 900
+    with log.open("ab") as file:
+        file.write(b'\n{}\nnull\n{"type":"x","payload":[]}\n\xff\xfe\n' + b"[" * 100_000 + b"\n")
+        file.write(b"x" * (eventlog.LONGEST_LINE + 10) + b"\n")
+        file.write(b'{"type":"x","payload":{"n":NaN,"i":1e999,"s":"\\ud800","d":' + deep + b'}}\n{"type": "torn')
+    found = stream.update()
+    assert [row.seq for row in found] == list(range(2, 10))
+    assert ["problem" in row.event for row in found] == [True] * 7 + [False]
+    assert [row.seq for row in stream.between(stream.start(), stream.positions)] == list(range(1, 10))
+    with log.open("ab") as file:
+        file.write(b'"}\n')
+    assert [row.seq for row in stream.update()] == [10]
+
+
+@pytest.mark.parametrize("odd", ["link", "folder", "fifo", "nothing"])
+def test_a_log_that_is_none(tmp_path: Path, odd: str) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t")
+    made(root, "u")
+    log = Path(root.task("t").events)
+    log.unlink()
+    if odd == "link":
+        log.symlink_to("/etc/passwd")
+    elif odd == "folder":
+        log.mkdir()
+    elif odd == "fifo":
+        os.mkfifo(log)
+    stream = EventStream(root)
+    assert [key.task_id for key in stream.positions] == ["u"]
+    appended(root, "u")
+    assert len(stream.update()) == 1
+
+
+def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t")
+    stream = EventStream(root)
+    task = root.task("u")
+    os.makedirs(task.path)
+    (Path(task.path) / "task.yaml").touch()
+    assert is_being_made(task)
+    assert stream.update() == []
+    appended(root, "u")
+    assert [row.key.task_id for row in stream.update()] == ["u"]
+    assert not is_being_made(task)
+
+
+def test_two_changes_within_one_tick_are_both_noticed(tmp_path: Path) -> None:
+    times = ListingTimes(Root(str(tmp_path)).path)
+    assert times.is_due()
+    os.utime(tmp_path)
+    assert times.is_due()  # It was changed just now: it may be changed again, and look the same.
+    assert times.is_due()
+    os.utime(tmp_path, (1, 1))
+    assert times.is_due()
+    assert times.has_changed
+    assert not times.is_due()
+    times.expire()
+    assert times.is_due()
+    assert not times.has_changed
+    tmp_path.rmdir()
+    assert times.is_due()
+    assert not times.is_there
+    assert not times.is_due()
+
+
+def test_events_come_in_the_order_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "_HEAD", 50)  # The first line is longer than what is looked at of it.
+    root = Root(str(tmp_path))
+    for name in ("a", "b"):
+        made(root, name, 0)
+        for number in range(5):
+            event = make_event(f"2026-01-01T00:00:{number:02}.{'ab'.index(name)}00Z", "x", name, "x", {})
+            eventlog.append(root.task(name).events, [event], durable=False)
+    stream = EventStream(root)
+    found = [(row.key.task_id, row.seq) for row in stream.between(stream.start(), stream.positions)]
+    assert found == [(name, seq) for seq in range(1, 6) for name in "ab"]
+    only = stream.between(stream.start(), stream.positions, frozenset({"b"}))
+    assert [row.key.task_id for row in only] == ["b"] * 5

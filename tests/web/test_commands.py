@@ -1,0 +1,465 @@
+"""At stake: over HTTP a command does and answers what it does when its line is typed, whatever it is given."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import run, wait_until, worker
+from tests.web.support import API, Answered, Server, ended, new_task, spawned
+
+#: What differs between two looks.
+_CHANGES = frozenset({"durationSeconds", "to", "now", "path"})
+
+
+def without_times(value: Any) -> Any:
+    """Return a document without what time alone changes."""
+    if isinstance(value, dict):
+        return {key: without_times(item) for key, item in value.items() if key not in _CHANGES}
+    return list(map(without_times, value)) if isinstance(value, list) else value
+
+
+def asking(server: Server, task: str, *options: str, name: str = "q") -> str:
+    """Start a worker that asks, and wait for its question."""
+    spawned(server, task, ["agentctl", "interact", "ask", *options], name=name, cwd="/")
+    wait_until(
+        lambda: [one["agentInstance"] for one in server.get(f"/tasks/{task}/interact").done()],
+        accept=lambda names: name in names, what=f"{name} to ask",
+    )  # fmt: skip
+    return name
+
+
+@pytest.fixture
+def task(server: Server) -> Iterator[str]:
+    """Return a task with workers that have ended, well and badly."""
+    found = new_task(server)
+    for name, argv in (("good", ["sh", "-c", "echo out; echo err >&2"]), ("bad", ["sh", "-c", "exit 3"])):
+        spawned(server, found, argv, name=name, cwd="/")
+        ended(server, found, name)
+    yield found
+    if server.is_running and server.get(f"/tasks/{found}/list").status == 200:
+        server.post(f"/tasks/{found}/cancel", {"all": True})
+
+
+# -- the same as the command -------------------------------------------------------------------------------------------
+
+
+def test_answers_are_those_of_the_commands(server: Server, task: str) -> None:
+    at = ("--task", task)
+    for path, command in {
+        "/tasks": ["tasks"], "/templates": ["templates"], "/agents": ["agents", "list"],
+        "/agents/general": ["agents", "show", "general"],
+        "/search?terms=out&logs=true": ["search", "out", "--logs"], f"/tasks/{task}/list": ["list", *at],
+        f"/tasks/{task}/search?terms=err&terms=r&logs=true": ["search", "err", "r", "--logs", *at],
+        f"/tasks/{task}/tree": ["tree", *at], f"/tasks/{task}/tree?recursive=true&expand=good":
+            ["tree", "--recursive", "--expand", "good", *at],
+        f"/tasks/{task}/usage": ["usage", *at], f"/tasks/{task}/timeline": ["timeline", *at],
+        f"/tasks/{task}/worktrees": ["worktrees", "list", *at],
+        f"/tasks/{task}/notify": ["notify", "list", *at], f"/tasks/{task}/workers/good": ["show", "good", *at],
+        f"/tasks/{task}/workers/good/why": ["why", "good", *at],
+        f"/tasks/{task}/workers/good/result": ["result", "good", *at],
+        f"/tasks/{task}/workers/bad/result": ["result", "bad", *at],
+        f"/tasks/{task}/workers/good/diff": ["worktrees", "diff", "good", *at],
+    }.items():  # fmt: skip
+        answer, printed = server.get(path), run(*command, "--json", check=False)
+        code = int(answer.headers.get("Agentctl-Exit-Code", 0))
+        if answer.status == 200:
+            lines = printed.json_lines if command[0] == "search" and not printed.out.startswith("[") else None
+            assert without_times(answer.json) == without_times(lines if lines is not None else printed.json), path
+        else:
+            code = answer.problem["code"]
+            assert printed.err.splitlines()[0] == f"error: {answer.problem['detail']}", path
+        assert code == printed.code, path
+
+
+def test_questions_are_those_of_the_commands(server: Server, task: str) -> None:
+    asking(server, task, "Which?", "--kind", "select", "--option", "a=A", "--option", "b=B", "--id", "q1")
+    for path, command in {
+        "/interact": ["interact", "list"], f"/tasks/{task}/interact": ["interact", "list", "--task", task],
+    }.items():  # fmt: skip
+        assert server.get(path).done() == run(*command, "--json").json, path
+
+
+def test_errors_are_those_of_the_commands(server: Server, task: str) -> None:
+    at = ("--task", task)
+    for method, path, body, command in (
+        ("GET", "/tasks/nothing/list", None, ["list", "--task", "nothing"]),
+        ("GET", f"/tasks/{task}/workers/nothing", None, ["show", "nothing", *at]),
+        ("GET", f"/tasks/{task}/workers/nothing/why", None, ["why", "nothing", *at]),
+        ("GET", "/agents/nothing", None, ["agents", "show", "nothing"]),
+        ("GET", "/search?terms=nothing-at-all", None, ["search", "nothing-at-all"]),
+        ("POST", f"/tasks/{task}/workers/good/pause", {}, ["pause", "good", *at]),
+        ("POST", f"/tasks/{task}/workers/good/send", {"text": "x"}, ["send", "good", "x", *at]),
+        ("POST", f"/tasks/{task}/workers/good/resume", {"prompt": "x"}, ["resume", "good", "x", *at]),
+        ("POST", f"/tasks/{task}/cancel", {}, ["cancel", *at]),
+        ("POST", f"/tasks/{task}/cancel", {"instances": ["nothing"]}, ["cancel", "nothing", *at]),
+        ("POST", "/tasks", {"title": "x", "id": task}, ["new", "x", "--id", task]),
+        ("POST", "/tasks", {"title": "x", "template": "nothing"}, ["new", "x", "--template", "nothing"]),
+        ("POST", "/tasks", {"title": "x", "max_concurrent": 0}, ["new", "x", "--max-concurrent", "0"]),
+        ("POST", f"/tasks/{task}/wait-any", {"consumer": "../x"}, ["wait-any", "--consumer", "../x", *at]),
+        ("POST", f"/tasks/{task}/wait-any", {"for": "nothing"}, ["wait-any", "--for", "nothing", *at]),
+        ("POST", f"/tasks/{task}/spawn-template", {}, ["spawn-template", *at]),
+        ("POST", f"/tasks/{task}/workers/good/worktree/remove", {}, ["worktrees", "remove", "good", *at]),
+    ):  # fmt: skip
+        told = server.ask(method, f"{API}{path}", body).problem
+        printed = run(*command, "--json", check=False)
+        error, *more = [line for line in printed.err.splitlines() if line.startswith(("error: ", "hint: "))]
+        assert error == f"error: {told['detail']}", path
+        assert bool(more) == bool(told["hint"]), path  # Some are worded as requests.
+        assert told["code"] == printed.code, path
+        statuses = {1: 409, 2: 400, 3: 404, 4: 409, 5: 429, 6: 409}
+        assert told["status"] == statuses[told["code"]], path
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_values_are_never_taken_for_options(server: Server, task: str) -> None:
+    for text in (
+        "--all",
+        "-x",
+        "--help",
+        "--json",
+        "--",
+        "-",
+        "a b",
+        "a\nb",
+        "'\"$(id)`;&|",
+        "é\u2028\U0001f600",
+        "--title=x",
+    ):
+        answer = server.post("/tasks", {"title": text})
+        made = answer.done()["taskId"]
+        titles = {one["taskId"]: one["title"] for one in server.get("/tasks").done()}
+        assert titles[made] == text
+        name = spawned(server, task, ["printf", "%s", text])
+        ended(server, task, name)
+        assert server.get(f"/tasks/{task}/workers/{name}/logs/stdout").body.decode() == text
+        assert server.get(f"/search?terms={_quoted(text)}").status in {200, 400, 404}
+    for name in ("--all", "-x", "--help"):
+        assert server.post(f"/tasks/{task}/cancel", {"instances": [name]}).problem["name"] == "USAGE"
+        assert server.get(f"/tasks/{task}/workers/{name}").problem["name"] == "USAGE"
+    assert server.get(f"/tasks/{task}/list?all=--help").problem["name"] == "USAGE"
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def test_a_long_text(server: Server, task: str) -> None:
+    text = "\u00e9" * 100_000
+    name = spawned(server, task, ["cat"], stdin=text) if _takes(server, "stdin") else None
+    if name is not None:
+        ended(server, task, name)
+        assert server.get(f"/tasks/{task}/workers/{name}/logs/stdout").body.decode() == text
+    prompt = server.post(f"/tasks/{task}/spawn", {"prompt": "x" * 200_000, "agent": "nothing"}).problem
+    assert "nothing" in prompt["detail"]
+    assert server.post("/tasks", {"title": "x" * (9 << 20)}).problem["status"] == 413
+    assert server.post("/tasks", b'{"title": "' + b"x" * (7 << 20) + b'"}').problem["status"] == 400
+
+
+def _takes(server: Server, key: str) -> bool:
+    described = server.get("/openapi.json").done()["paths"][f"{API}/tasks/{{task}}/spawn"]["post"]
+    return key in described["requestBody"]["content"]["application/json"]["schema"]["properties"]
+
+
+def test_values_that_are_refused(server: Server, task: str) -> None:
+    before = server.get("/tasks").done()
+    bodies: list[Any] = [
+        b'{"title": "a\\u0000b"}', b'{"title": "\\ud800"}', b"[" * 100_000, b'{"title": "a", "title": "b"}',
+        b'{"title": "a", "max_concurrent": NaN}', b'{"title": "a", "max_concurrent": 1e999}', [], 5, "x", b"null",
+        {"title": 5}, {"title": ["x"]}, {"title": "x", "nothing": 1}, {"title": "x", "max_concurrent": "2"},
+        {"title": "x", "max_concurrent": 1.5}, {"title": "x", "maxConcurrent": 1, "max_concurrent": 1},
+        {"title": "x", "max_concurrent": 10**400}, {"title": "x", "timeout_seconds": -1},
+        {"title": "x", "start": "yes"},
+        {"title": "x", "root": "/tmp"}, {"title": "x", "force": True}, {"title": "x", "json": False},
+        {"title": "x", "set": [["a", "b"]]}, b'{"title": "x"', b"\xff", {"title": "x", "help": True},
+        b'{"title": ' + b"9" * 10_000 + b"}",
+    ]  # fmt: skip
+    for body in bodies:
+        assert server.post("/tasks", body).problem["name"] == "USAGE", body
+    for body in ({"argv": []}, {"argv": "true"}, {"argv": ["a\0"]}, {}, {"argv": ["true"], "prompt": "x"},
+                 {"batch": []}, {"batch": [5]}, {"batch": [{"argv": ["true"]}], "name": "x"},
+                 {"argv": ["true"], "retries": 1.5}, {"argv": ["true"], "env": {"a": 1}},
+                 {"argv": ["true"], "name": "../x"}, {"argv": ["no-such-program"]},
+                 {"argv": ["true"], "cwd": "/no/such/folder"}):  # fmt: skip
+        assert server.post(f"/tasks/{task}/spawn", body).problem["name"] == "USAGE", body
+    assert server.get("/tasks").done() == before
+    assert len(server.get(f"/tasks/{task}/list").done()) == 2
+
+
+def test_one_point_zero_is_a_whole_number(server: Server) -> None:
+    assert server.post("/tasks", b'{"title": "x", "maxConcurrent": 2.0, "timeoutSeconds": 1e-5}').status in {200, 400}
+    assert server.post("/tasks", b'{"title": "y", "maxConcurrent": 2.0}').status == 200
+
+
+# -- starting ----------------------------------------------------------------------------------------------------------
+
+
+def test_spawning(server: Server, task: str) -> None:
+    done = server.post(
+        f"/tasks/{task}/spawn", {"argv": ["sh", "-c", "echo $A"], "env": {"A": "b"}, "name": "n", "cwd": "/"}
+    )
+    assert done.done()["agentInstance"] == "n"
+    ended(server, task, "n")
+    assert server.get(f"/tasks/{task}/workers/n/logs/stdout").body == b"b\n"
+
+
+def test_the_same_key_starts_one_worker(server: Server, task: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(
+            threads.map(lambda _: server.post(f"/tasks/{task}/spawn", {"argv": ["true"], "key": "k"}), range(8))
+        )
+    rows = [answer.done() for answer in answers]
+    assert len({row["agentInstance"] for row in rows}) == 1
+    assert [row["reused"] for row in rows].count(False) == 1
+    assert len(server.get(f"/tasks/{task}/list").done()) == 3
+
+
+def test_a_batch_is_started_as_a_whole_or_not_at_all(server: Server, task: str) -> None:
+    good = {"argv": ["true"], "name": "one"}
+    assert server.post(f"/tasks/{task}/spawn", {"batch": [good, {"argv": ["true"], "name": "one"}]}).status == 400
+    assert len(server.get(f"/tasks/{task}/list").done()) == 2
+    rows = server.post(f"/tasks/{task}/spawn", {"batch": [good, {"argv": ["true"], "after": ["one"]}]}).done()
+    assert rows[0]["agentInstance"] == "one"
+    assert len(rows) == 2
+
+
+def test_no_slot(server: Server) -> None:
+    server.post("/tasks", {"title": "t", "id": "t", "max_concurrent": 1}).done()
+    spawned(server, "t", worker("sleeps", 60), name="a")
+    told = server.post("/tasks/t/spawn", {"argv": ["true"]}).problem
+    assert (told["status"], told["name"], told["code"]) == (429, "NO_SLOT", 5)
+    assert server.post("/tasks/t/spawn", {"argv": ["true"], "queue": True}).done()["status"] == "queued"
+    server.post("/tasks/t/cancel", {"all": True}).done()
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_end_is_given_once(server: Server, task: str) -> None:
+    for name in ("w1", "w2"):
+        spawned(server, task, ["true"], name=name)
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda _: server.post(f"/tasks/{task}/wait-any", {"timeoutSeconds": 20}), range(6)))
+    given = [answer.done()["agentInstance"] for answer in answers if answer.status == 200]
+    assert sorted(given) == ["bad", "good", "w1", "w2"]
+    assert {answer.problem["name"] for answer in answers if answer.status != 200} == {"NOTHING_LEFT"}
+    again = server.post(f"/tasks/{task}/wait-any", {"consumer": "another", "timeout_seconds": 0})
+    assert again.done()["agentInstance"] == "good"
+
+
+def test_a_wait_that_is_over(server: Server, task: str) -> None:
+    for _ in range(2):
+        server.post(f"/tasks/{task}/wait-any").done()
+    spawned(server, task, worker("sleeps", 60), name="s")
+    for command in ("wait-any", "wait-all"):
+        told = server.post(f"/tasks/{task}/{command}", {"timeout_seconds": 0.1}).problem
+        assert (told["status"], told["name"], told["code"]) == (409, "TIMED_OUT", 4)
+    assert server.post(f"/tasks/{task}/wait-any", {"timeout_seconds": 301}).problem["name"] == "USAGE"
+    assert server.post(f"/tasks/{task}/workers/s/wait", {"timeout_seconds": 0}).problem["name"] == "TIMED_OUT"
+
+
+def test_an_end_is_not_lost_with_its_client(server: Server, task: str) -> None:
+    for _ in range(2):
+        server.post(f"/tasks/{task}/wait-any").done()
+    threads = _threads_of(server)
+    for number in range(4):
+        name = asking(server, task, "Go?", "--kind", "confirm", name=f"x{number}")
+        before = _pipes(server)
+        head = _request(server, "POST", f"/tasks/{task}/wait-any", {"timeout_seconds": 60, "for": "completed"})
+        clients = [server.connected() for _ in range(3)]
+        for client in clients:
+            client.__enter__().sendall(head)
+        _until_waits(server, before, 3)
+        for client in clients:  # They leave before there is an end; it is not given to them.
+            client.__exit__(None, None, None)
+        if number % 2:
+            _until_waits(server, before, 0)
+        server.post(f"/tasks/{task}/workers/{name}/interact/q1", {"answer": "yes"})
+        answer = server.post(f"/tasks/{task}/wait-any", {"timeout_seconds": 20, "for": "completed"}).done()
+        assert (answer["agentInstance"], answer["status"]) == (name, "completed")
+    assert _threads_of(server) < threads + 20
+
+
+def _threads_of(server: Server) -> int:
+    return len(os.listdir(f"/proc/{server.process.pid}/task"))
+
+
+def _until_waits(server: Server, before: int, count: int) -> None:
+    """Wait until so many requests are carried out: each has a pipe, of two ends, beside those of before."""
+    wait_until(lambda: _pipes(server), accept=lambda pipes: pipes == before + 2 * count, what=f"{count} waits to go on")
+
+
+def _pipes(server: Server) -> int:
+    folder = f"/proc/{server.process.pid}/fd"
+    links = []
+    for name in os.listdir(folder):
+        try:
+            links.append(os.readlink(f"{folder}/{name}"))
+        except OSError:
+            pass  # It was closed meanwhile.
+    return sum(link.startswith("pipe:") for link in links)
+
+
+def _request(server: Server, method: str, path: str, body: Any) -> bytes:
+    data = json.dumps(body).encode()
+    return (
+        f"{method} {API}{path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    ).encode() + data
+
+
+def test_waiting_for_all(server: Server, task: str) -> None:
+    answer = server.post(f"/tasks/{task}/wait-all")
+    assert answer.headers["Agentctl-Exit-Code"] == "7"
+    assert {one["agentInstance"]: one["status"] for one in answer.done()} == {"good": "completed", "bad": "failed"}
+    assert server.post(f"/tasks/{task}/workers/good/wait").headers["Agentctl-Exit-Code"] is None
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def test_answering(server: Server, task: str) -> None:
+    asking(server, task, "Which?", "--kind", "select", "--option", "a=A", "--option", "b=B", "--id", "q1")
+    (question,) = server.get("/interact").done()
+    path = f"/tasks/{task}/workers/q/interact/q1"
+    assert server.post(path, {"answer": "c"}).problem["name"] == "USAGE"
+    assert server.post(path, {}).problem["name"] == "USAGE"
+    assert server.post(f"{path}x", {"answer": "a"}).problem["name"] == "NOT_FOUND"
+    other = {**question, "question": "What?"}
+    assert server.post(path, {"answer": "a", "shown": other}).problem["name"] == "REFUSED"
+    assert server.get("/interact").done() == [question]
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda one: server.post(path, {"answer": one, "shown": question}), "ab"))
+    assert sorted(answer.status for answer in answers) == [200, 409]
+    (given,) = [answer.done() for answer in answers if answer.status == 200]
+    assert given == {"taskId": task, "agentInstance": "q", "id": "q1", "answer": given["answer"]}
+    ended(server, task, "q")
+    assert server.get(f"/tasks/{task}/workers/q/logs/stdout").body.decode().strip() == given["answer"]
+    assert server.post(path, {"answer": "a"}).problem["name"] == "REFUSED"
+
+
+def test_looking_at_an_end(server: Server, task: str) -> None:
+    asking(server, task, "Go?", "--kind", "confirm")
+    assert server.post(f"/tasks/{task}/workers/q/seen").problem["name"] == "NOT_FOUND"
+    end = server.get(f"/tasks/{task}/workers/bad").done()["endedAt"]
+    assert server.post(f"/tasks/{task}/workers/bad/seen").done() == {"agentInstance": "bad", "seen": end}
+
+
+# -- what HTTP has -----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_client_has_is_not_sent_again(server: Server, task: str) -> None:
+    for path in ("/tasks", f"/tasks/{task}", f"/tasks/{task}/list", f"/tasks/{task}/workers/good", "/about",
+                 "/openapi.json",
+                 f"/tasks/{task}/workers/good/activity", f"/tasks/{task}/events", f"/tasks/{task}/timeline.svg",
+                 f"/tasks/{task}/workers/good/logs", "/tasks?x",
+                 f"/tasks/{task}/workers/good/logs/stdout"):  # fmt: skip
+        first = server.get(path)
+        if first.status != 200:
+            assert first.problem["name"] == "USAGE"
+            continue
+        tag = first.headers["ETag"]
+        for given in (tag, f"W/{tag}", f'"x", {tag}', f"{tag},"):
+            again = server.get(path, {"If-None-Match": given})
+            assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag), path
+        assert server.get(path, {"If-None-Match": '"x"'}).status == 200
+        head = server.ask("HEAD", f"{API}{path}")
+        assert (head.status, head.body, head.headers["ETag"]) == (200, b"", tag)
+        assert head.headers["Content-Length"] == str(len(first.body))
+    spawned(server, task, ["true"], name="more")
+    assert server.get("/tasks", {"If-None-Match": server.get("/tasks").headers["ETag"]}).status == 304
+
+
+def test_ranges_of_an_output(server: Server, task: str) -> None:
+    spawned(server, task, ["printf", "0123456789"], name="ten")
+    spawned(server, task, ["true"], name="none")
+    for name in ("ten", "none"):
+        ended(server, task, name)
+    path = f"/tasks/{task}/workers/ten/logs/stdout"
+    for wanted, status, told, body in (
+        (None, 200, None, b"0123456789"), ("bytes=0-3", 206, "bytes 0-3/10", b"0123"),
+        ("bytes=4-", 206, "bytes 4-9/10", b"456789"), ("bytes=-3", 206, "bytes 7-9/10", b"789"),
+        ("bytes=-99", 206, "bytes 0-9/10", b"0123456789"), ("bytes=9-99", 206, "bytes 9-9/10", b"9"),
+        ("bytes=10-", 416, "bytes */10", b""), ("bytes=99-100", 416, "bytes */10", b""),
+        ("bytes=-0", 416, "bytes */10", b""), ("bytes=0-1,3-4", 200, None, b"0123456789"),
+        ("bytes=5-3", 200, None, b"0123456789"), ("lines=1-2", 200, None, b"0123456789"),
+        ("bytes=", 200, None, b"0123456789"), ("bytes=-", 200, None, b"0123456789"),
+        ("bytes=a-b", 200, None, b"0123456789"), (f"bytes={'9' * 40}-", 200, None, b"0123456789"),
+        ("bytes=\u0661-", 200, None, b"0123456789"), ("bytes=999999999999999999-", 416, "bytes */10", b""),
+    ):  # fmt: skip
+        headers = {} if wanted is None else {"Range": wanted.encode().decode("latin-1")}
+        answer = server.get(path, headers)
+        assert (answer.status, answer.headers["Content-Range"], answer.body) == (status, told, body), wanted
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers["Accept-Ranges"] == "bytes"
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="ten.stdout"'
+    assert server.get(f"/tasks/{task}/workers/none/logs/stdout").status == 200
+    assert server.get(f"/tasks/{task}/workers/none/logs/stdout", {"Range": "bytes=0-"}).status == 416
+    assert server.get(f"/tasks/{task}/workers/ten/logs/nothing").problem["name"] == "USAGE"
+
+
+def test_pages(server: Server, task: str) -> None:
+    text = "".join(f"line {number} \u00e9\n" for number in range(1000))
+    spawned(server, task, ["printf", "%s", text], name="p")
+    ended(server, task, "p")
+    path, at, found = f"/tasks/{task}/workers/p/logs", None, ""
+    while at != 0:
+        page = server.get(f"{path}?limit=1000{'' if at is None else f'&before={at}'}").done()
+        assert page["ended"] is True
+        found, at = page["text"] + found, page["begin"]
+    assert found == text
+    assert server.get(f"{path}?from=0&before=5").problem["name"] == "USAGE"
+    assert server.get(f"{path}?from={10**15}").done()["text"] == ""
+    events, first = [], 1
+    while True:
+        page = server.get(f"/tasks/{task}/events?from={first}&limit=3").done()
+        events += page["events"]
+        first = page["next"]
+        if not page["more"]:
+            break
+    assert [one["seq"] for one in events] == list(range(1, len(events) + 1))
+    last = server.get(f"/tasks/{task}/events?from={first}").done()
+    assert (last["events"], last["next"], last["more"]) == ([], first, False)
+    told = server.get(f"/tasks/{task}").done()
+    assert {row["agentInstance"] for row in told["workers"]} == {"good", "bad", "p"}
+
+
+def test_what_was_done_is_seen_at_once(server: Server) -> None:
+    for number in range(15):
+        name = new_task(server, f"t{number}")
+        assert server.get(f"/tasks/{name}").done()["taskId"] == name
+    metrics = server.ask("GET", "/metrics").body.decode()
+    assert "agentctl_tasks 15\n" in metrics
+
+
+def test_many_at_once(server: Server, task: str) -> None:
+    def ask(number: int) -> Answered:
+        return server.get(["/tasks", f"/tasks/{task}/list", f"/tasks/{task}/tree", f"/tasks/{task}"][number % 4])
+
+    with ThreadPoolExecutor(24) as threads:
+        assert {answer.status for answer in threads.map(ask, range(120))} == {200}
+    assert threading.active_count() < 40
+
+
+def test_requests_follow_each_other_on_a_connection(server: Server, task: str) -> None:
+    request = _request(server, "GET", f"/tasks/{task}/list", {}).replace(b"Content-Length: 2", b"Content-Length: 0")[
+        :-2
+    ]
+    last = request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    assert server.raw(request * 5 + last).count(b"HTTP/1.1 200 OK") == 6
+
+
+def test_the_log_of_bugs_is_empty(server: Server, root: Path) -> None:
+    new_task(server)
+    assert not list((root.parent / "home").rglob("bugs.log"))
