@@ -1,0 +1,82 @@
+// Requests to the interface: the key that goes with the cookie, and errors as the server words them.
+
+const BASE = '/api/v1';
+const KEY_NAME = 'agentctl.key';
+
+/** What was refused, with what is wrong (`message`) and the next step (`hint`). */
+class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `the server answered ${status}`);
+    this.status = status;
+    this.hint = problem.hint ?? '';
+    this.reason = problem.name ?? '';
+  }
+}
+
+export const segments = (...parts) => parts.map((part) => encodeURIComponent(part)).join('/');
+export const workerPath = (task, instance, ...rest) => `/tasks/${segments(task)}/workers/${segments(instance, ...rest)}`;
+
+export function headers(more = {}) {
+  return { 'Agentctl-Key': localStorage.getItem(KEY_NAME) ?? '', ...more };
+}
+
+export function urlOf(path, query = {}) {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one != null && one !== '') words.append(name, String(one));
+  }
+  const text = words.toString();
+  return BASE + path + (text ? `?${text}` : '');
+}
+
+/** Back to the login page, which a reload of the same path shows. Once: a page that reloads for ever helps nobody. */
+export function leaveToLogin() {
+  const last = Number(sessionStorage.getItem('agentctl.reloaded') ?? 0);
+  if (Date.now() - last < 5000) return;
+  sessionStorage.setItem('agentctl.reloaded', String(Date.now()));
+  location.reload();
+}
+
+async function ask(path, query, options) {
+  let response;
+  try {
+    response = await fetch(urlOf(path, query), { ...options, headers: headers(options.headers), cache: 'no-cache' });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Refusal(0, { detail: 'the server cannot be reached', hint: 'is `agentctl serve` still running?', name: 'OFFLINE' });
+  }
+  if (response.status === 401) leaveToLogin();
+  if (!response.ok) {
+    let problem = {};
+    try {
+      problem = await response.json();
+    } catch { /* An error without a body says enough by its number. */ }
+    throw new Refusal(response.status, problem);
+  }
+  return response;
+}
+
+export async function get(path, query = {}, signal = undefined) {
+  const response = await ask(path, query, { signal });
+  return response.json();
+}
+
+/** The document, and the exit code that the command had. */
+export async function post(path, body = {}) {
+  const response = await ask(path, {}, {
+    method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
+  });
+  const text = await response.text();
+  return { data: text ? JSON.parse(text) : null, exitCode: Number(response.headers.get('Agentctl-Exit-Code') ?? 0) };
+}
+
+/** A file as a blob: a link cannot send the key. */
+export async function getBlob(path, query = {}) {
+  return (await ask(path, query, {})).blob();
+}
+
+export async function logout() {
+  await fetch('/session', { method: 'DELETE', headers: headers() }).catch(() => {});
+  localStorage.removeItem(KEY_NAME);
+  location.assign('/');
+}

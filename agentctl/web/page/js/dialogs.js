@@ -1,0 +1,148 @@
+// Dialogs: one at a time, closed by Escape; what had the focus gets it back.
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { keep, kept } from './kept.js';
+import { isActive, KEYS, keyName } from './keys.js';
+import { Problem } from './pieces.js';
+import { plain } from './safe_text.js';
+import { changed, useTopics } from './store.js';
+
+const shown = { content: null, number: 0 };
+
+/** Show a dialog; `content` is a component that gets `close`. */
+export function openDialog(content, props = {}) {
+  shown.number += 1;
+  shown.content = { content, props, number: shown.number };
+  changed('dialog');
+}
+
+export function DialogHost() {
+  useTopics('dialog');
+  if (!shown.content) return null;
+  return html`<${Dialog} key=${shown.content.number} entry=${shown.content} />`;
+}
+
+function Dialog({ entry }) {
+  const { content, props } = entry;
+  const box = useRef(null);
+  const before = useRef(document.activeElement);
+  // Before the effects of what is in it, which put the focus where it belongs.
+  useLayoutEffect(() => {
+    const focused = before.current;
+    const key = focused?.closest?.('[data-key]')?.dataset.key;
+    box.current.showModal();
+    return () => {
+      const target = focused?.isConnected ? focused : key && document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+      requestAnimationFrame(() => {
+        if (!document.querySelector('dialog[open]') && document.activeElement === document.body) target?.focus?.();
+      });
+    };
+  }, []);
+  const close = () => box.current?.close();
+  const onClose = () => {
+    if (shown.content !== entry) return; // The next one is there already.
+    shown.content = null;
+    changed('dialog');
+  };
+  const onClick = (event) => {
+    if (event.target === box.current) close();
+  };
+  return html`<dialog ref=${box} onClose=${onClose} onClick=${onClick} class=${props.class ?? ''} aria-labelledby="dialog-title">
+    <${content} ...${props} close=${close} />
+  </dialog>`;
+}
+
+/** A draft of a text that survives errors and reloads. */
+export function useDraft(name, first = '') {
+  const [text, setText] = useState(() => (name && kept(`draft ${name}`)) || first);
+  const set = (value) => {
+    setText(value);
+    if (name) keep(`draft ${name}`, value);
+  };
+  return [text, set];
+}
+
+/** Send a form by Ctrl+Enter or Cmd+Enter. */
+export const sendByKey = (event) => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  }
+};
+
+/**
+ * Ask before something is done, or for a text that it needs. It stays open while it runs, and shows what was refused.
+ * @param {{title: any, body?: any, field?: {label: string, draft?: string, isNeeded?: boolean, hint?: string}, ok: string,
+ *   isDanger?: boolean, run: (text: string) => Promise<void>, close: () => void}} props
+ */
+function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
+  const [text, setText] = useDraft(field?.draft);
+  const [error, setError] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  const first = useRef(null);
+  useEffect(() => first.current?.focus(), []);
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    if (field?.isNeeded && !text.trim()) {
+      setError({ message: 'there is nothing in it yet' });
+      first.current?.focus();
+      return;
+    }
+    setBusy(true);
+    setError(null);
+    try {
+      await run(text);
+      setText('');
+      close();
+    } catch (refusal) {
+      setError(refusal);
+      setBusy(false);
+    }
+  };
+  return html`<form onSubmit=${submit} class="ask">
+    <h2 id="dialog-title" class="foreign">${plain(title)}</h2>
+    ${body}
+    ${field && html`<label class="field"><span>${field.label}</span>
+      <textarea ref=${first} rows="6" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKey}
+        aria-describedby="ask-hint ask-problem" spellcheck="true"></textarea></label>
+      <p class="hint" id="ask-hint">${field.hint ? `${field.hint} ` : ''}Ctrl+Enter sends.</p>`}
+    <${Problem} error=${error} id="ask-problem" />
+    <div class="buttons">
+      <button type="button" onClick=${close}>${field ? 'Close' : 'No'}</button>
+      <button ref=${field ? undefined : first} class=${isDanger ? 'danger' : 'primary'} disabled=${isBusy}>${isBusy ? doing ?? 'Sending…' : ok}</button>
+    </div>
+  </form>`;
+}
+
+export const ask = (props) => openDialog(Ask, props);
+
+function Help({ close }) {
+  const groups = new Map();
+  for (const [group, keys, action, words] of KEYS) {
+    groups.set(group, [...(groups.get(group) ?? []), [keys, action, words]]);
+  }
+  return html`<div class="help">
+    <div class="head"><h2 id="dialog-title">Keys</h2><button type="button" onClick=${close} autofocus>Close</button></div>
+    <p class="hint">Dimmed keys do nothing where you are now. No key works while you type in a field.</p>
+    <div class="groups">${[...groups].map(([group, rows]) => html`<section key=${group}><h3>${group}</h3>
+      <dl>${rows.map(([keys, action, words]) => html`<div class=${action && !isActive(action) ? 'off' : ''}>
+        <dt>${keys.length === 9 ? html`<kbd>1</kbd>–<kbd>9</kbd>` : keys.map((key) => html`<kbd>${keyName(key)}</kbd> `)}</dt><dd>${words}</dd></div>`)}
+      </dl></section>`)}
+      <section><h3>Filter</h3><dl>
+        <div><dt><code>s:</code></dt><dd>state: s:blocked, s:needs, s:failed</dd></div>
+        <div><dt><code>a:</code></dt><dd>agent and program</dd></div>
+        <div><dt><code>t:</code></dt><dd>id and title of the task</dd></div>
+        <div><dt><code>n:</code></dt><dd>name and command</dd></div>
+        <div><dt><code>-</code></dt><dd>before a word: without it</dd></div>
+        <div><dt><code>"…"</code></dt><dd>holds several words together</dd></div>
+      </dl></section>
+      <section><h3>Signs</h3><dl>
+        ${[['?', 'asks', 'blocked'], ['●', 'runs', 'running'], ['‖', 'paused', 'blocked'], ['○', 'an agent waits for a message', 'idle'],
+          ['~', 'its guard is gone, or it is on another machine', 'blocked'], ['·', 'queued', 'queued'], ['✓', 'completed', 'completed'],
+          ['✗', 'failed', 'failed'], ['-', 'cancelled', 'cancelled']].map(([glyph, words, role]) => html`<div><dt class=${`sign ${role}`}>${glyph}</dt><dd>${words}</dd></div>`)}
+      </dl></section>
+    </div>
+  </div>`;
+}
+
+export const openHelp = () => openDialog(Help, { class: 'wide' });

@@ -1,0 +1,155 @@
+// The form that starts a worker. What was typed is kept until it has been started.
+import { get, post, segments } from './api.js';
+import { argvOf } from './commands_line.js';
+import { sendByKey } from './dialogs.js';
+import { html, useEffect, useMemo, useRef, useState } from './dom.js';
+import { keep, kept } from './kept.js';
+import { Foreign, Problem } from './pieces.js';
+import { workerHref } from './router.js';
+import { plain } from './safe_text.js';
+import { fleet, say, useTopics } from './store.js';
+
+const DRAFT = 'dispatch';
+const EMPTY = {
+  what: '', task: '', title: '', prompt: '', command: '', folder: '', name: '', model: '', effort: '', permissions: '', driver: '',
+  keep: false, worktree: false, after: '', priority: '', retries: '', timeout: '', budget: '', turns: '',
+};
+const NEW_TASK = '+';
+
+const titleFor = (form) => (form.what === '!' ? form.command : form.prompt).trim().split('\n')[0].slice(0, 60) || 'Task';
+
+const numbers = [['priority', 'priority'], ['retries', 'retries'], ['timeout', 'timeout_seconds'], ['budget', 'max_budget_usd'], ['turns', 'max_turns']];
+
+/** What is sent for a form; throws what is wrong with it, with the field. */
+function orderOf(form) {
+  const wrong = (message, field, hint = '') => Object.assign(new Error(message), { field, hint });
+  const order = { queue: true };
+  if (form.what === '!') {
+    if (!form.command.trim()) throw wrong('there is no command yet', 'command', 'for example: make test');
+    try {
+      order.argv = argvOf(form.command);
+    } catch (error) {
+      throw wrong(error.message, 'command');
+    }
+  } else {
+    if (!form.prompt.trim()) throw wrong('there is no work for the agent yet', 'prompt');
+    order.prompt = form.prompt;
+    order.agent = form.what;
+    for (const name of ['model', 'effort', 'permissions', 'driver']) if (form[name].trim()) order[name] = form[name].trim();
+    if (form.keep) order.keep = true;
+  }
+  if (form.folder.trim()) order.cwd = form.folder.trim();
+  if (form.name.trim()) order.name = form.name.trim();
+  if (form.worktree) order.worktree = true;
+  if (form.after.trim()) order.after = form.after.trim().split(/[\s,]+/);
+  for (const [field, option] of numbers) {
+    const text = String(form[field]).trim();
+    if (!text || (form.what === '!' && (field === 'budget' || field === 'turns'))) continue;
+    if (!Number.isFinite(Number(text))) throw wrong(`${text} is not a number`, field);
+    order[option] = Number(text);
+  }
+  return order;
+}
+
+export function Dispatch({ close, task: first }) {
+  useTopics('fleet');
+  const [form, setForm] = useState(() => {
+    const draft = { ...EMPTY, ...kept(DRAFT) };
+    return first && !draft.prompt && !draft.command ? { ...draft, task: first } : draft;
+  });
+  const [agents, setAgents] = useState(null);
+  const [error, setError] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  const box = useRef(null);
+  const latest = useRef(form);
+  latest.current = form;
+  const set = (name, value) => setForm((was) => {
+    const now = { ...was, [name]: value };
+    keep(DRAFT, now);
+    return now;
+  });
+  useEffect(() => {
+    get('/agents').then((found) => {
+      setAgents(found);
+      const usable = found.filter((one) => one.usable && one.installed);
+      if (latest.current.what !== '!' && !found.some((one) => one.name === latest.current.what)) {
+        set('what', usable.find((one) => one.name === 'general')?.name ?? usable[0]?.name ?? '!');
+      }
+    }, (refusal) => {
+      setError(refusal);
+      setAgents([]);
+      if (!latest.current.what) set('what', '!');
+    });
+    box.current.querySelector('textarea')?.focus();
+  }, []);
+  useEffect(() => {
+    if (document.activeElement === document.body) box.current.querySelector('textarea')?.focus();
+  }, [form.what]);
+
+  const tasks = useMemo(() => [...fleet.tasks.values()].filter((one) => one.own !== false)
+    .sort((a, b) => (b.totals?.began ?? '').localeCompare(a.totals?.began ?? '')), [fleet.tasks, fleet.shape]);
+  const known = tasks.some((one) => one.taskId === form.task) ? form.task : form.task === NEW_TASK || !tasks.length ? NEW_TASK : tasks[0].taskId;
+
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setError(null);
+    let task = known;
+    try {
+      const order = orderOf(form);
+      setBusy(true);
+      if (task === NEW_TASK) {
+        const { data } = await post('/tasks', { title: form.title.trim() || titleFor(form) });
+        task = data.taskId;
+        set('task', task); // Another try starts it there, and makes no second task.
+      }
+      const { data } = await post(`/tasks/${segments(task)}/spawn`, order);
+      say(`${data.agentInstance} is ${data.status}${data.message ? `: ${data.message}` : ''}`, { link: { href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` } });
+      keep(DRAFT, { ...EMPTY, what: form.what, task, folder: form.folder });
+      close();
+    } catch (refusal) {
+      setError(refusal);
+      setBusy(false);
+      if (refusal.field) box.current.querySelector(`[name=${refusal.field}]`)?.focus();
+    }
+  };
+  const field = (name, label, more = {}) => html`<label class="field"><span>${label}</span>
+    <input name=${name} value=${form[name]} onInput=${(event) => set(name, event.target.value)} autocomplete="off" autocapitalize="none" spellcheck="false"
+      aria-invalid=${error?.field === name ? 'true' : undefined} ...${more} /></label>`;
+  const check = (name, label) => html`<label class="check"><input type="checkbox" checked=${form[name]} onChange=${(event) => set(name, event.target.checked)} /><span>${label}</span></label>`;
+  const isCommand = form.what === '!';
+  const agent = agents?.find((one) => one.name === form.what);
+  return html`<form ref=${box} class="dispatch" onSubmit=${submit} onKeyDown=${sendByKey}>
+    <h2 id="dialog-title">New worker</h2>
+    <div class="pair">
+      <label class="field"><span>Agent</span><select value=${form.what} onChange=${(event) => set('what', event.target.value)}>
+        ${agents === null && html`<option value=${form.what}>${isCommand ? 'a command' : form.what || '…'}</option>`}
+        ${(agents ?? []).map((one) => html`<option key=${one.name} value=${one.name} disabled=${!one.usable}>${plain(one.name)}${one.usable ? one.installed === false ? ' (not installed)' : '' : ' (not trusted)'}</option>`)}
+        ${agents !== null && html`<option value="!">a command</option>`}
+      </select></label>
+      <label class="field"><span>Task</span><select value=${known} onChange=${(event) => set('task', event.target.value)}>
+        <option value=${NEW_TASK}>a new task</option>
+        ${tasks.map((one) => html`<option key=${one.taskId} value=${one.taskId}>${plain(one.taskId)}${one.title && one.title !== one.taskId ? ` · ${plain(one.title).slice(0, 60)}` : ''}</option>`)}
+      </select></label>
+    </div>
+    ${agent?.description && html`<p class="hint"><${Foreign} text=${agent.description} />${agent.usable ? '' : ' It has to be trusted first: agentctl trust'}</p>`}
+    ${known === NEW_TASK && field('title', 'Title of the new task', { placeholder: titleFor(form), autocapitalize: 'sentences' })}
+    ${isCommand
+      ? html`<label class="field" key="command"><span>Command</span><textarea name="command" class="commandline" rows="2" value=${form.command} onInput=${(event) => set('command', event.target.value)} placeholder="make test | tee log"
+          autocapitalize="none" spellcheck="false" aria-invalid=${error?.field === 'command' ? 'true' : undefined}></textarea></label>`
+      : html`<label class="field" key="prompt"><span>What it should do</span><textarea name="prompt" rows="5" value=${form.prompt} onInput=${(event) => set('prompt', event.target.value)}
+          aria-invalid=${error?.field === 'prompt' ? 'true' : undefined}></textarea></label>`}
+    <div class="pair">${field('name', 'Name (by default made up)')}${field('folder', 'Folder (by default that of the server)')}</div>
+    <details><summary>More options</summary><div>
+      <div>${check('worktree', 'In a git worktree and on a branch of its own')}${!isCommand && check('keep', 'Keep it after its answer, for messages')}</div>
+      ${!isCommand && html`<div class="pair">${field('model', 'Model')}${field('effort', 'Effort (low, medium, high)')}
+        ${field('permissions', 'Permissions (ask, allow, deny, or rules in JSON)')}${field('driver', 'Driver (claude, codex)')}
+        ${field('budget', 'At most, in US dollars', { inputmode: 'decimal' })}${field('turns', 'At most, in turns', { inputmode: 'numeric' })}</div>`}
+      <div class="pair">${field('after', 'After these workers')}${field('priority', 'Priority in the queue', { inputmode: 'numeric' })}
+        ${field('timeout', 'At most, in seconds', { inputmode: 'decimal' })}${field('retries', 'Further tries where it fails', { inputmode: 'numeric' })}</div>
+    </div></details>
+    <${Problem} error=${error} />
+    <div class="buttons"><span class="hint">Ctrl+Enter starts it. It waits where no slot is free.</span>
+      <button type="button" onClick=${close}>Close</button><button class="primary" disabled=${isBusy}>${isBusy ? 'Starting…' : 'Start'}</button></div>
+  </form>`;
+}

@@ -1,0 +1,44 @@
+// The filter: words that a worker has to have, such as `s:blocked a:explore t:login -n:old "log in"`. Pure.
+import { NEED_WORDS, signOf, standing } from './words.js';
+
+const PART = /(?:[^\s"']+|"[^"]*"|'[^']*'|["'])+/g;
+
+/** The words of a filter: where each is looked for, its text, and whether it must be missing. */
+export function wordsOf(text) {
+  return (text.match(PART) ?? []).map((part) => {
+    const bare = part.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b ?? '').replace(/^["']/, '');
+    const isNegated = bare.startsWith('-') && bare.length > 1;
+    const word = isNegated ? bare.slice(1) : bare;
+    const [, where, rest] = /^([satn]):(.*)$/s.exec(word) ?? [null, '', word];
+    return { where, text: rest.toLowerCase(), isNegated };
+  });
+}
+
+const haystacks = new WeakMap();
+
+function haystackOf(worker, task) {
+  const found = haystacks.get(worker);
+  if (found && found.title === task?.title) return found.places;
+  const places = {
+    s: `${worker.status} ${NEED_WORDS[worker.need] ?? ''} ${signOf(worker).words} ${standing(worker)}`,
+    a: `${worker.agent ?? ''} ${worker.driver ?? ''}`,
+    t: `${worker.taskId} ${task?.title ?? ''}`,
+    n: `${worker.agentInstance} ${worker.command ?? ''}`,
+  };
+  for (const place of Object.keys(places)) places[place] = places[place].toLowerCase();
+  haystacks.set(worker, { title: task?.title, places });
+  return places;
+}
+
+/** Whether a filter shows a worker; null for an empty filter, which shows all. */
+export function filterOf(text) {
+  const words = wordsOf(text);
+  if (!words.length) return null;
+  return (worker, task) => {
+    const places = haystackOf(worker, task);
+    return words.every(({ where, text: word, isNegated }) => {
+      const has = where ? places[where].includes(word) : Object.values(places).some((place) => place.includes(word));
+      return has !== isNegated;
+    });
+  };
+}

@@ -1,0 +1,97 @@
+// The keys: one table, by which they work and from which the help is made.
+import { useEffect, useRef } from './dom.js';
+
+/** Each key: [group, keys, action, what it does]. */
+export const KEYS = [
+  ['Everywhere', ['n'], 'dispatch', 'Start a worker'],
+  ['Everywhere', ['/'], 'filter', 'Filter the list or the tree; elsewhere search all tasks'],
+  ['Everywhere', ['t'], 'tree', 'By need, or the tree'],
+  ['Everywhere', ['Escape'], 'back', 'Back; takes a filter away first'],
+  ['Everywhere', ['?'], 'help', 'All keys'],
+  ['Lists', ['j', 'ArrowDown'], 'down', 'Next line'],
+  ['Lists', ['k', 'ArrowUp'], 'up', 'Line before'],
+  ['Lists', ['g', 'Home'], 'first', 'First line'],
+  ['Lists', ['G', 'End'], 'last', 'Last line'],
+  ['Lists', ['Enter', 'o'], 'open', 'Open the worker, or what is below the line'],
+  ['Lists', ['Tab'], '', 'To the buttons of a line, and on'],
+  ['Questions', ['1', '2', '3', '4', '5', '6', '7', '8', '9'], 'digit', 'Give this answer, or choose it where several may be chosen'],
+  ['Questions', ['i'], 'write', 'Write an answer'],
+  ['Questions', ['D'], 'deny', 'Deny, with a reason'],
+  ['A worker', ['x'], 'cancel', 'Cancel it (asks first)'],
+  ['A worker', ['p'], 'pause', 'Pause it, or let it continue'],
+  ['A worker', ['s'], 'send', 'Send a message; an ended agent is continued with it'],
+  ['A worker', ['r'], 'retry', 'Start the work of an ended worker once more'],
+  ['A worker', ['v'], 'seen', 'Its end counts as looked at'],
+  ['A worker', ['y'], 'why', 'Why it is in its state'],
+  ['A worker', ['d'], 'diff', 'What it has changed'],
+  ['A worker', ['C'], 'copy', 'Copy its name and task as commands take them'],
+  ['A worker', ['[', ']'], 'tab', 'Tab before, next tab; digits too where nothing is asked'],
+  ['Tree', ['l', 'ArrowRight'], 'unfold', 'Open the line, or go into it'],
+  ['Tree', ['h', 'ArrowLeft'], 'fold', 'Fold the line, or go to the one above'],
+  ['Tree', ['*'], 'siblings', 'Open all lines beside this one'],
+  ['Tree', ['f'], 'find', 'Type the beginning of a name (letters that are no keys do so at once)'],
+  ['Texts', ['m'], 'mark', 'Draw a line below what is there now'],
+  ['Texts', ['w'], 'wrap', 'Wrap long lines, or not'],
+  ['Diff', ['c'], 'comment', 'Write a comment on the line'],
+  ['Diff', ['b'], 'since', 'Since the base, or since the last turn'],
+];
+
+const byKey = new Map();
+for (const [, keys, action] of KEYS) {
+  for (const key of keys) if (action) byKey.set(key, [...(byKey.get(key) ?? []), action]);
+}
+export const isBound = (key) => byKey.has(key);
+
+const NAMES = { ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→', Escape: 'Esc' };
+export const keyName = (key) => NAMES[key] ?? key;
+
+const layers = [];
+
+/**
+ * Let a part of the page carry out actions while it is there; what was mounted last is asked first. A handler that
+ * returns false has done nothing, and the next one is asked.
+ * @param {Record<string, (event: KeyboardEvent) => (boolean|void)>} actions
+ */
+export function useKeys(actions) {
+  const current = useRef(actions);
+  current.current = actions;
+  useEffect(() => {
+    layers.push(current);
+    return () => layers.splice(layers.indexOf(current), 1);
+  }, []);
+}
+
+/** Whether somebody would carry out an action now. */
+export const isActive = (action) => layers.some((layer) => layer.current[action]);
+
+export function isField(element) {
+  return Boolean(element?.closest?.('input:not([type=checkbox]):not([type=radio]):not([type=button]), textarea, select, [contenteditable]'));
+}
+
+function perform(action, event) {
+  for (let at = layers.length - 1; at >= 0; at -= 1) {
+    const handler = layers[at].current[action];
+    if (handler && handler(event) !== false) return true;
+  }
+  return false;
+}
+
+/** These may go on while their key is held down; whatever else a key does, it does once. */
+const GOING_ON = new Set(['down', 'up', 'fold', 'unfold']);
+
+document.addEventListener('keydown', (event) => {
+  if (event.repeat && event.key === 'Enter' && !event.target.closest?.('textarea')) event.preventDefault();
+}, true);
+
+document.addEventListener('keydown', (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (isField(event.target) || document.querySelector('dialog[open]')) return;
+  if (event.key === 'Enter' && event.target.closest('a, button, summary, input, label')) return;
+  for (const action of byKey.get(event.key) ?? []) {
+    if (event.repeat && !GOING_ON.has(action)) continue;
+    if (perform(action, event)) {
+      event.preventDefault();
+      return;
+    }
+  }
+});

@@ -1,0 +1,317 @@
+// Workers by need: who needs a person is on top, with what it asks. What has the pointer or the focus does not move.
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { actionsFor, markSeen, sendToWorker, useWorkerKeys } from './actions.js';
+import { filterOf } from './filtering.js';
+import { useKeys } from './keys.js';
+import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
+import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
+import { go, lastScroll, workerHref } from './router.js';
+import { plain } from './safe_text.js';
+import { changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
+import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
+import { useRowHeight, VirtualRows } from './virtual_rows.js';
+
+/** So many questions are open at once; those behind them are rows until one comes to them. */
+const MOST_CARDS = 20;
+const STILL_MS = 120;
+
+/** What a person has chosen to see, kept while the page is. */
+export const chosen = { filter: '', cursor: '', folded: new Map([['done', true]]) };
+
+/** The line under the pointer and the one with the focus stay where they are: [{key, need, since}]. */
+const held = { pointer: null, focus: null };
+
+export function NeedsView({ scope = null, emptyWords = 'No worker has been started yet.' }) {
+  useTopics('fleet', 'chosen');
+  const rowHeight = useRowHeight();
+  const box = useRef(null);
+  const shows = filterOf(chosen.filter);
+  const isIn = scope ? scopeOf(scope) : null;
+  const showsKey = (key) => {
+    const worker = fleet.workers.get(key);
+    if (!worker || (isIn && !isIn(worker.taskId))) return false;
+    return !shows || shows(worker, fleet.tasks.get(worker.taskId));
+  };
+  const ranks = [held.focus, held.pointer].filter((one, at, all) => one && all.findIndex((other) => other?.key === one.key) === at);
+  const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
+  const isFolded = (need) => (need === 'done' && shows ? false : Boolean(chosen.folded.get(need)));
+
+  const visible = new Map();
+  for (const [need] of NEEDS) {
+    const all = groups.get(need) ?? [];
+    const isHeld = (key) => ranks.some((rank) => rank.key === key);
+    visible.set(need, isFolded(need) ? all.filter((rank) => isHeld(rank.key) || (need === 'done' && fleet.workers.get(rank.key)?.status === 'failed')) : all);
+  }
+  const keys = NEEDS.flatMap(([need]) => visible.get(need).map((rank) => rank.key));
+  const rankOfKey = new Map(NEEDS.flatMap(([need]) => visible.get(need).map((rank) => [rank.key, rank])));
+
+  const focusOn = useKeepPlace(box, keys);
+  const pointAt = (key) => {
+    if (held.pointer?.key === key) return;
+    held.pointer = key ? { ...(rankOfKey.get(key) ?? fleet.order.ranks.get(key)) } : null;
+    if (held.pointer && !held.pointer.key) held.pointer = null;
+    changed('chosen');
+  };
+  const pointer = usePointer(box, pointAt);
+  const keyAt = (event) => event.target.closest?.('[data-key]')?.dataset.key ?? null;
+  const onFocus = (event) => {
+    const key = keyAt(event);
+    if (!key) return;
+    if (held.focus?.key !== key) held.focus = { ...(rankOfKey.get(key) ?? fleet.order.ranks.get(key)) };
+    if (chosen.cursor !== key) {
+      chosen.cursor = key;
+      changed('chosen');
+    }
+  };
+  const onBlur = (event) => {
+    if (event.currentTarget.contains(event.relatedTarget) && event.relatedTarget.closest('[data-key]')?.dataset.key === held.focus?.key) return;
+    if (document.querySelector('dialog[open]')) return;
+    held.focus = null;
+    changed('chosen');
+  };
+  useEffect(() => () => {
+    held.focus = null;
+    held.pointer = null;
+  }, []);
+
+  const move = (to) => {
+    if (keys.length) focusOn(keys[Math.max(0, Math.min(keys.length - 1, to))]);
+  };
+  const at = () => keys.indexOf(chosen.cursor);
+  const isFocusIn = () => box.current?.contains(document.activeElement);
+  const keyNow = () => (keys.includes(chosen.cursor) ? chosen.cursor : null);
+  useKeys({
+    down: () => move(at() + (isFocusIn() || at() < 0 ? 1 : 0)),
+    up: () => move(Math.max(0, at() - (isFocusIn() ? 1 : 0))),
+    first: () => move(0),
+    last: () => move(keys.length - 1),
+    open: () => {
+      const key = keyNow();
+      if (key) go(workerHref(...partsOf(key)));
+      return Boolean(key);
+    },
+    ...withNext(questionKeys(() => {
+      const key = keyNow();
+      const [first] = openQuestions(key, fleet.workers.get(key));
+      return first && cardKey(key, first);
+    }), () => {
+      const key = keyNow();
+      const next = keys.slice(at() + 1).find((one) => openQuestions(one, fleet.workers.get(one)).length && rankOfKey.get(one)?.need === 'needs_you');
+      return openQuestions(key, fleet.workers.get(key)).length > 1 ? key : next;
+    }, focusOn),
+  });
+  useWorkerKeys(keyNow);
+
+  useLayoutEffect(() => {
+    if (!fleet.isKnown) return;
+    const scroll = lastScroll();
+    if (scroll !== undefined) document.getElementById('main').scrollTop = scroll;
+    if (lastScroll() !== undefined && chosen.cursor) requestAnimationFrame(() => focusOn(chosen.cursor, true));
+  }, [fleet.isKnown]);
+
+  if (!fleet.isKnown) return html`<p class="quiet pad">${connection.heardAt ? 'Loading…' : 'Connecting…'}</p>`;
+  const cursorAt = (need) => {
+    const found = [];
+    visible.get(need).forEach((rank, index) => {
+      if (rank.key === chosen.cursor || rank.key === held.pointer?.key || rank.key === held.focus?.key) found.push(index);
+    });
+    return found;
+  };
+  const firstKey = keys.includes(chosen.cursor) ? chosen.cursor : keys[0];
+  const total = fleet.workers.size;
+  const isNothing = NEEDS.every(([need]) => !(groups.get(need) ?? []).length);
+  const hasTasks = new Set([...fleet.workers.values()].map((worker) => worker.taskId)).size > 1 && !scope;
+
+  return html`<div class="needs" ref=${box} onFocusIn=${onFocus} onFocusOut=${onBlur}
+      onPointerMove=${pointer} onPointerOver=${pointer} onPointerLeave=${pointer}
+      onPointerDown=${(event) => {
+        if (event.pointerType === 'mouse') return;
+        pointAt(keyAt(event));
+        setTimeout(() => pointAt(null), 1500);
+      }}>
+    <div class="spacer" aria-hidden="true"></div>
+    ${fleet.isPartial && html`<p class="quiet pad">Not all workers are here: some files could not be read.</p>`}
+    ${isNothing && html`<div class="empty"><p>${shows && total ? 'No worker fits the filter.' : emptyWords}</p>
+      ${!shows && html`<p class="quiet">Press <kbd>n</kbd>, or “New worker”, to start one.</p>`}</div>`}
+    ${NEEDS.map(([need, words]) => {
+      const all = groups.get(need) ?? [];
+      if (!all.length) return null;
+      const rows = visible.get(need);
+      const failed = need === 'done' ? all.filter((rank) => fleet.workers.get(rank.key)?.status === 'failed').length : 0;
+      return html`<section key=${need} class=${`group ${need}`} aria-labelledby=${`group-${need}`}>
+        <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => {
+          chosen.folded.set(need, !isFolded(need));
+          changed('chosen');
+        }}><${Arrow} isOpen=${!isFolded(need)} />${words} <span class="count">${all.length.toLocaleString('en')}</span></button>
+        ${failed > 0 && html`<span class="failed-count">${failed.toLocaleString('en')} failed</span>`}</h2>
+        ${need === 'needs_you' && html`<${Asking} ranks=${rows.slice(0, MOST_CARDS)} firstKey=${firstKey} hasTasks=${hasTasks} />`}
+        <${VirtualRows} count=${need === 'needs_you' ? Math.max(0, rows.length - MOST_CARDS) : rows.length} rowHeight=${rowHeight} role="list" aria-labelledby=${`group-${need}`}
+          keep=${cursorAt(need).map((index) => index - (need === 'needs_you' ? MOST_CARDS : 0))}
+          render=${(index, style) => {
+            const rank = rows[index + (need === 'needs_you' ? MOST_CARDS : 0)];
+            return html`<${Row} key=${rank.key} rankKey=${rank.key} style=${style} isFirst=${rank.key === firstKey} isCursor=${rank.key === chosen.cursor} hasTasks=${hasTasks}
+              position=${index + 1} size=${rows.length} worker=${fleet.workers.get(rank.key)} />`;
+          }} />
+      </section>`;
+    })}
+  </div>`;
+}
+
+/** Tells which line the mouse is over; not while the list is scrolled below it, which would be a line per frame. */
+function usePointer(box, pointAt) {
+  const state = useRef({ x: -1, y: -1, scrolledAt: 0, timer: 0 });
+  const tell = useRef(pointAt);
+  tell.current = pointAt;
+  const look = () => {
+    const { x, y } = state.current;
+    const element = x < 0 ? null : document.elementFromPoint(x, y);
+    tell.current(box.current?.contains(element) ? element.closest('[data-key]')?.dataset.key ?? null : null);
+  };
+  useEffect(() => {
+    const scroller = document.getElementById('main');
+    const onScroll = () => {
+      state.current.scrolledAt = performance.now();
+      clearTimeout(state.current.timer);
+      state.current.timer = setTimeout(look, STILL_MS);
+    };
+    scroller.addEventListener('scroll', onScroll, { passive: true });
+    return () => {
+      scroller.removeEventListener('scroll', onScroll);
+      clearTimeout(state.current.timer);
+    };
+  }, []);
+  return (event) => {
+    if (event.pointerType !== 'mouse') return;
+    Object.assign(state.current, event.type === 'pointerleave' ? { x: -1, y: -1 } : { x: event.clientX, y: event.clientY });
+    if (performance.now() - state.current.scrolledAt < STILL_MS) return;
+    tell.current(event.type === 'pointerleave' ? null : event.target.closest?.('[data-key]')?.dataset.key ?? null);
+  };
+}
+
+/** After an answer by a key the next question has the focus. */
+function withNext(actions, nextKey, focusOn) {
+  return {
+    ...actions,
+    digit: (event) => {
+      const before = sending.size;
+      const next = nextKey();
+      if (!actions.digit(event)) return false;
+      if (sending.size > before && next) focusOn(next);
+      return true;
+    },
+  };
+}
+
+/** Whether a task is this one or below it. */
+function scopeOf(task) {
+  const known = new Map();
+  return (id) => {
+    if (known.has(id)) return known.get(id);
+    let name = id;
+    const seen = new Set();
+    while (name && name !== task && !seen.has(name)) {
+      seen.add(name);
+      name = fleet.tasks.get(name)?.parent;
+    }
+    known.set(id, name === task);
+    return name === task;
+  };
+}
+
+/**
+ * Keep on its place what has the pointer or the focus, however the list above it changes: the scroll position makes up
+ * for it, and where that cannot, some room on top does until it is left.
+ * @returns {(key: string) => void} puts the focus on a line
+ */
+function useKeepPlace(box, keys) {
+  const wanted = useRef(null);
+  const [, draw] = useState(0);
+  const anchor = held.pointer?.key ?? held.focus?.key ?? null;
+  const elementOf = (key) => key && box.current?.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  const before = wanted.current ? null : elementOf(anchor)?.getBoundingClientRect().top ?? null;
+  useLayoutEffect(() => {
+    const scroller = document.getElementById('main');
+    const spacer = box.current?.querySelector('.spacer');
+    if (wanted.current) {
+      const { key, isQuiet } = wanted.current;
+      const element = elementOf(key);
+      wanted.current = null;
+      if (spacer) spacer.style.height = '';
+      (element?.hasAttribute('tabindex') ? element : element?.querySelector('a.main'))?.focus({ preventScroll: true });
+      if (!isQuiet) element?.scrollIntoView({ block: 'nearest' });
+      return;
+    }
+    if (!spacer) return;
+    if (!anchor) {
+      spacer.style.height = '';
+      return;
+    }
+    const element = elementOf(anchor);
+    if (before === null || !element) return;
+    let moved = element.getBoundingClientRect().top - before;
+    if (Math.abs(moved) < 1) return;
+    const room = spacer.offsetHeight;
+    if (moved > 0 && room) {
+      const less = Math.min(room, moved);
+      spacer.style.height = `${room - less}px`;
+      moved -= less;
+    }
+    const top = scroller.scrollTop;
+    scroller.scrollTop = top + moved;
+    const missing = top + moved - scroller.scrollTop;
+    if (missing < -0.5) spacer.style.height = `${spacer.offsetHeight - missing}px`;
+  });
+  return (key, isQuiet = false) => {
+    wanted.current = { key, isQuiet };
+    chosen.cursor = key;
+    if (!isQuiet) held.pointer = null;
+    draw((count) => count + 1);
+    return keys.includes(key);
+  };
+}
+
+function Asking({ ranks, firstKey, hasTasks }) {
+  return html`<ol class="asking">${ranks.map(({ key }) => html`<${Asker} key=${key} workerKey=${key} worker=${fleet.workers.get(key)} isFirst=${key === firstKey} isCursor=${key === chosen.cursor} hasTasks=${hasTasks} />`)}</ol>`;
+}
+
+/** A worker that asks, with its first question; one that was just answered keeps its room while it is held. */
+function Asker({ workerKey, worker, isFirst, isCursor, hasTasks }) {
+  const box = useRef(null);
+  const height = useRef(0);
+  const [task, instance] = partsOf(workerKey);
+  const [question, ...more] = openQuestions(workerKey, worker);
+  useLayoutEffect(() => {
+    if (question) {
+      height.current = box.current.offsetHeight;
+      box.current.style.minHeight = '';
+    } else box.current.style.minHeight = `${height.current}px`;
+  });
+  return html`<li ref=${box} class=${`asker${isCursor ? ' cursor' : ''}`} data-key=${workerKey} tabindex=${isFirst ? 0 : -1} aria-label=${`${plain(instance)}${question ? ' asks' : ''}`}>
+    ${question
+      ? html`<${QuestionCard} workerKey=${workerKey} task=${task} instance=${instance} question=${question} more=${more.length} isTaskNamed=${hasTasks} />`
+      : html`<div class="question quiet">${worker ? html`<${Sign} sign=${signOf(worker)} />` : ''} <${Foreign} text=${instance} /> asks nothing any more.</div>`}
+  </li>`;
+}
+
+function Row({ rankKey, worker, style, isFirst, isCursor, hasTasks, position, size }) {
+  const [task, instance] = partsOf(rankKey);
+  if (!worker) return html`<div class="row gone" role="listitem" style=${style} data-key=${rankKey}><${Foreign} text=${instance} /> is gone</div>`;
+  const can = actionsFor(worker);
+  const tokens = tokensOf(worker);
+  const tab = isFirst ? 0 : -1;
+  return html`<div class=${`row${isCursor ? ' cursor' : ''} ${worker.need ?? ''}`} role="listitem" style=${style} data-key=${rankKey} aria-posinset=${position} aria-setsize=${size}>
+    <a class="main" href=${workerHref(task, instance)} tabindex=${tab}>
+      <${Sign} sign=${signOf(worker)} />
+      <span class="name foreign">${plain(instance)}</span>
+      <span class="task foreign">${hasTasks ? plain(task) : ''}</span>
+      <span class="says">${saidOf(worker, fleet.tasks.get(task)).map(([text, role], at) => html`<span key=${at} class=${`foreign ${role}`}>${text} </span>`)}</span>
+      <span class="tokens">${tokens ? `${shortNumber(tokens)} tok` : ''}</span>
+      <span class="cost">${costWords(worker.usage?.costUsd)}</span>
+      <${WorkerTime} worker=${worker} />
+    </a>
+    <span class="row-buttons">
+      ${worker.idle && can.send && html`<button type="button" class="small" tabindex=${tab} onClick=${() => sendToWorker(task, instance)}>Send<span class="unseen"> to ${plain(instance)}</span></button>`}
+      ${can.seen && html`<button type="button" class="small" tabindex=${tab} onClick=${() => markSeen(task, instance)}>Seen<span class="unseen">: ${plain(instance)}</span></button>`}
+    </span>
+  </div>`;
+}

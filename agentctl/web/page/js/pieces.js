@@ -1,0 +1,131 @@
+// Small parts that many views show: a state's sign, a text of somebody else, a time that grows, an error.
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { go } from './router.js';
+import { plain } from './safe_text.js';
+import { useTopics } from './store.js';
+import { duration, secondsSince, timeOf } from './words.js';
+
+/** The sign of a state, with words for those who do not see it. */
+export function Sign({ sign }) {
+  return html`<span class=${`sign ${sign.role}`}><span aria-hidden="true">${sign.glyph}</span><span class="unseen">${sign.words}</span></span>`;
+}
+
+export const Arrow = ({ isOpen }) => html`<span class="arrow" aria-hidden="true">${isOpen ? '▾' : '▸'}</span>`;
+
+/** A text that somebody else wrote: its direction stays its own. */
+export const Foreign = ({ text, class: name = '' }) => html`<span class=${`foreign ${name}`}>${plain(text)}</span>`;
+
+/** How long ago a time is, as it grows. */
+export function Since({ at }) {
+  useTopics('now');
+  return html`<span class="time">${duration(secondsSince(at), true)}</span>`;
+}
+
+export function WorkerTime({ worker }) {
+  const [seconds, isGrowing] = timeOf(worker, Date.now());
+  return isGrowing ? html`<${Growing} worker=${worker} />` : html`<span class="time">${duration(seconds)}</span>`;
+}
+
+function Growing({ worker }) {
+  useTopics('now');
+  return html`<span class="time">${duration(timeOf(worker, Date.now())[0], true)}</span>`;
+}
+
+/** What was refused, where it was asked for. */
+export function Problem({ error, id = undefined }) {
+  if (!error) return null;
+  return html`<div class="problem" role="alert" id=${id}>
+    <p><span aria-hidden="true">✗ </span><${Foreign} text=${error.message} /></p>
+    ${error.hint && html`<p class="hint"><${Foreign} text=${error.hint} /></p>`}
+  </div>`;
+}
+
+/**
+ * Fetch something now, and again whenever `deps` change or `again` is called.
+ * @returns {{data: any, error: Error|null, isLoading: boolean, again: () => Promise<void>}}
+ */
+export function useFetched(load, deps, everyMs = 0) {
+  const [state, setState] = useState({ data: null, error: null, isLoading: true });
+  const current = useRef(null);
+  const latest = useRef(load);
+  latest.current = load;
+  const isMissing = state.error?.status === 404; // Asking again and again would not make it.
+  const run = async () => {
+    const token = {};
+    current.current = token;
+    try {
+      const data = await latest.current();
+      if (current.current === token) setState({ data, error: null, isLoading: false });
+    } catch (error) {
+      if (current.current === token) setState((was) => ({ data: was.data, error, isLoading: false }));
+    }
+    if (current.current === token) current.current = null;
+  };
+  useEffect(() => {
+    setState({ data: null, error: null, isLoading: true });
+    run();
+    return () => {
+      current.current = null;
+    };
+  }, deps);
+  useEffect(() => {
+    if (!everyMs || isMissing) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden && !current.current) run(); // A slow answer is waited for.
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [...deps, everyMs, isMissing]);
+  return { ...state, again: run };
+}
+
+/** Says that something is fetched, but only where that takes a moment. */
+export function Loading({ what = 'Loading' }) {
+  const [isSlow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), 300);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSlow ? html`<p class="quiet">${what}…</p>` : null;
+}
+
+/** The tabs of a view, each with an address of its own; to change the tab is no step that leads back. */
+export function Tabs({ label, names, current, hrefOf, wordsOf }) {
+  const box = useRef(null);
+  useLayoutEffect(() => {
+    const here = box.current.querySelector('[aria-current]');
+    if (here) box.current.scrollLeft = here.offsetLeft - (box.current.clientWidth - here.clientWidth) / 2;
+  }, [current]);
+  const click = (event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    go(event.currentTarget.getAttribute('href'), { isReplacing: true });
+  };
+  return html`<nav class="tabs" aria-label=${label} ref=${box}>${names.map((name) => html`<a key=${name} href=${hrefOf(name)} aria-current=${current === name ? 'page' : undefined} onClick=${click}>${wordsOf(name)}</a>`)}</nav>`;
+}
+
+/** A command to be copied. */
+export function Command({ text }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await copyText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return html`<span class="command"><code class="foreign">${plain(text)}</code>
+    <button type="button" class="small" onClick=${copy} aria-label=${`Copy the command ${plain(text)}`}>${isCopied ? 'Copied' : 'Copy'}</button></span>`;
+}
+
+/** Copy a text, also where the page may not use the clipboard (http from another machine). */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = document.createElement('textarea');
+    field.value = text;
+    field.className = 'unseen';
+    (document.querySelector('dialog[open]') ?? document.body).append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+}

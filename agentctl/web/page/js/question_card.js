@@ -1,0 +1,281 @@
+// A question, answered in place. A call is allowed only once all of it has been on the screen.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { respond } from './actions.js';
+import { useAim } from './aiming.js';
+import { sendByKey, useDraft } from './dialogs.js';
+import { Problem, Since } from './pieces.js';
+import { workerHref } from './router.js';
+import { distinct, oneLine, plain, plainLines } from './safe_text.js';
+import { about, answered, changed, fleet, noteShown, say, sending } from './store.js';
+
+/** How long a question is on the screen before an answer counts. */
+const SETTLES_MS = 300;
+const MOST_TEXT = 20_000;
+
+/** The answers that a button or a digit gives: [id, label]. */
+function optionsOf(question) {
+  if (question.kind === 'confirm') return [['yes', 'Yes'], ['no', 'No']];
+  return (question.options ?? []).map((one) => [String(one.id), String(one.label || one.id)]);
+}
+
+const takesText = (question) => question.kind === 'input' || Boolean(question.other);
+
+/** What an option of a permission does; one that is not known is taken for the widest. */
+const meaningOf = (question, id) => (!question.tool ? '' : question.means && Object.hasOwn(question.means, id) ? String(question.means[id]) : 'allow_always');
+
+const denialOf = (question) => (question.tool ? Object.keys(question.means ?? {}).find((id) => question.means[id] === 'deny') : undefined);
+
+const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
+const nameOf = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key));
+
+/** The questions that are on the screen: by these a digit finds the one that has the focus. */
+const cards = new Map();
+export const cardKey = (workerKey, question) => `${workerKey}/${question.id}`;
+const stampOf = (question) => JSON.stringify(question);
+let made = 0;
+
+/** The open questions of a worker that were not answered here; another one under the same id was not. */
+export const openQuestions = (key, worker) => (worker?.questions ?? []).filter((one) => {
+  const given = answered.get(cardKey(key, one));
+  return given === undefined || given !== stampOf(one);
+});
+
+/** All of a call, as text; tells when its beginning and its end have been on the screen. */
+function Call({ question, onWhole, label }) {
+  const box = useRef(null);
+  const begin = useRef(null);
+  const end = useRef(null);
+  useEffect(() => {
+    const seen = new Set();
+    const observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) if (entry.isIntersecting && !document.hidden) seen.add(entry.target);
+      if (seen.has(begin.current) && seen.has(end.current)) onWhole();
+    });
+    observer.observe(begin.current);
+    observer.observe(end.current);
+    return () => observer.disconnect();
+  }, []);
+  const entries = useMemo(() => {
+    const given = question.arguments;
+    const isMapping = given && typeof given === 'object' && !Array.isArray(given);
+    const all = isMapping ? Object.entries(given) : given == null ? [] : [['arguments', given]];
+    return all.map(([name, value]) => [distinct(nameOf(name)), distinct(textOf(value))]);
+  }, []);
+  return html`<div class="call foreign" ref=${box} tabindex="0" role="group" aria-label=${label}>
+    <span ref=${begin} class="sentinel"></span>
+    ${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name">${name}</span><span class="value">${value}</span></div>`)}
+    ${!entries.length && html`<div class="quiet">without arguments</div>`}
+    <span ref=${end} class="sentinel"></span>
+  </div>`;
+}
+
+/**
+ * One question.
+ * @param {{workerKey: string, task: string, instance: string, question: object, more?: number, isNamed?: boolean,
+ *   isTaskNamed?: boolean}} props `isNamed`: it says which worker asks, in a list of them
+ */
+export function QuestionCard(props) {
+  // Another question under the same id is another card: nothing that was seen of the one before counts for it.
+  return html`<${Card} key=${stampOf(props.question)} ...${props} />`;
+}
+
+function Card({ workerKey, task, instance, question, more = 0, isNamed = true, isTaskNamed = true }) {
+  const key = cardKey(workerKey, question);
+  const [error, setError] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  const [isWhole, setWhole] = useState(!question.tool);
+  const [isSettled, setSettled] = useState(false);
+  const [chosen, setChosen] = useState(() => new Set());
+  const [isDenying, setDenying] = useState(false);
+  const [text, setText] = useDraft(`answer.${key}`);
+  const [reason, setReason] = useState('');
+  const root = useRef(null);
+  const field = useRef(null);
+  const reasonField = useRef(null);
+  const isOnScreen = useRef(false);
+  const [domId] = useState(() => `question-${made += 1}`);
+  const aim = useAim(root);
+
+  useEffect(() => noteShown(task, instance, question.id), [key]);
+  useEffect(() => {
+    let timer = 0;
+    const observer = new IntersectionObserver((entries) => {
+      isOnScreen.current = entries.at(-1).isIntersecting && !document.hidden;
+      clearTimeout(timer);
+      if (isOnScreen.current) timer = setTimeout(() => setSettled(true), SETTLES_MS);
+      else setSettled(false);
+    });
+    observer.observe(root.current);
+    return () => {
+      observer.disconnect();
+      clearTimeout(timer);
+    };
+  }, []);
+
+  const options = optionsOf(question).filter(([id]) => !(question.isCut && meaningOf(question, id).startsWith('allow')));
+  const denial = denialOf(question);
+  const isAllowing = (id) => meaningOf(question, id).startsWith('allow');
+  const mayGive = (id) => !isAllowing(id) || (isSettled && isWhole);
+
+  const toLine = () => (root.current.closest('[data-key]') ?? root.current).focus();
+
+  const give = async (answer, words, why = undefined) => {
+    if (sending.has(key)) return;
+    sending.add(key);
+    // A field that is sent takes no more, and the focus is to stay here.
+    if (root.current.contains(document.activeElement) && document.activeElement.matches('input, textarea')) toLine();
+    setBusy(true);
+    setError(null);
+    try {
+      await respond(task, instance, question, answer, why);
+      answered.set(key, stampOf(question));
+      setText('');
+      say(`Answered ${instance}: ${oneLine(words, 80)}`);
+    } catch (refusal) {
+      // A card that nobody sees, or that is about to go, tells nothing.
+      const isOpen = fleet.workers.get(workerKey)?.questions?.some((one) => one.id === question.id);
+      if (refusal.status === 409 || !isOpen || !root.current || !isOnScreen.current) say(`Not answered: ${refusal.message}`, { isError: true, hint: refusal.hint });
+      setError(refusal);
+      setBusy(false);
+    }
+    sending.delete(key);
+    changed('fleet');
+  };
+  const tap = (id, label) => {
+    if (isSettled) give(id, label);
+    else say('This question has only just come up: press again.');
+  };
+  const choose = (id) => setChosen((was) => {
+    const now = new Set(was);
+    if (!now.delete(id)) now.add(id);
+    return now;
+  });
+  const giveChosen = () => {
+    const ids = optionsOf(question).map(([id]) => id).filter((id) => chosen.has(id));
+    if (!ids.length) setError({ message: 'nothing is chosen yet' });
+    else give(ids.join(','), ids.join(', '));
+  };
+  const giveText = (event) => {
+    event?.preventDefault();
+    if (!text.trim()) {
+      setError({ message: 'there is no answer in it yet', hint: question.default ? `the default is: ${plain(question.default)}` : '' });
+      field.current?.focus();
+      return;
+    }
+    give(text, text);
+  };
+  const deny = (event) => {
+    event?.preventDefault();
+    give(denial, `denied${reason ? `: ${reason}` : ''}`, reason.trim() || undefined);
+  };
+
+  useLayoutEffect(() => {
+    const card = {
+      element: root,
+      digit: (number) => {
+        const option = options[number - 1];
+        if (!option || about.readOnly) return false;
+        if (!isOnScreen.current) {
+          root.current.scrollIntoView({ block: 'center' });
+          say('This is what it asks: press the digit again.');
+        } else if (question.multiple) choose(option[0]);
+        else if (isSettled && !mayGive(option[0])) say('Not all of the call has been on the screen yet: scroll it to its end.');
+        else tap(option[0], option[1]);
+        return true;
+      },
+      write: () => {
+        if (!field.current) return false;
+        field.current.focus();
+        return true;
+      },
+      deny: () => {
+        if (!denial || about.readOnly) return false;
+        setDenying(true);
+        return true;
+      },
+    };
+    cards.set(key, card);
+    return () => {
+      if (cards.get(key) === card) cards.delete(key);
+    };
+  });
+  useEffect(() => {
+    if (isDenying) reasonField.current?.focus();
+  }, [isDenying]);
+
+  const leave = (event) => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    setDenying(false);
+    toLine();
+  };
+  const by = question.askedBy ? ` (${oneLine(question.askedByType || 'a sub-agent', 40)})` : '';
+  const asked = distinctQuestion(question);
+
+  return html`<article class="question" ref=${root} tabindex="-1" ...${aim} data-question=${key} aria-labelledby=${domId}>
+    <header>
+      <${isNamed ? 'h3' : 'h2'} id=${domId} class="heading">
+        ${isNamed ? html`<a class="name foreign" href=${workerHref(task, instance)}>${plain(instance)}</a>` : html`<span class="unseen">${plain(instance)} </span>`}
+        <span class="what">${by} ${question.tool ? 'asks for permission' : isNamed ? 'asks' : 'It asks'}</span>
+      <//>
+      ${isNamed && isTaskNamed && html`<span class="task foreign">${plain(task)}</span>`}
+      <span class="waiting">waiting <${Since} at=${question.askedAt} />${more > 0 && `, ${more} more after it`}</span>
+    </header>
+    <p class="asked foreign">${asked}</p>
+    ${question.tool && html`<p class="tool foreign">${distinct(question.tool)}</p>
+      <${Call} question=${question} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool, 60)}`} />`}
+    ${question.isCut && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <code>agentctl logs --raw</code> has all of it.</p>`}
+    ${about.readOnly ? html`<ul class="answers quiet" aria-label="Possible answers">${options.map(([id, label]) => html`<li key=${id} class="tag foreign">${distinct(label)}</li>`)}</ul>`
+    : question.multiple ? html`<fieldset disabled=${isBusy} class="choices"><legend class="unseen">Answers</legend>
+        ${options.map(([id, label], index) => html`<label key=${id} class="choice"><input type="checkbox" checked=${chosen.has(id)} onChange=${() => choose(id)} />
+          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<span class="foreign">${distinct(label)}</span>${question.default === id && html`<span class="quiet">default</span>`}</label>`)}
+        <div class="buttons"><button type="button" class="primary" onClick=${giveChosen} disabled=${isBusy}>Answer with ${chosen.size || 'the'} chosen</button></div>
+      </fieldset>`
+    : options.length > 0 && html`<div class="answers" role="group" aria-label="Answers">
+        ${options.map(([id, label], index) => html`<button key=${id} type="button" onClick=${() => tap(id, label)} disabled=${isBusy || !mayGive(id)}
+            class=${isAllowing(id) ? 'allow' : meaningOf(question, id) === 'deny' ? 'deny' : ''}
+            aria-describedby=${isAllowing(id) && !isWhole ? `${domId}-unseen` : undefined}>
+          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<span class="foreign">${distinct(label)}</span>${question.default === id && html`<span class="quiet">default</span>`}</button>`)}
+        ${denial && !isDenying && html`<button type="button" class="deny" onClick=${() => setDenying(true)} disabled=${isBusy}>Deny with a reason… <kbd aria-hidden="true">D</kbd></button>`}
+      </div>`}
+    ${question.tool && !question.isCut && !isWhole && !about.readOnly && html`<p class="hint" id=${`${domId}-unseen`}>Scroll the call to its end: it can be allowed once all of it has been on the screen.</p>`}
+    ${isDenying && html`<form class="write" onSubmit=${deny}>
+      <label class="field"><span>Why it is denied (the agent reads it)</span>
+        <input ref=${reasonField} value=${reason} onInput=${(event) => setReason(event.target.value)} onKeyDown=${leave} autocomplete="off" disabled=${isBusy} /></label>
+      <div class="buttons"><button type="button" onClick=${() => setDenying(false)}>Not now</button><button class="danger" disabled=${isBusy}>Deny</button></div>
+    </form>`}
+    ${takesText(question) && !about.readOnly && html`<form class="write" onSubmit=${giveText}>
+      <label class="field"><span>${options.length ? 'Or another answer' : 'Answer'}${question.default && !options.length ? html` <span class="quiet foreign">(default: ${oneLine(question.default, 80)})</span>` : ''}</span>
+        <textarea ref=${field} rows="1" value=${text} onInput=${(event) => setText(event.target.value)} disabled=${isBusy}
+          aria-invalid=${error ? 'true' : undefined} aria-describedby=${error ? `${domId}-problem` : undefined}
+          onKeyDown=${(event) => {
+            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && !event.ctrlKey && !event.metaKey) {
+              event.preventDefault();
+              if (!event.repeat) giveText();
+            } else if (event.key === 'Escape') leave(event);
+            else sendByKey(event);
+          }}></textarea></label>
+      <div class="buttons"><button class=${options.length ? '' : 'primary'} disabled=${isBusy}>Answer</button></div>
+    </form>`}
+    <${Problem} error=${error} id=${`${domId}-problem`} />
+  </article>`;
+}
+
+function distinctQuestion(question) {
+  const text = String(question.question ?? '');
+  const shown = question.tool ? distinct(text.slice(0, MOST_TEXT)) : plainLines(text.slice(0, MOST_TEXT));
+  return text.length > MOST_TEXT ? `${shown}\n… (this is not all of it)` : shown;
+}
+
+/** The keys of the question that has the focus, or else of the first one of a worker. */
+export function questionKeys(keyNow) {
+  const cardNow = () => {
+    const focused = document.activeElement?.closest?.('[data-question]')?.dataset.question;
+    return cards.get(focused ?? keyNow() ?? '');
+  };
+  return {
+    digit: (event) => cardNow()?.digit(Number(event.key)) ?? false,
+    write: () => cardNow()?.write() ?? false,
+    deny: () => cardNow()?.deny() ?? false,
+  };
+}

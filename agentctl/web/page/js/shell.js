@@ -1,0 +1,184 @@
+// The frame of the page: head, bar, what is said, and the view that the address names.
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { logout } from './api.js';
+import { DialogHost, openDialog, openHelp } from './dialogs.js';
+import { lazy } from './lazy.js';
+import { useKeys } from './keys.js';
+import { chosen, NeedsView } from './needs_view.js';
+import { Foreign } from './pieces.js';
+import { oneLine } from './safe_text.js';
+import { back, go, route } from './router.js';
+import { about, changed, connection, fleet, said, unsay, useTopics } from './store.js';
+import { nextTheme, themeNow, themeWords } from './theme.js';
+import { duration } from './words.js';
+
+const TreeView = lazy(() => import('./tree_view.js'), 'TreeView');
+const SearchView = lazy(() => import('./search_view.js'), 'SearchView');
+const TaskView = lazy(() => import('./task_view.js'), 'TaskView');
+const WorkerView = lazy(() => import('./worker_view.js'), 'WorkerView');
+const Dispatch = lazy(() => import('./dispatch_form.js'), 'Dispatch');
+
+const openDispatch = (task) => openDialog(Dispatch, { task });
+const needsCount = () => connection.hiddenCount ?? fleet.order.groups.get('needs_you').length;
+
+function titleOf(place) {
+  if (place.view === 'worker') return oneLine(place.instance);
+  if (place.view === 'task') return oneLine(fleet.tasks.get(place.task)?.title || place.task);
+  return { needs: 'Workers by need', tree: 'Tree', search: 'Search' }[place.view] ?? 'Not found';
+}
+
+export function App() {
+  useTopics('route', 'about');
+  const { place } = route;
+  const main = useRef(null);
+  const isFiltered = () => ['needs', 'tree', 'task'].includes(route.place.view);
+  const isFirst = useRef(true);
+  const placeKey = `${place.view} ${place.task ?? ''} ${place.instance ?? ''}`;
+  useKeys({
+    help: openHelp,
+    dispatch: () => (about.readOnly ? false : openDispatch(place.task)),
+    filter: () => {
+      const field = document.getElementById('filter') ?? document.getElementById('search-text');
+      if (field) field.select();
+      else go('/search');
+    },
+    tree: () => go(place.view === 'tree' ? '/' : '/tree'),
+    back: () => {
+      if (isFiltered() && chosen.filter) {
+        chosen.filter = '';
+        changed('chosen');
+      } else if (document.activeElement?.closest('.question') && !document.activeElement.matches('[data-key]')) document.activeElement.closest('[data-key]')?.focus();
+      else back();
+    },
+  });
+  useLayoutEffect(() => {
+    if (!route.isBack) main.current.scrollTop = 0;
+    // After a change of view the focus is at its beginning, as after a load; a list takes it to its line.
+    if (!isFirst.current && !main.current.contains(document.activeElement) && document.activeElement === document.body) main.current.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [placeKey]);
+  return html`<${Head} />
+    <main id="main" ref=${main} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${placeKey} place=${place} /></main>
+    <${Bar} />
+    <${Said} />
+    <${Title} />
+    <${DialogHost} />`;
+}
+
+function Boundary({ place }) {
+  if (place.view === 'needs') return html`<h1 class="unseen">Workers by need</h1><${NeedsView} />`;
+  if (place.view === 'tree') return html`<h1 class="unseen">Tree</h1><${TreeView} />`;
+  if (place.view === 'search') return html`<${SearchView} place=${place} />`;
+  if (place.view === 'task') return html`<${TaskView} place=${place} />`;
+  if (place.view === 'worker') return html`<${WorkerView} place=${place} />`;
+  return html`<div class="empty"><h1>There is no such page</h1><p><a href="/">All workers</a></p></div>`;
+}
+
+/** The title of the window counts who needs a person; that of the view is the name of what is in it. */
+function Title() {
+  useTopics('fleet', 'route', 'connection');
+  const count = needsCount();
+  const name = route.place.view === 'needs' ? '' : `${titleOf(route.place)} · `;
+  useEffect(() => {
+    document.title = `${count ? `(${count}) ` : ''}${name}agentctl`;
+    document.getElementById('main').setAttribute('aria-label', titleOf(route.place));
+  });
+  return null;
+}
+
+const LINKS = [['/', 'needs', 'By need', '◉'], ['/tree', 'tree', 'Tree', '≡'], ['/search', 'search', 'Search', '⌕']];
+
+function NavLinks({ isBar = false }) {
+  useTopics('fleet', 'route');
+  const count = needsCount();
+  return LINKS.map(([href, view, words, icon]) => html`<a key=${view} href=${href} aria-current=${route.place.view === view ? 'page' : undefined}>
+    ${isBar && html`<span class="icon" aria-hidden="true">${icon}</span>`}<span>${words}</span>${view === 'needs' && count > 0 && html`<span class="badge">${count}<span class="unseen"> need you</span></span>`}</a>`);
+}
+
+function Head() {
+  useTopics('route', 'about');
+  const { view } = route.place;
+  return html`<header class="head">
+    <a class="skip" href="#main" onClick=${(event) => {
+      event.preventDefault();
+      document.getElementById('main').focus();
+    }}>To the content</a>
+    <a class="brand" href="/" aria-label="agentctl: all workers"><img src="/static/icons/mark.svg" width="22" height="22" alt="" /><span>agentctl</span></a>
+    <nav class="wide-only" aria-label="Views"><${NavLinks} /></nav>
+    ${['needs', 'tree'].includes(view) || (view === 'task' && route.place.tab === 'workers') ? html`<${Filter} />` : html`<span class="grow"></span>`}
+    <${Link} />
+    ${about.readOnly && html`<span class="tag" title="This page was started to look only">read only</span>`}
+    ${!about.readOnly && html`<button type="button" class="primary wide-only" onClick=${() => openDispatch(route.place.task)}>New worker<kbd aria-hidden="true">n</kbd></button>`}
+    <button type="button" class="icon-button wide-only" onClick=${openHelp} aria-label="All keys">?</button>
+    <button type="button" class="icon-button" onClick=${() => openDialog(Settings)} aria-label="Settings">⚙</button>
+  </header>`;
+}
+
+function Filter() {
+  useTopics('chosen');
+  const field = useRef(null);
+  return html`<form class="filter" role="search" onSubmit=${(event) => {
+    event.preventDefault();
+    field.current.blur();
+  }}>
+    <input id="filter" ref=${field} type="search" value=${chosen.filter} placeholder="Filter:  s:failed  a:explore  -t:old" aria-label="Filter the workers" autocomplete="off" autocapitalize="none" spellcheck="false"
+      onInput=${(event) => {
+        chosen.filter = event.target.value;
+        changed('chosen');
+      }}
+      onKeyDown=${(event) => {
+        if (event.key !== 'Escape') return;
+        event.preventDefault();
+        if (chosen.filter) {
+          chosen.filter = '';
+          changed('chosen');
+        } else field.current.blur();
+      }} />
+  </form>`;
+}
+
+/** Whether the page hears the server, and since when it does not. */
+function Link() {
+  useTopics('connection', 'now');
+  if (connection.state === 'open') return html`<span class="link on" title="Live"><span aria-hidden="true">●</span><span class="unseen">live</span></span>`;
+  const seconds = connection.heardAt ? (Date.now() - connection.heardAt) / 1000 : null;
+  if (seconds === null || connection.state === 'opening') return html`<span class="link">connecting…</span>`;
+  if (seconds < 1) return html`<span class="link on"><span aria-hidden="true">●</span></span>`;
+  return html`<span class="link off">offline, last seen ${duration(seconds, true)} ago</span>`;
+}
+
+function Bar() {
+  useTopics('route', 'about');
+  return html`<nav class="bar" aria-label="Views, below">
+    <${NavLinks} isBar />
+    ${!about.readOnly && html`<button type="button" onClick=${() => openDispatch(route.place.task)}><span class="icon" aria-hidden="true">+</span><span>New</span></button>`}
+  </nav>`;
+}
+
+function Said() {
+  useTopics('said');
+  return html`<div class="said">
+    <div role="status" aria-live="polite">${said.lines.map((line) => html`<div key=${line.id} class=${`line${line.isError ? ' error' : ''}`}>
+      <p><${Foreign} text=${line.text} />${line.hint && html` <span class="hint"><${Foreign} text=${line.hint} /></span>`}${line.link && html` <a href=${line.link.href}><${Foreign} text=${line.link.text} /></a>`}</p>
+      <button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => unsay(line.id)}>×</button></div>`)}</div>
+  </div>`;
+}
+
+function Settings({ close }) {
+  const [theme, setTheme] = useState(themeNow());
+  useTopics('about');
+  return html`<div class="settings">
+    <div class="head"><h2 id="dialog-title">Settings</h2><button type="button" onClick=${close}>Close</button></div>
+    <p><button type="button" onClick=${() => setTheme(nextTheme())}>Colours: ${themeWords(theme)}</button></p>
+    <p><button type="button" onClick=${() => {
+      close();
+      setTimeout(openHelp, 50);
+    }}>All keys</button></p>
+    <dl class="facts">
+      <div><dt>Version</dt><dd>${about.version || 'unknown'}</dd></div>
+      <div><dt>Root</dt><dd class="foreign"><${Foreign} text=${about.root} /></dd></div>
+      <div><dt>May</dt><dd>${about.readOnly ? 'look only' : 'look and act'}</dd></div>
+    </dl>
+    <p><button type="button" class="danger" onClick=${logout}>Log out on this device</button></p>
+  </div>`;
+}

@@ -1,0 +1,238 @@
+// What the page knows: the fleet as the stream tells it, the last events, and what happened. Whoever shows a topic is
+// told once per frame, however much has changed.
+import { useEffect, useState } from './dom.js';
+import { NeedOrder } from './need_order.js';
+import { TERMINAL } from './words.js';
+
+/** How many patches are as much work as sorting anew. */
+const MANY = 200;
+/** So many events are remembered, of all tasks together. */
+const MOST_EVENTS = 4000;
+
+export const fleet = {
+  tasks: new Map(),
+  workers: new Map(),
+  order: new NeedOrder(),
+  isKnown: false,
+  isPartial: false,
+  /** Counts the changes of which workers there are and to what they belong. */
+  shape: 0,
+};
+/** `state`: opening, open, lost. */
+export const connection = { state: 'opening', heardAt: 0, hiddenCount: null };
+export const about = { version: '', root: '', readOnly: false, isKnown: false };
+/** The last events of this page's time, each once; `count` counts all, `epoch` how often some may have been missed. */
+export const events = { recent: [], count: 0, lastSeq: new Map(), epoch: 0 };
+/** What a person is told, the newest last. */
+export const said = { lines: [], next: 1 };
+/** The questions, by TASK/INSTANCE/ID, that are being answered here, and that were, as they were asked. */
+export const sending = new Set();
+export const answered = new Map();
+
+const listeners = new Map();
+const pending = new Set();
+let isScheduled = false;
+
+function flush() {
+  isScheduled = false;
+  const topics = [...pending];
+  pending.clear();
+  const called = new Set();
+  for (const topic of topics) for (const one of listeners.get(topic) ?? []) called.add(one);
+  for (const one of called) one();
+}
+
+/** Tell those who show a topic, in the next frame. A hidden page has no frames. */
+export function changed(topic) {
+  pending.add(topic);
+  if (isScheduled) return;
+  isScheduled = true;
+  if (document.hidden) setTimeout(flush, 200);
+  else requestAnimationFrame(flush);
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (isScheduled) setTimeout(flush, 0);
+});
+
+function listen(topic, one) {
+  if (!listeners.has(topic)) listeners.set(topic, new Set());
+  listeners.get(topic).add(one);
+  return () => listeners.get(topic).delete(one);
+}
+
+/** Draw a component again whenever one of these topics has changed. */
+export function useTopics(...topics) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const again = () => draw((count) => count + 1);
+    const ends = topics.map((topic) => listen(topic, again));
+    return () => ends.forEach((end) => end());
+  }, topics);
+}
+
+setInterval(() => {
+  if (!document.hidden) changed('now');
+}, 1000);
+
+// -- the fleet --------------------------------------------------------------------------------------------------------
+
+const waiting = [];
+
+/** Take a message of the stream; all that came until the next frame is applied at once. */
+export function takeFleet(message) {
+  if (message.whole) waiting.length = 0;
+  waiting.push(message);
+  if (waiting.length === 1) {
+    if (document.hidden) setTimeout(apply, 100);
+    else requestAnimationFrame(apply);
+  }
+}
+document.addEventListener('visibilitychange', () => setTimeout(apply, 0));
+
+function apply() {
+  if (!waiting.length) return;
+  const before = openQuestions();
+  const touched = new Map();
+  for (const message of waiting) {
+    if (message.whole) {
+      fleet.tasks = new Map(Object.entries(message.tasks ?? {}).filter(([, task]) => task));
+      fleet.workers = new Map(Object.entries(message.workers ?? {}).filter(([, worker]) => worker));
+      fleet.order.replace(fleet.workers);
+      fleet.isKnown = true;
+      fleet.shape += 1;
+      touched.clear();
+    } else {
+      for (const [key, task] of Object.entries(message.tasks ?? {})) setOne(fleet.tasks, key, task);
+      for (const [key, worker] of Object.entries(message.workers ?? {})) {
+        setOne(fleet.workers, key, worker);
+        touched.set(key, worker);
+      }
+    }
+    fleet.isPartial = Boolean(message.isPartial);
+  }
+  waiting.length = 0;
+  if (touched.size > MANY) fleet.order.replace(fleet.workers);
+  else for (const [key, worker] of touched) fleet.order.set(key, worker);
+  connection.hiddenCount = null;
+  tellOfAnswered(before);
+  changed('fleet');
+}
+
+function setOne(map, key, value) {
+  if (value === null) {
+    if (map.delete(key)) fleet.shape += 1;
+    return;
+  }
+  if (!map.has(key)) fleet.shape += 1;
+  map.set(key, value);
+}
+
+export const keyOf = (task, instance) => `${task}/${instance}`;
+
+/** The task and the instance of a key; neither has a slash in it. */
+export function partsOf(key) {
+  const slash = key.lastIndexOf('/');
+  return [key.slice(0, slash), key.slice(slash + 1)];
+}
+
+export const isLive = (worker) => !TERMINAL.has(worker.status);
+
+// -- questions that somebody else answered ---------------------------------------------------------------------------
+
+const shownQuestions = new Set();
+/** Note that a question is drawn: only of these it is news that somebody else has answered. */
+export function noteShown(task, instance, id) {
+  const key = `${task}/${instance}/${id}`;
+  shownQuestions.add(key);
+  return () => setTimeout(() => shownQuestions.delete(key), 3000);
+}
+
+function openQuestions() {
+  const found = new Set();
+  for (const rank of fleet.order.groups.get('needs_you')) {
+    for (const one of fleet.workers.get(rank.key)?.questions ?? []) found.add(`${rank.key}/${one.id}`);
+  }
+  return found;
+}
+
+function tellOfAnswered(before) {
+  const now = openQuestions();
+  for (const key of before) {
+    if (now.has(key) || answered.has(key) || sending.has(key) || !shownQuestions.has(key)) continue;
+    // The event that says who and what may come a moment later.
+    setTimeout(() => tellWho(key), 400);
+  }
+  for (const key of answered.keys()) if (!now.has(key)) answered.delete(key);
+}
+
+function tellWho(key) {
+  const [worker, id] = partsOf(key);
+  const [task, instance] = partsOf(worker);
+  const event = events.recent.findLast(
+    (one) => one.taskId === task && one.agentInstance === instance && one.payload?.id === id && /^interaction\.(responded|expired)$/.test(one.type),
+  );
+  const after = fleet.workers.get(worker);
+  if (event?.type === 'interaction.expired') say(`The question of ${instance} has expired.`);
+  else if (event) {
+    const { answer, by } = event.payload;
+    say(`The question of ${instance} was answered elsewhere${by ? `, by ${by}` : ''}${answer == null ? '' : `: ${String(answer).slice(0, 200)}`}`);
+  } else if (!after || TERMINAL.has(after.status)) say(`${instance} has ended, and its question with it.`);
+  else say(`The question of ${instance} was answered elsewhere.`);
+}
+
+// -- events ----------------------------------------------------------------------------------------------------------
+
+/** Take an event of the stream, unless it was there before. */
+export function takeEvent(event) {
+  const last = events.lastSeq.get(event.taskId) ?? 0;
+  if (event.seq <= last) return;
+  events.lastSeq.set(event.taskId, event.seq);
+  events.recent.push(event);
+  events.count += 1;
+  if (events.recent.length > 2 * MOST_EVENTS) events.recent.splice(0, MOST_EVENTS);
+  changed('events');
+}
+
+/** The events behind the first `count`; null if not all of them are remembered. */
+export function eventsSince(count) {
+  const begin = events.recent.length - (events.count - count);
+  return begin < 0 ? null : events.recent.slice(begin);
+}
+
+/** The stream cannot say what was missed: whoever shows events fetches what may be missing. */
+export function takeReset(isLost) {
+  events.epoch += 1;
+  if (isLost) {
+    events.lastSeq.clear();
+    events.recent.length = 0;
+  }
+  changed('events');
+}
+
+// -- what is said ----------------------------------------------------------------------------------------------------
+
+const SAID_MS = 12_000;
+
+/**
+ * Tell the person what happened: a line that goes after a while, read out by screen readers.
+ * @param {string} text
+ * @param {{isError?: boolean, hint?: string, link?: {href: string, text: string}}} more
+ */
+export function say(text, more = {}) {
+  const line = { id: said.next, text, ...more };
+  said.next += 1;
+  said.lines = [...said.lines, line].slice(-4);
+  changed('said');
+  if (!more.isError) setTimeout(() => unsay(line.id), SAID_MS);
+  return line.id;
+}
+
+export function unsay(id) {
+  said.lines = said.lines.filter((line) => line.id !== id);
+  changed('said');
+}
+
+export function sayRefusal(error, doing = '') {
+  say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint });
+}

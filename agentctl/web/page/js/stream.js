@@ -1,0 +1,116 @@
+// The one connection of the page: read by fetch, since it sends a key and its cursor. It comes back by itself. A browser
+// opens few connections to one server, so a page that nobody looks at has none, and asks now and then what it counts.
+import { get, headers, leaveToLogin, urlOf } from './api.js';
+import { eventStreamParser } from './sse_parse.js';
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5000;
+const HIDDEN_MS = 2000;
+const HIDDEN_POLL_MS = 15_000;
+/** The server sends a comment every 15 s: a connection that is silent for much longer is dead. */
+const SILENT_MS = 40_000;
+
+/**
+ * @param {{onFleet: Function, onEvent: Function, onReset: Function, onState: Function, onCount: Function}} tell
+ *   `onReset(isLost)`: what came before may have been missed; `isLost`: so may be what has been told
+ */
+export function openStream(tell) {
+  let cursor = null;
+  let pause = FIRST_PAUSE_MS;
+  let current = null;
+  let timer = 0;
+  let hiddenTimer = 0;
+  let isWanted = false;
+  let heardAt = 0;
+  let aliveAt = 0;
+
+  const take = ({ event, id, data }) => {
+    if (event === 'reset') {
+      cursor = null;
+      tell.onReset(true);
+      return;
+    }
+    if (!cursor && id) tell.onReset(false);
+    const value = data ? JSON.parse(data) : {};
+    if (event === 'fleet') tell.onFleet(value);
+    else if (event === 'event') tell.onEvent(value);
+    if (id) cursor = id;
+  };
+
+  const read = async () => {
+    const abort = new AbortController();
+    current = abort;
+    aliveAt = Date.now();
+    try {
+      const more = cursor ? { 'Last-Event-ID': cursor } : {};
+      const response = await fetch(urlOf('/events', { fleet: true, since: cursor ? null : 'now' }), {
+        headers: headers({ Accept: 'text/event-stream', ...more }), signal: abort.signal, cache: 'no-store',
+      });
+      if (response.status === 401) leaveToLogin();
+      if (!response.ok) throw new Error(`the server answered ${response.status}`);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const parse = eventStreamParser(take);
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || current !== abort) break;
+        heardAt = Date.now();
+        aliveAt = heardAt;
+        pause = FIRST_PAUSE_MS;
+        tell.onState('open', heardAt);
+        parse(value);
+      }
+    } catch { /* It is opened again below. */ }
+    if (current === abort) lose();
+  };
+
+  const lose = () => {
+    const was = current;
+    current = null;
+    was.abort();
+    tell.onState('lost', heardAt);
+    clearTimeout(timer);
+    timer = setTimeout(read, pause * (0.8 + Math.random() * 0.4));
+    pause = Math.min(LONGEST_PAUSE_MS, pause * 2);
+  };
+
+  const close = () => {
+    isWanted = false;
+    clearTimeout(timer);
+    const was = current;
+    current = null;
+    was?.abort();
+    poll();
+  };
+
+  const open = () => {
+    if (!isWanted) tell.onState('opening', heardAt);
+    isWanted = true;
+    pause = FIRST_PAUSE_MS;
+    clearTimeout(timer);
+    if (!current) read();
+  };
+
+  const poll = async () => {
+    if (isWanted) return;
+    try {
+      const asked = await get('/interact');
+      if (!isWanted) tell.onCount(new Set(asked.filter((one) => !one.idle).map((one) => `${one.taskId}/${one.agentInstance}`)).size);
+    } catch { /* The next one may come through. */ }
+    clearTimeout(hiddenTimer);
+    if (!isWanted) hiddenTimer = setTimeout(poll, HIDDEN_POLL_MS);
+  };
+
+  document.addEventListener('visibilitychange', () => {
+    clearTimeout(hiddenTimer);
+    if (!document.hidden) open();
+    else hiddenTimer = setTimeout(close, HIDDEN_MS);
+  });
+  addEventListener('online', () => {
+    if (!document.hidden) open();
+  });
+  setInterval(() => {
+    if (current && Date.now() - aliveAt > SILENT_MS) lose();
+  }, 5000);
+  if (document.hidden) close();
+  else open();
+}

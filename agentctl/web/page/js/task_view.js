@@ -1,0 +1,57 @@
+// One task: its workers, when they did what, what they used, and its events.
+import { get, segments } from './api.js';
+import { html, useEffect, useState } from './dom.js';
+import { useKeys } from './keys.js';
+import { lazy } from './lazy.js';
+import { NeedsView } from './needs_view.js';
+import { Problem, Sign, Tabs } from './pieces.js';
+import { go, TASK_TABS, taskHref, workerHref } from './router.js';
+import { plain } from './safe_text.js';
+import { fleet, useTopics } from './store.js';
+import { costWords, counted, duration, secondsSince, shortNumber, signOfTask } from './words.js';
+
+const EventsTab = lazy(() => import('./events_view.js'), 'EventsTab');
+const TimelineTab = lazy(() => import('./timeline_view.js'), 'TimelineTab');
+const UsageTab = lazy(() => import('./usage_view.js'), 'UsageTab');
+
+const WORDS = { workers: 'Workers', timeline: 'Timeline', usage: 'Usage', events: 'Events' };
+
+export function TaskView({ place }) {
+  useTopics('fleet', 'now');
+  const { task: id, tab } = place;
+  const [error, setError] = useState(null);
+  const task = fleet.tasks.get(id);
+  const isMissing = fleet.isKnown && !task;
+  useEffect(() => {
+    if (isMissing) get(`/tasks/${segments(id)}`).then(() => setError(null), setError);
+  }, [id, isMissing]);
+  const show = (name) => go(taskHref(id, name), { isReplacing: true });
+  useKeys({
+    tab: (event) => show(TASK_TABS[(TASK_TABS.indexOf(tab) + (event.key === '[' ? TASK_TABS.length - 1 : 1)) % TASK_TABS.length]),
+    ...(tab === 'workers' ? {} : { digit: (event) => {
+      const name = TASK_TABS[Number(event.key) - 1];
+      if (name) show(name);
+      return Boolean(name);
+    } }),
+  });
+  if (isMissing && error) return html`<div class="empty"><h1 class="foreign">${plain(id)}</h1><${Problem} error=${error} /><p><a href="/">All workers</a></p></div>`;
+  const totals = task?.totals ?? {};
+  const children = [...fleet.tasks.values()].filter((one) => one.parent === id);
+  const until = totals.live ? Date.now() : Date.parse(totals.ended ?? '');
+  return html`<div class="worker-head">
+      <p class="crumbs"><a href="/">All</a>${task?.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task.parent)}>${plain(task.parent)}</a>${task.parentInstance && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task.parent, task.parentInstance)}>${plain(task.parentInstance)}</a>`}`}</p>
+      <div class="title"><h1>${task && html`<${Sign} sign=${signOfTask(task)} /> `}<span class="foreign">${plain(task?.title || id)}</span></h1>
+        <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}
+          ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${totals.live ? `, ${totals.live} live` : ''}</span>`}
+          ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${costWords(totals.costUsd)}</span>`}
+          ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), totals.live > 0)}</span>` : ''}</p></div>
+      ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
+    </div>
+    <${Tabs} label="About the task" names=${TASK_TABS} current=${tab} hrefOf=${(name) => taskHref(id, name)} wordsOf=${(name) => WORDS[name]} />
+    <div class="worker-body">${{
+      workers: html`<${NeedsView} key=${`needs ${id}`} scope=${id} emptyWords="No worker was started in this task yet." />`,
+      timeline: html`<${TimelineTab} key=${`timeline ${id}`} task=${id} />`,
+      usage: html`<${UsageTab} key=${`usage ${id}`} task=${id} />`,
+      events: html`<${EventsTab} key=${`events ${id}`} task=${id} />`,
+    }[tab]}</div>`;
+}

@@ -1,0 +1,214 @@
+// The transcript of a worker: what it said and did, as it comes.
+import { get, workerPath } from './api.js';
+import { html, stamped, useEffect, useRef, useState } from './dom.js';
+import { useFollowing, usePolling, useScrollKeys } from './following.js';
+import { itemLabel, telling } from './item_words.js';
+import { Arrow, Loading, Problem } from './pieces.js';
+import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
+import { sayRefusal } from './store.js';
+import { callsIn, stampOf, TranscriptBlocks } from './transcript_blocks.js';
+import { clock, counted, duration, secondsSince, table } from './words.js';
+
+const PAGE = 200;
+const FOLDED_LINES = 14;
+const FOLDED_CHARACTERS = 1600;
+/** More blocks than this make a page slow: what is far above is dropped while one follows. */
+const MOST_BLOCKS = 3000;
+
+const SIGNS = table({ running: ['●', 'running'], completed: ['✓', 'completed'], failed: ['✗', 'failed'], denied: ['✗', 'failed'], cancelled: ['-', 'cancelled'], answered: ['✓', 'completed'] });
+const PREFIXES = table({ thought: 'thinks', question: 'asks', note: 'note', progress: 'progress', message: '' });
+
+export function TranscriptTab({ task, instance, worker, asks }) {
+  const box = useRef(null);
+  const state = useRef(null);
+  const [revision, setRevision] = useState(0);
+  const [error, setError] = useState(null);
+  const [folds] = useState(() => new Map());
+  const draw = () => setRevision((count) => count + 1);
+  const fold = (block, key, value) => {
+    folds.set(key, value);
+    block.revision += 1;
+    draw();
+  };
+
+  const path = workerPath(task, instance, 'activity');
+  const begin = async () => {
+    try {
+      const page = await get(path, { limit: PAGE });
+      const blocks = new TranscriptBlocks();
+      blocks.add(page.rows);
+      state.current = { blocks, begin: page.begin, end: page.end, ended: page.ended && page.end >= page.size, isLoading: false };
+      setError(null);
+      draw();
+    } catch (refusal) {
+      setError(refusal);
+    }
+  };
+  useEffect(() => {
+    begin();
+  }, [path]);
+  usePolling(async () => {
+    const now = state.current;
+    if (!now) {
+      await begin();
+      return 'nothing';
+    }
+    if (now.ended) return 'ended';
+    if (!following.isFollowing && now.blocks.byKey.size > 2 * MOST_BLOCKS) return 'nothing'; // Until one follows again.
+    const page = await get(path, { from: now.end, limit: PAGE });
+    if (page.size < now.end) { // It was made again, and is another file.
+      state.current = null;
+      return 'more';
+    }
+    const isNew = now.blocks.add(page.rows);
+    now.end = page.end;
+    now.ended = page.ended && page.end >= page.size;
+    if (isNew && following.isFollowing && now.blocks.byKey.size > MOST_BLOCKS) await begin();
+    else if (isNew || now.ended) draw();
+    return isNew ? 'more' : now.ended ? 'ended' : 'nothing';
+  }, [path, worker.attempt]);
+  const loadOlder = async () => {
+    const now = state.current;
+    if (!now || now.isLoading || now.begin <= 0) return;
+    now.isLoading = true;
+    try {
+      const page = await get(path, { before: now.begin, limit: PAGE });
+      now.blocks.add(page.rows);
+      now.begin = page.begin < now.begin ? page.begin : 0;
+      draw();
+    } catch (refusal) {
+      sayRefusal(refusal, 'Older rows');
+    }
+    now.isLoading = false;
+  };
+  const following = useFollowing({ box, revision, onOlder: loadOlder, hasOlder: (state.current?.begin ?? 0) > 0 });
+  useScrollKeys(following.toEnd);
+  const showWhole = async (block) => {
+    try {
+      for (const offset of new Set(Object.values(block.cuts).filter((one) => one !== null))) {
+        const { rows } = await get(path, { from: offset, limit: 1, whole: true });
+        if (rows[0]) state.current.blocks.putWhole(block, rows[0]);
+      }
+      draw();
+    } catch (refusal) {
+      sayRefusal(refusal, 'The whole text');
+    }
+  };
+  if (error && !state.current) return html`<${Problem} error=${error} />${asks}`;
+  if (!state.current) return html`<${Loading} />${asks}`;
+  const roots = state.current.blocks.roots();
+  const context = { folds, fold, showWhole };
+  return html`<div class="transcript-head">
+      ${state.current.begin > 0 ? html`<button type="button" class="small" onClick=${loadOlder}>Show older</button>` : ''}
+    </div>
+    <div class="transcript" ref=${box} role="log" aria-live="off" aria-label=${`Transcript of ${plain(instance)}`}>
+      ${roots.map((block) => html`<${Root} key=${block.key} block=${block} stamp=${stampOf(block)} context=${context} />`)}
+    </div>
+    ${!roots.length && html`<p class="quiet pad">${worker.driver ? 'It has not said or done anything yet.' : 'A command has no transcript, only what it reports itself: see its output.'}</p>`}
+    ${state.current.ended && roots.length > 0 && html`<p class="quiet end-line">It has ended.</p>`}
+    ${asks}
+    ${!following.isFollowing && html`<button type="button" class="to-end" onClick=${following.toEnd}>↓ To the end</button>`}`;
+}
+
+const Root = stamped((props) => html`<${Block} ...${props} />`);
+
+function Block({ block, context }) {
+  const { type } = block;
+  if (type === 'problem') return html`<div class="block problem-row"><span class="at">--:--:--</span><div class="body quiet">A row that cannot be read: <span class="foreign">${plain(block.problem)}</span></div></div>`;
+  if (type === 'tool') return html`<${Call} block=${block} context=${context} />`;
+  if (type === 'agent') return html`<${SubAgent} block=${block} context=${context} />`;
+  const isQuiet = ['thought', 'progress', 'note'].includes(type);
+  const prefix = PREFIXES[type] ?? plain(type);
+  return html`<div class=${`block ${type in PREFIXES ? type : ''}${isQuiet ? ' dimmed' : ''}`}>
+    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+    <div class="body">
+      ${prefix && html`<span class="kind">${prefix}${type === 'question' && block.status ? ` (${plain(block.status)})` : ''}</span>`}
+      ${block.percent != null && html`<span class="kind">${Math.round(block.percent)}%</span>`}
+      ${block.name && html`<span class="kind foreign">${oneLine(block.name)}</span>`}
+      ${block.text != null && html`<${Long} block=${block} field="text" text=${block.text} context=${context} />`}
+      ${block.text == null && block.detail && html`<${Long} block=${block} field="detail" text=${JSON.stringify(block.detail, null, 1)} context=${context} isMono />`}
+      ${block.text == null && !block.detail && block.percent == null && html`<span class="foreign">${plain(block.label ?? '')}</span>`}
+    </div>
+  </div>`;
+}
+
+const took = (block) => (block.endedAt && block.at ? duration(secondsSince(block.at, Date.parse(block.endedAt))) : '');
+
+function Outcome({ block }) {
+  const [glyph, role] = SIGNS[block.status] ?? ['●', 'running'];
+  const words = plain(block.status ?? 'running');
+  return html`<span class=${`outcome ${role}`}><span aria-hidden="true">${glyph}</span> <span class=${words === 'completed' ? 'unseen' : ''}>${words}</span></span>
+    ${took(block) && took(block) !== '0.0s' && html`<span class="quiet time">${took(block)}</span>`}`;
+}
+
+function Call({ block, context }) {
+  const arguments_ = block.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : [];
+  const isOpen = context.folds.get(block.key) ?? (block.status === 'failed' || block.status === 'denied');
+  const toggle = () => context.fold(block, block.key, !isOpen);
+  const short = oneLine(telling(block.detail), 220);
+  return html`<div class="block call-block">
+    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+    <div class="body">
+      <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
+        <${Arrow} isOpen=${isOpen} /><span class="tool-name foreign">${oneLine(block.name ?? 'tool', 80)}</span>
+        <span class="telling foreign">${short}</span> <${Outcome} block=${block} /></button>
+      ${isOpen && html`<div class="call-parts">
+        ${arguments_.length > 0 && html`<div class="arguments">${arguments_.map(([key, value]) => html`<div class="argument" key=${key}><span class="name foreign">${distinct(key)}</span><${Long} block=${block} field=${`detail ${key}`} text=${typeof value === 'string' ? value : JSON.stringify(value, null, 1)} context=${context} isMono isCutBy="detail" /></div>`)}</div>`}
+        ${block.text && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} context=${context} isMono isOutput /></div>`}
+        ${!block.text && block.status && block.status !== 'running' && html`<p class="quiet">It returned nothing.</p>`}
+      </div>`}
+    </div>
+  </div>`;
+}
+
+function SubAgent({ block, context }) {
+  const isOpen = context.folds.get(block.key) ?? false;
+  const toggle = () => context.fold(block, block.key, !isOpen);
+  const calls = callsIn(block);
+  const prompt = block.call?.detail?.prompt ?? block.detail?.prompt;
+  return html`<div class="block sub-agent">
+    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+    <div class="body">
+      <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
+        <${Arrow} isOpen=${isOpen} /><span class="tag foreign">${oneLine(block.agentType || 'agent', 40)}</span>
+        <span class="telling foreign">${itemLabel(block)}</span> ${calls > 0 && html`<span class="quiet">${counted(calls, 'call')}</span>`} <${Outcome} block=${block} /></button>
+      ${isOpen && html`<div class="inside">
+        ${prompt && html`<div class="block message dimmed"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} /></div></div>`}
+        ${block.children.map((child) => html`<${Block} key=${child.key} block=${child} context=${context} />`)}
+        ${block.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${block} field="text" text=${block.text} context=${context} /></div></div>`}
+        ${!block.children.length && !block.text && html`<p class="quiet">Nothing of it is known yet.</p>`}
+      </div>`}
+    </div>
+  </div>`;
+}
+
+/** A text, folded where it is long; what the server has cut is fetched when one wants to see it. */
+function Long({ block, field, text, context, isMono = false, isOutput = false, isCutBy = field }) {
+  const key = `${block.key} ${field} all`;
+  const isWhole = context.folds.get(key) ?? false;
+  const string = String(text ?? '');
+  const isCut = block.cuts[isCutBy] != null;
+  const isLong = string.length > FOLDED_CHARACTERS || lineCount(string) > FOLDED_LINES;
+  const shown = isLong && !isWhole ? beginning(string) : string;
+  const toggle = async () => {
+    if (isCut) await context.showWhole(block);
+    context.fold(block, key, isCut || !isWhole);
+  };
+  return html`<span class=${`long foreign${isMono ? ' mono' : ''}`}>${isOutput ? plainOutput(shown) : plainLines(shown)}${isLong && !isWhole ? '…' : ''}</span>
+    ${(isLong || isCut) && html`<button type="button" class="small plain" onClick=${toggle}>${isWhole && !isCut ? 'Show less' : isCut ? 'Show all' : `Show all (${lineCount(string) > FOLDED_LINES ? counted(lineCount(string), 'line') : counted(string.length, 'character')})`}</button>`}`;
+}
+
+const lineCount = (text) => {
+  let count = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
+};
+
+function beginning(text) {
+  let end = -1;
+  for (let line = 0; line < FOLDED_LINES; line += 1) {
+    end = text.indexOf('\n', end + 1);
+    if (end < 0) break;
+  }
+  return text.slice(0, Math.min(end < 0 ? text.length : end, FOLDED_CHARACTERS));
+}

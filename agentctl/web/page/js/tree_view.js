@@ -1,0 +1,306 @@
+// The tree: every task with its sub-tasks, workers, and the sub-agents that agent programs start by themselves.
+import { useWorkerKeys } from './actions.js';
+import { get, workerPath } from './api.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { filterOf } from './filtering.js';
+import { itemLabel } from './item_words.js';
+import { isBound, isField, useKeys } from './keys.js';
+import { chosen } from './needs_view.js';
+import { Sign, WorkerTime } from './pieces.js';
+import { go, lastScroll, taskHref, workerHref } from './router.js';
+import { oneLine, plain } from './safe_text.js';
+import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
+import { belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
+import { costWords, duration, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf } from './words.js';
+import { useRowHeight, VirtualRows } from './virtual_rows.js';
+
+const OPENED = `agentctl.tree ${about.root}`;
+const FETCH_MS = 1500;
+const TYPING_MS = 1000;
+/** So many are fetched at a time: all lines of a large tree can be opened by one key. */
+const MOST_LOADS = 4;
+
+const opened = new Set(sessionStorage.getItem(OPENED)?.split('\n'));
+const keepOpened = () => sessionStorage.setItem(OPENED, [...opened].slice(-500).join('\n'));
+const cursor = { id: '' };
+/** The items of opened workers: {items, error, at, isLive}. */
+const items = new Map();
+
+const ITEM_SIGNS = table({ running: ['●', 'running'], completed: ['✓', 'completed'], failed: ['✗', 'failed'], denied: ['✗', 'failed'], cancelled: ['-', 'cancelled'], interrupted: ['-', 'cancelled'], answered: ['✓', 'completed'] });
+const TYPE_SIGNS = table({ message: '“', thought: '…', note: '*', progress: '%', question: '?' });
+const COUNT_SIGNS = [['blocked', '?', 'ask'], ['running', '●', 'run'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'], ['failed', '✗', 'failed'], ['completed', '✓', 'completed'], ['cancelled', '-', 'cancelled']];
+
+/** The workers of which a line, or that of an item, is near the screen. */
+const visibleKeys = () => new Set([...document.querySelectorAll('.tree-row[data-id]')].map((row) => row.dataset.id.split(':')[1]));
+
+/** Fetch the items of opened workers: at once, and again while they work. */
+function useItems(keys) {
+  const [, draw] = useState(0);
+  const wanted = useRef(keys);
+  wanted.current = keys;
+  for (const key of items.keys()) if (!keys.includes(key)) items.delete(key);
+  useEffect(() => {
+    let isOver = false;
+    let loads = 0;
+    const load = async (key, status) => {
+      const known = items.get(key) ?? { items: [] };
+      if (known.isLoading) return;
+      loads += 1;
+      items.set(key, { ...known, isLoading: true, at: Date.now() });
+      try {
+        const found = await get(workerPath(...partsOf(key), 'tree'));
+        items.set(key, { items: (found.items ?? []).filter((item) => item.id != null && item.depth !== 0), at: Date.now(), status });
+      } catch (error) {
+        items.set(key, { ...known, error, at: Date.now(), status });
+      }
+      loads -= 1;
+      if (isOver) return;
+      draw((count) => count + 1);
+      look();
+    };
+    const look = () => {
+      if (document.hidden) return;
+      const there = visibleKeys();
+      for (const key of wanted.current) {
+        if (!there.has(key) || loads >= MOST_LOADS) continue;
+        const known = items.get(key);
+        const worker = fleet.workers.get(key);
+        const isStale = known && worker && (isLive(worker) || known.status !== worker.status) && Date.now() - known.at >= FETCH_MS;
+        if (!known || isStale) load(key, worker?.status);
+      }
+    };
+    look();
+    const timer = setInterval(look, 500);
+    return () => {
+      isOver = true;
+      clearInterval(timer);
+    };
+  }, [keys.join(' ')]);
+}
+
+export function TreeView() {
+  useTopics('fleet', 'chosen');
+  const rowHeight = useRowHeight(30, 48);
+  const box = useRef(null);
+  const [, draw] = useState(0);
+  const wanted = useRef(false);
+  const typed = useRef({ text: '', at: 0, isOn: false });
+  const shows = filterOf(chosen.filter);
+  const isOpen = (line) => opened.has(line.id) || Boolean(shows && line.kind !== 'item' && !opened.has(`-${line.id}`) && below.has(line.id));
+  const below = belowOf(fleet.tasks, fleet.workers, shows);
+  const counts = countsOf(below);
+  const openKeys = [...opened].filter((id) => id.startsWith('w:') && fleet.workers.has(id.slice(2))).map((id) => id.slice(2));
+  useItems(openKeys);
+  const itemsBelow = new Map();
+  for (const key of openKeys) for (const [above, lines] of itemLines(key, items.get(key)?.items ?? [])) itemsBelow.set(above, lines);
+  const mayOpen = (line) => line.kind === 'worker' && Boolean(line.worker.driver || line.worker.progress) && !(items.get(line.key)?.at && !items.get(line.key).isLoading && !items.get(line.key).error && !items.get(line.key).items.length && !isLive(line.worker));
+  const lines = linesOf(below, itemsBelow, isOpen, mayOpen);
+
+  let at = lines.findIndex((line) => line.id === cursor.id);
+  const lastAt = useRef(0);
+  if (at < 0 && cursor.id) {
+    at = Math.min(lastAt.current, lines.length - 1);
+    cursor.id = lines[at]?.id ?? '';
+  }
+  lastAt.current = at;
+  const element = () => box.current?.querySelector(`[data-id="${CSS.escape(cursor.id)}"]`);
+
+  // The line with the focus stays where it is on the screen, whatever comes above it.
+  const heldId = document.activeElement?.dataset?.id;
+  const before = heldId && !wanted.current ? document.activeElement.getBoundingClientRect().top : null;
+  useLayoutEffect(() => {
+    const scroller = document.getElementById('main');
+    if (wanted.current) {
+      wanted.current = false;
+      element()?.focus({ preventScroll: true });
+      element()?.scrollIntoView({ block: 'nearest' });
+    } else if (before !== null && document.activeElement?.dataset?.id === heldId) {
+      const moved = document.activeElement.getBoundingClientRect().top - before;
+      if (Math.abs(moved) >= 1) scroller.scrollTop += moved;
+    }
+  });
+  useLayoutEffect(() => {
+    const scroll = lastScroll();
+    if (scroll === undefined || !fleet.isKnown) return;
+    document.getElementById('main').scrollTop = scroll;
+    if (cursor.id) requestAnimationFrame(() => element()?.focus({ preventScroll: true }));
+  }, [fleet.isKnown]);
+
+  const moveTo = (index) => {
+    const line = lines[Math.max(0, Math.min(lines.length - 1, index))];
+    if (!line) return;
+    cursor.id = line.id;
+    wanted.current = true;
+    draw((count) => count + 1);
+  };
+  const setOpen = (line, open) => {
+    if (open) {
+      opened.add(line.id);
+      opened.delete(`-${line.id}`);
+    } else {
+      opened.delete(line.id);
+      if (shows) opened.add(`-${line.id}`);
+    }
+    keepOpened();
+    draw((count) => count + 1);
+  };
+  const lineNow = () => lines.find((line) => line.id === cursor.id);
+  const openLine = (line) => {
+    if (line.kind === 'worker') go(workerHref(...partsOf(line.key)));
+    else if (line.kind === 'task') go(taskHref(line.task.taskId));
+    else go(workerHref(...partsOf(line.key), 'transcript'));
+  };
+  useKeys({
+    down: () => moveTo(at + 1),
+    up: () => moveTo(Math.max(0, at - 1)),
+    first: () => moveTo(0),
+    last: () => moveTo(lines.length - 1),
+    open: () => {
+      const line = lineNow();
+      if (!line) return false;
+      openLine(line);
+      return true;
+    },
+    unfold: () => {
+      const line = lineNow();
+      if (line?.open === false) setOpen(line, true);
+      else if (line?.open) moveTo(at + 1);
+    },
+    fold: () => {
+      const line = lineNow();
+      if (line?.open) setOpen(line, false);
+      else if (line) {
+        for (let above = at - 1; above >= 0; above -= 1) {
+          if (lines[above].depth < line.depth) {
+            moveTo(above);
+            break;
+          }
+        }
+      }
+    },
+    siblings: () => {
+      const line = lineNow();
+      if (!line) return;
+      let first = at;
+      while (first > 0 && lines[first].depth >= line.depth) first -= 1;
+      for (let index = lines[first].depth < line.depth ? first + 1 : first; index < lines.length && lines[index].depth >= line.depth; index += 1) {
+        if (lines[index].depth === line.depth && lines[index].open === false) opened.add(lines[index].id);
+      }
+      keepOpened();
+      draw((count) => count + 1);
+    },
+    find: () => {
+      typed.current = { text: '', at: Date.now(), isOn: true };
+    },
+  });
+  useWorkerKeys(() => {
+    const line = lineNow();
+    return line && line.kind !== 'task' ? line.key : null;
+  });
+
+  // Letters that are no keys, and all letters behind `f`, go to the next line that begins so.
+  const onKeyDown = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1 || event.key === ' ' || isField(event.target)) return;
+    const now = Date.now();
+    const isGoingOn = now - typed.current.at < TYPING_MS && (typed.current.isOn || typed.current.text);
+    if (!isGoingOn && (isBound(event.key) || !/[\p{L}\p{N}_-]/u.test(event.key))) return;
+    const text = (isGoingOn ? typed.current.text : '') + event.key.toLowerCase();
+    typed.current = { text, at: now, isOn: true };
+    event.preventDefault();
+    event.stopPropagation();
+    const start = text.length > 1 ? at : at + 1;
+    for (let step = 0; step < lines.length; step += 1) {
+      const index = (Math.max(0, start) + step) % lines.length;
+      if (nameOf(lines[index]).toLowerCase().startsWith(text)) {
+        moveTo(index);
+        return;
+      }
+    }
+  };
+
+  if (!fleet.isKnown) return html`<p class="quiet pad">Loading…</p>`;
+  if (!lines.length) return html`<div class="empty"><p>${shows ? 'No worker fits the filter.' : 'There is no task yet.'}</p></div>`;
+  const tabId = at >= 0 ? cursor.id : lines[0].id;
+  return html`<div class="tree-head" aria-hidden="true"><span></span><span>tokens</span><span>calls</span><span>cost</span><span>time</span></div>
+    <div class="tree" ref=${box} onKeyDown=${onKeyDown}>
+      <${VirtualRows} count=${lines.length} rowHeight=${rowHeight} role="tree" aria-label="Tasks and workers" keep=${at >= 0 ? [at] : [0]}
+        render=${(index, style) => html`<${Line} key=${lines[index].id} line=${lines[index]} counts=${counts.get(lines[index].id)} style=${style} isFirst=${lines[index].id === tabId}
+          onFocus=${() => {
+            if (cursor.id === lines[index].id) return;
+            cursor.id = lines[index].id;
+            changed('chosen');
+          }} onToggle=${() => setOpen(lines[index], !lines[index].open)} onOpen=${() => openLine(lines[index])} />`} />
+    </div>`;
+}
+
+function nameOf(line) {
+  if (line.kind === 'task') return line.task.taskId;
+  return line.kind === 'worker' ? partsOf(line.key)[1] : itemLabel(line.item);
+}
+
+function Line({ line, counts, style, isFirst, onFocus, onToggle, onOpen }) {
+  const indent = { paddingLeft: `${Math.min(line.depth - 1, 14) * (innerWidth <= 640 ? 12 : 20)}px` };
+  const click = (event) => {
+    if (event.target.closest('.twist')) return;
+    event.currentTarget.focus();
+    if (event.detail === 2 || event.target.closest('.label')) onOpen();
+  };
+  return html`<div class=${`tree-row ${line.kind}-row`} role="treeitem" style=${style} data-id=${line.id} tabindex=${isFirst ? 0 : -1}
+      aria-level=${line.depth} aria-setsize=${line.size} aria-posinset=${line.position} aria-expanded=${line.open === null ? undefined : String(line.open)}
+      aria-selected=${String(isFirst)} onFocus=${onFocus} onClick=${click}>
+    <span class="what" style=${indent}>
+      <span class="twist" aria-hidden="true" onClick=${line.open === null ? undefined : onToggle}>${line.open === null ? '' : line.open ? '▾' : '▸'}</span>
+      ${line.kind === 'task' ? html`<${TaskParts} task=${line.task} />` : line.kind === 'worker' ? html`<${WorkerParts} worker=${line.worker} name=${partsOf(line.key)[1]} />` : html`<${ItemParts} item=${line.item} />`}
+      ${line.kind !== 'item' && !line.open && counts?.size > 0 && html`<${Counts} counts=${counts} />`}
+    </span>
+    ${line.kind === 'task' ? html`<${TaskFigures} task=${line.task} />` : line.kind === 'worker' ? html`<${WorkerFigures} line=${line} />` : html`<${ItemFigures} item=${line.item} />`}
+  </div>`;
+}
+
+function Counts({ counts }) {
+  return html`<span class="counts">${COUNT_SIGNS.filter(([state]) => counts.has(state)).map(([state, glyph, words]) => html`<span key=${state}><span class=${`sign ${state === 'paused' ? 'blocked' : state}`} aria-hidden="true">${glyph}</span>${counts.get(state)}<span class="unseen"> ${words}</span></span>`)}</span>`;
+}
+
+function TaskParts({ task }) {
+  return html`<${Sign} sign=${signOfTask(task)} /><span class="label foreign">${plain(task.taskId)}</span>
+    ${task.own === false && html`<span class="tag">foreign</span>`}
+    ${task.title && task.title !== task.taskId && html`<span class="says foreign dim">${oneLine(task.title)}</span>`}`;
+}
+
+function TaskFigures({ task }) {
+  const totals = task.totals ?? {};
+  const until = totals.live ? Date.now() : Date.parse(totals.ended ?? '');
+  return html`<span class="figure">${totals.tokens ? shortNumber(totals.tokens) : ''}</span><span class="figure"></span><span class="figure">${costWords(totals.costUsd)}</span>
+    <span class="figure time-figure">${totals.began && until ? duration(secondsSince(totals.began, until), totals.live > 0) : ''}</span>`;
+}
+
+function WorkerParts({ worker, name }) {
+  return html`<${Sign} sign=${signOf(worker)} /><span class="label foreign">${plain(name)}</span>
+    <span class="says">${saidOf(worker, fleet.tasks.get(worker.taskId)).map(([text, role], at) => html`<span key=${at} class=${`foreign ${role}`}>${text} </span>`)}</span>`;
+}
+
+function WorkerFigures({ line }) {
+  const { worker } = line;
+  const own = items.get(line.key)?.items ?? [];
+  const calls = worker.calls || own.filter((item) => item.type === 'tool').length;
+  const tokens = tokensOf(worker);
+  return html`<span class="figure">${tokens ? shortNumber(tokens) : ''}</span><span class="figure">${calls || ''}</span><span class="figure">${costWords(worker.usage?.costUsd)}</span>
+    <span class="figure time-figure"><${WorkerTime} worker=${worker} /></span>`;
+}
+
+function ItemParts({ item }) {
+  const [glyph, role] = ITEM_SIGNS[item.status] ?? [TYPE_SIGNS[item.type] ?? '·', 'queued'];
+  return html`<${Sign} sign=${{ glyph, role, words: plain(item.status ?? item.type) }} />
+    ${item.type === 'agent' && html`<span class="tag">${oneLine(item.agentType || 'agent', 30)}</span>`}
+    <span class="label foreign">${itemLabel(item)}</span>
+    ${item.orphan && html`<span class="quiet">of a sub-agent that is not known</span>`}
+    ${item.earlier ? html`<span class="quiet">${item.earlier} earlier left out</span>` : ''}`;
+}
+
+function ItemFigures({ item }) {
+  const tokens = (item.tokens?.input ?? 0) + (item.tokens?.output ?? 0);
+  const end = item.endedAt ?? (item.status === 'running' ? undefined : item.lastAt);
+  const seconds = item.status ? secondsSince(item.startedAt, end ? Date.parse(end) : Date.now()) : null;
+  return html`<span class="figure">${tokens ? shortNumber(tokens) : ''}</span><span class="figure">${item.calls || ''}</span><span class="figure"></span>
+    <span class="figure time-figure">${item.status && (item.endedAt || item.status === 'running') ? duration(seconds, item.status === 'running') : ''}</span>`;
+}

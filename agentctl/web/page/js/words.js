@@ -1,0 +1,147 @@
+// Values in a person's words: durations, numbers, times, and the state of a worker.
+import { oneLine, plain } from './safe_text.js';
+
+/** A table that may be asked for any word, also for those that every object has. */
+export const table = (entries) => Object.assign(Object.create(null), entries);
+
+export const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
+export const NEEDS = [
+  ['needs_you', 'Needs you'], ['review', 'Ready for review'], ['working', 'Working'], ['queued', 'Queued'],
+  ['done', 'Done'],
+];
+export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => [need, words.toLowerCase()])));
+
+const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
+const WINDOWS = table({ five_hour: '5 h', seven_day: '7 d' });
+/** The time after which an account may be used again, in words. */
+export const windowWords = (name) => WINDOWS[name] ?? name;
+
+/** 4.2s, 65s as 1m05s, 2h03m, 3d04h. */
+export function duration(seconds, isLive = false) {
+  if (seconds == null || !Number.isFinite(seconds)) return '-';
+  if (seconds < 10 && !isLive) return `${seconds.toFixed(1)}s`;
+  if (seconds < 60) return `${Math.floor(seconds)}s`;
+  const minutes = Math.floor(seconds / 60);
+  const two = (number) => String(number).padStart(2, '0');
+  if (minutes < 60) return `${minutes}m${two(Math.floor(seconds) % 60)}s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h${two(minutes % 60)}m` : `${Math.floor(hours / 24)}d${two(hours % 24)}h`;
+}
+
+export function shortNumber(value) {
+  for (const [unit, size] of [['M', 1e6], ['k', 1e3]]) {
+    if (value >= size) return `${(value / size).toFixed(value / size < 100 ? 1 : 0)}${unit}`;
+  }
+  return String(value);
+}
+
+export function bytes(value) {
+  if (value == null) return '';
+  if (value < 1000) return `${value} B`;
+  return value < 1e6 ? `${(value / 1e3).toFixed(1)} kB` : `${(value / 1e6).toFixed(1)} MB`;
+}
+
+export const counted = (number, what) => `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`;
+
+export const secondsSince = (at, now = Date.now()) => {
+  const began = Date.parse(at ?? '');
+  return Number.isNaN(began) ? null : Math.max(0, (now - began) / 1000);
+};
+
+/** The time of day, with the day if that is not today. */
+export function clock(at, hasSeconds = true) {
+  const date = new Date(at ?? NaN);
+  if (Number.isNaN(date.getTime())) return '--:--';
+  const time = date.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: hasSeconds ? '2-digit' : undefined });
+  if (date.toDateString() === new Date().toDateString()) return time;
+  return `${date.toLocaleDateString('en-GB', { day: '2-digit', month: 'short' })} ${time}`;
+}
+
+/** What stands before a worker's name: the sign, its role (a class), and what it means. */
+export function signOf(worker) {
+  const { status } = worker;
+  if (worker.idle) return { glyph: '○', role: 'idle', words: 'waits for a message' };
+  if (worker.paused && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'paused' };
+  if (['unsupervised', 'elsewhere'].includes(worker.health) && !TERMINAL.has(status)) {
+    return { glyph: '~', role: 'blocked', words: worker.health === 'elsewhere' ? 'on another machine' : 'its guard is gone' };
+  }
+  const words = status === 'blocked' ? 'asks' : status === 'running' ? 'runs' : plain(status ?? 'unknown');
+  return { glyph: GLYPHS[status] ?? '·', role: GLYPHS[status] ? status : 'queued', words };
+}
+
+const TASK_SIGNS = table({
+  working: ['●', 'running'], 'input-required': ['?', 'blocked'], completed: ['✓', 'completed'], failed: ['✗', 'failed'],
+  canceled: ['-', 'cancelled'], created: ['·', 'queued'],
+});
+export function signOfTask(task) {
+  const [glyph, role] = TASK_SIGNS[task.state] ?? ['·', 'queued'];
+  return { glyph, role, words: plain(task.state ?? '') };
+}
+
+/** How a worker ended: `failed (exit_code 3)`. */
+export function endWords(worker) {
+  const detail = table({ exit_code: worker.exitCode, signal: worker.signal })[worker.reason];
+  return worker.reason ? plain(`${worker.status} (${[worker.reason, detail].filter((part) => part != null).join(' ')})`) : plain(worker.status ?? '');
+}
+
+/** What is unusual about a worker, in a few words. */
+export function standing(worker) {
+  if (worker.reason) return plain(worker.reason);
+  const account = worker.awaitsAccount;
+  if (account) {
+    const window = windowWords(account.window);
+    return plain(`${worker.parked && window ? 'parked' : 'waits for its account'} until ${clock(account.until, false)}${window ? ` (${window} window)` : ''}`);
+  }
+  if (worker.survivors?.length) return 'survivors';
+  if (worker.paused) return 'paused';
+  if (worker.askedBelow) return 'a child asks';
+  if (worker.stalled) return 'stalled';
+  if (worker.awaitsChildren) return 'awaits children';
+  if (worker.uncollected) return `${worker.uncollected} uncollected`;
+  return ['unsupervised', 'elsewhere', 'observed'].includes(worker.health) ? worker.health : '';
+}
+
+export function progressWords(progress) {
+  if (!progress) return '';
+  const percent = Number.isFinite(progress.percent) ? `${Math.round(progress.percent * 10) / 10}%` : '';
+  return [percent, oneLine(progress.text ?? '')].filter(Boolean).join(' ');
+}
+
+/** What a row says of a worker, as pieces [text, role]. */
+export function saidOf(worker, task) {
+  const questions = worker.questions ?? [];
+  const found = [];
+  if (questions.length) {
+    const [first] = questions;
+    if (first.tool) found.push([`${oneLine(first.tool, 60)}:`, 'blocked']);
+    found.push([oneLine(first.question) + (questions.length > 1 ? ` (+${questions.length - 1})` : ''), 'text']);
+    return found;
+  }
+  if (task && task.own === false) found.push(['foreign', 'blocked']);
+  if (worker.agent && worker.agent !== 'command') found.push([plain(worker.agent), 'agent']);
+  const isEnded = TERMINAL.has(worker.status);
+  if (worker.idle) found.push(['waits for a message', 'idle']);
+  else if (isEnded && worker.status !== 'completed') found.push([endWords(worker), worker.status]);
+  else if (standing(worker)) found.push([standing(worker), 'blocked']);
+  if (worker.changedFiles) found.push([counted(worker.changedFiles, 'changed file'), 'review']);
+  if (!isEnded && worker.progress) found.push([progressWords(worker.progress), 'text']);
+  if (worker.message) found.push([oneLine(worker.message), 'text']);
+  if (worker.lastWords && worker.driver) found.push([oneLine(worker.lastWords), isEnded ? 'dim' : 'text']);
+  else if (worker.command) found.push([oneLine(worker.command), 'dim']);
+  return found.filter(([text]) => text);
+}
+
+export function tokensOf(worker) {
+  return (worker.usage?.input ?? 0) + (worker.usage?.output ?? 0);
+}
+
+export const costWords = (cost) => (cost > 0 ? `$${Number(cost).toFixed(2)}` : '');
+
+/** How long a worker has waited for a person, for a slot, or has worked: seconds, and whether that still grows. */
+export function timeOf(worker, now) {
+  if (worker.questions?.length) return [secondsSince(worker.questions[0].askedAt, now), true];
+  if (worker.status === 'queued') return [secondsSince(worker.queuedAt, now), true];
+  if (worker.durationSeconds != null) return [worker.durationSeconds, false];
+  if (TERMINAL.has(worker.status)) return [worker.startedAt && worker.endedAt ? secondsSince(worker.startedAt, Date.parse(worker.endedAt)) : null, false];
+  return [worker.startedAt ? secondsSince(worker.startedAt, now) : null, true];
+}

@@ -1,0 +1,103 @@
+// What is known of one worker: its result, its questions, why it is in its state, and everything.
+import { removeWorktree } from './actions.js';
+import { get, workerPath } from './api.js';
+import { html } from './dom.js';
+import { Command, Foreign, Loading, Problem, useFetched } from './pieces.js';
+import { workerHref } from './router.js';
+import { distinct, plain, plainLines } from './safe_text.js';
+import { about, isLive } from './store.js';
+import { bytes, clock, endWords, signOf, table } from './words.js';
+
+const AGAIN_MS = 3000;
+const SOURCES = table({ agent: 'its final message', activity: 'what it said last', declared: 'what it declared', stdout: 'the end of its output' });
+
+export function ResultTab({ task, instance, worker }) {
+  const live = isLive(worker);
+  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'result')), [task, instance, worker.status], live ? AGAIN_MS : 0);
+  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} />` : null;
+  const from = SOURCES[data.source];
+  return html`<div class="result">
+    <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}</p>
+    ${data.message && html`<p class="failed foreign">${plainLines(data.message)}</p>`}
+    ${data.summary && html`<section><h2>Summary</h2><p class="pre foreign">${plainLines(data.summary)}</p></section>`}
+    ${data.text ? html`<section><h2>${data.source === 'stdout' ? 'Output' : 'Answer'}</h2><div class=${`answer pre foreign${data.source === 'stdout' ? ' mono' : ''}`}>${plainLines(data.text)}</div>
+      ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
+    ${(data.files ?? []).length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${data.files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span></li>`)}</ul></section>`}
+    ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
+  </div>`;
+}
+
+function Worktree({ worktree, task, instance, again, live }) {
+  return html`<dl class="facts">
+      <div><dt>Folder</dt><dd>${worktree.removed ? html`<span class="quiet">removed</span>` : html`<${Command} text=${worktree.path ?? ''} />`}</dd></div>
+      <div><dt>Branch</dt><dd class="foreign">${plain(worktree.branch ?? '')}</dd></div>
+      <div><dt>Base</dt><dd class="foreign"><code>${plain(worktree.base ?? '')}</code></dd></div>
+      ${(worktree.overlaps ?? []).length > 0 && html`<div><dt>Overlaps</dt><dd>${worktree.overlaps.map((one) => html`<p key=${one.instance}><a href=${workerHref(task, one.instance)} class="foreign">${plain(one.instance)}</a>: <span class="foreign">${(one.files ?? []).map(plain).join(', ')}</span></p>`)}</dd></div>`}
+      ${worktree.next && html`<div><dt>Next</dt><dd><${Command} text=${worktree.next} /></dd></div>`}
+    </dl>
+    <p class="buttons"><a class="button" href=${workerHref(task, instance, 'diff')}>See the diff</a>
+      ${!worktree.removed && !live && !about.readOnly && html`<button type="button" class="danger" onClick=${() => removeWorktree(task, instance, again)}>Remove worktree…</button>`}</p>`;
+}
+
+export function WhyTab({ task, instance, worker }) {
+  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'why')), [task, instance, worker.status], isLive(worker) ? AGAIN_MS : 0);
+  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} what="Looking" /> ` : null;
+  return html`<div class="why">
+    <p class="facts-line"><strong>${plain(data.state ?? data.status)}</strong>${data.since && html`<span>since ${clock(data.since)}</span>`}${data.judged === false && html`<span class="quiet">judged by its files alone</span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
+    ${error && html`<${Problem} error=${error} />`}
+    <ol class="statements">${(data.statements ?? []).map((one, at) => html`<li key=${at}><p class="foreign">${plainLines(one.text)}</p>
+      ${(one.evidence ?? []).length > 0 && html`<ul>${one.evidence.map((from, index) => html`<li key=${index} class="evidence"><span class="tag">${plain(from.kind)}</span> <code class="foreign">${plain(from.where)}</code>${from.says != null && html` <span class="foreign">${plain(typeof from.says === 'string' ? from.says : JSON.stringify(from.says))}</span>`}${from.at && html` <span class="quiet">${clock(from.at)}</span>`}</li>`)}</ul>`}</li>`)}</ol>
+    ${(data.waysOut ?? []).length > 0 && html`<section><h2>What would change it</h2><ul class="plain-list">${data.waysOut.map((one, at) => html`<li key=${at}><span class="foreign">${plainLines(one.text)}</span> ${one.command && html`<${Command} text=${one.command} />`}</li>`)}</ul></section>`}
+  </div>`;
+}
+
+export function QuestionsTab({ task, instance, worker, asks }) {
+  const { data, error, isLoading } = useFetched(() => get(workerPath(task, instance)), [task, instance, JSON.stringify((worker.questions ?? []).map((one) => one.id)), worker.status]);
+  const all = listed(data?.questions);
+  const open = new Set((worker.questions ?? []).map((one) => one.id));
+  const before = all.filter((one) => !open.has(one.id));
+  return html`${asks}
+    ${error && html`<${Problem} error=${error} />`}
+    ${!data && isLoading && html`<${Loading} />`}
+    ${data && !before.length && !asks && html`<div class="empty"><p>It has asked nothing.</p></div>`}
+    ${before.length > 0 && html`<section><h2 class="section">Answered</h2><ul class="answered">${before.map((one) => html`<li key=${one.id}>
+      <p class="quiet">${clock(one.askedAt)} ${plain(one.id)}${one.tool ? html` <span class="blocked foreign">${distinct(one.tool)}</span>` : ''}</p>
+      <p class="pre foreign">${plainLines(one.question)}</p>
+      ${one.arguments != null && html`<details><summary>Arguments</summary><pre class="preview foreign">${distinct(JSON.stringify(one.arguments, null, 1))}</pre></details>`}
+      <p class="given">${answerWords(one)}</p></li>`)}</ul></section>`}`;
+}
+
+const listed = (value) => (Array.isArray(value) ? value : []);
+
+function answerWords(one) {
+  const given = one.answer && typeof one.answer === 'object' ? one.answer : one;
+  const answer = given.answer ?? (typeof one.answer === 'string' ? one.answer : null);
+  const by = given.by ?? one.by;
+  if (given.expired && answer == null) return html`<span class="quiet">expired without an answer</span>`;
+  if (answer == null) return html`<span class="quiet">not answered</span>`;
+  return html`<span class="completed" aria-hidden="true">✓ </span><${Foreign} text=${answer} /> <span class="quiet">${by ? `by ${plain(by)}` : ''}${given.at ? ` at ${clock(given.at)}` : ''}${given.reason ? `: ${plain(given.reason)}` : ''}</span>`;
+}
+
+export function DetailsTab({ task, instance, worker }) {
+  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance)), [task, instance, worker.status]);
+  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} />` : null;
+  return html`<div class="details">
+    <p class="buttons"><button type="button" class="small" onClick=${again}>Look again</button></p>
+    ${data.folder && html`<p class="pad-below">Its folder: <${Command} text=${data.folder} /></p>`}
+    <${Value} value=${data} depth=${0} />
+  </div>`;
+}
+
+const LONG = 2000;
+function Value({ value, depth }) {
+  if (value === null || value === undefined) return html`<span class="quiet">–</span>`;
+  if (typeof value !== 'object') {
+    const text = plainLines(value);
+    return text.length > LONG ? html`<details><summary>${plain(text.slice(0, 100))}…</summary><span class="pre foreign">${text}</span></details>` : html`<span class="pre foreign">${text}</span>`;
+  }
+  const entries = Object.entries(value).filter(([, one]) => one !== null && one !== undefined);
+  if (!entries.length) return html`<span class="quiet">none</span>`;
+  if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return html`<span class="pre foreign mono">${plainLines(value.map((one) => (/[\s"']/.test(one) || one === '' ? JSON.stringify(one) : one)).join(' '))}</span>`;
+  if (depth > 8) return html`<span class="pre foreign">${plainLines(JSON.stringify(value))}</span>`;
+  return html`<dl class=${`facts${depth ? ' nested' : ''}`}>${entries.map(([key, one]) => html`<div key=${key}><dt class="foreign">${plain(key)}</dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}</dl>`;
+}

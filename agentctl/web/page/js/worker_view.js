@@ -1,0 +1,130 @@
+// One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
+import { actionsFor, cancelWorker, copyName, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker, useWorkerKeys } from './actions.js';
+import { get, workerPath } from './api.js';
+import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
+import { html, useEffect, useRef, useState } from './dom.js';
+import { useKeys } from './keys.js';
+import { lazy } from './lazy.js';
+import { LogsTab } from './logs_view.js';
+import { Foreign, Loading, Problem, Sign, Tabs, WorkerTime } from './pieces.js';
+import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
+import { go, taskHref, WORKER_TABS, workerHref } from './router.js';
+import { plain } from './safe_text.js';
+import { about, fleet, keyOf, useTopics } from './store.js';
+import { TranscriptTab } from './transcript_view.js';
+import { costWords, endWords, progressWords, shortNumber, signOf, standing, TERMINAL, tokensOf } from './words.js';
+
+const DiffTab = lazy(() => import('./diff_view.js'), 'DiffTab');
+const EventsTab = lazy(() => import('./events_view.js'), 'EventsTab');
+const TimelineTab = lazy(() => import('./timeline_view.js'), 'TimelineTab');
+
+const TAB_WORDS = { transcript: 'Transcript', output: 'Output', diff: 'Diff', result: 'Result', questions: 'Questions', timeline: 'Timeline', events: 'Events', why: 'Why', details: 'Details' };
+
+export function WorkerView({ place }) {
+  useTopics('fleet', 'about');
+  const { task, instance } = place;
+  const key = keyOf(task, instance);
+  const [asked, setAsked] = useState({ row: null, error: null });
+  const inFleet = fleet.workers.get(key);
+  const isMissing = fleet.isKnown && !inFleet;
+  useEffect(() => {
+    if (!isMissing) return;
+    get(workerPath(task, instance)).then((row) => setAsked({ row, error: null }), (error) => setAsked({ row: null, error }));
+  }, [key, isMissing]);
+  const worker = inFleet ?? (asked.row && { ...asked.row, taskId: task, need: 'done' });
+
+  // Whoever opens the screen of a worker has looked at its end, or at its answer.
+  const isUnseen = worker?.need === 'review';
+  useEffect(() => {
+    if (!isUnseen || !about.isKnown || about.readOnly) return undefined;
+    const look = () => {
+      if (!document.hidden) markSeen(task, instance, true);
+    };
+    look();
+    document.addEventListener('visibilitychange', look);
+    return () => document.removeEventListener('visibilitychange', look);
+  }, [key, isUnseen, about.isKnown]);
+
+  const tab = place.tab || (worker?.driver ? 'transcript' : 'output');
+  const questions = worker ? openQuestions(key, worker) : [];
+  const showTab = (step) => {
+    const at = WORKER_TABS.indexOf(tab) + step;
+    go(workerHref(task, instance, WORKER_TABS[(at + WORKER_TABS.length) % WORKER_TABS.length]), { isReplacing: true });
+  };
+  const keys = questionKeys(() => questions[0] && cardKey(key, questions[0]));
+  useKeys({
+    ...keys,
+    digit: (event) => {
+      if (questions.length) return keys.digit(event);
+      const name = WORKER_TABS[Number(event.key) - 1];
+      if (name) go(workerHref(task, instance, name), { isReplacing: true });
+      return Boolean(name);
+    },
+    tab: (event) => showTab(event.key === '[' ? -1 : 1),
+  });
+  useWorkerKeys(() => key);
+
+  if (!worker) {
+    if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p><a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a></p></div>`;
+    return html`<h1 class="unseen">${plain(instance)}</h1><${Loading} />`;
+  }
+  const Tab = { transcript: TranscriptTab, output: LogsTab, diff: DiffTab, result: ResultTab, questions: QuestionsTab, timeline: TimelineTab, events: EventsTab, why: WhyTab, details: DetailsTab }[tab];
+  const asks = questions.length > 0 && html`<${Asking} key=${key} task=${task} instance=${instance} workerKey=${key} questions=${questions} wanted=${place.query.get('question')} />`;
+  const isFollowing = tab === 'transcript' || tab === 'output';
+  return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} />
+    <div class="worker-body">
+      ${!isFollowing && tab !== 'questions' && asks}
+      <${Tab} key=${`${key} ${tab}`} task=${task} instance=${instance} worker=${worker} workerKey=${key} asks=${asks} />
+    </div>`;
+}
+
+function WorkerHead({ worker, task, instance, tab }) {
+  const can = actionsFor(worker);
+  const sign = signOf(worker);
+  const tokens = tokensOf(worker);
+  const ended = TERMINAL.has(worker.status);
+  const unusual = worker.reason ? '' : standing(worker);
+  return html`<div class="worker-head">
+    <p class="crumbs"><a href="/">All</a> <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task)}>${plain(task)}</a>${worker.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task, worker.parent)}>${plain(worker.parent)}</a>`}</p>
+    <div class="title">
+      <h1><${Sign} sign=${sign} /> <span class="foreign">${plain(instance)}</span></h1>
+      <p class="facts-line">
+        <span class=${sign.role}>${worker.idle ? 'waits for a message' : ended ? endWords(worker) : sign.words}</span>
+        ${unusual && unusual !== sign.words && html`<span class="blocked">${unusual}</span>`}
+        ${worker.agent && worker.agent !== 'command' && html`<span class="agent foreign">${plain(worker.agent)}${worker.driver && worker.driver !== worker.agent ? ` by ${plain(worker.driver)}` : ''}</span>`}
+        <${WorkerTime} worker=${worker} />
+        ${worker.attempt > 1 && html`<span>attempt ${worker.attempt}</span>`}
+        ${tokens > 0 && html`<span>${shortNumber(tokens)} tokens</span>`}
+        ${worker.usage?.costUsd > 0 && html`<span>${costWords(worker.usage.costUsd)}</span>`}
+        ${!ended && worker.progress && html`<span class="foreign">${progressWords(worker.progress)}</span>`}
+      </p>
+      <div class="buttons">
+        ${can.send && html`<button type="button" onClick=${() => sendToWorker(task, instance)}>Send…<kbd aria-hidden="true">s</kbd></button>`}
+        ${can.resume && html`<button type="button" onClick=${() => sendToWorker(task, instance)}>Continue…<kbd aria-hidden="true">s</kbd></button>`}
+        ${can.pause && html`<button type="button" onClick=${() => pauseWorker(task, instance)}>Pause<kbd aria-hidden="true">p</kbd></button>`}
+        ${can.unpause && html`<button type="button" onClick=${() => unpauseWorker(task, instance)}>Continue<kbd aria-hidden="true">p</kbd></button>`}
+        ${can.retry && html`<button type="button" onClick=${() => retryWorker(task, instance)}>Try again<kbd aria-hidden="true">r</kbd></button>`}
+        ${can.seen && html`<button type="button" onClick=${() => markSeen(task, instance)}>Mark as seen<kbd aria-hidden="true">v</kbd></button>`}
+        <button type="button" onClick=${() => copyName(task, instance)}>Copy name</button>
+        ${can.cancel && html`<button type="button" class="danger" onClick=${() => cancelWorker(task, instance)}>Cancel…<kbd aria-hidden="true">x</kbd></button>`}
+      </div>
+    </div>
+  </div>
+  <${Tabs} label=${`About ${plain(instance)}`} names=${WORKER_TABS} current=${tab} hrefOf=${(name) => workerHref(task, instance, name)}
+    wordsOf=${(name) => html`${TAB_WORDS[name]}${name === 'diff' && worker.changedFiles ? html` <span class="count">${worker.changedFiles}</span>` : ''}${name === 'questions' && worker.questions?.length ? html` <span class="badge">${worker.questions.length}</span>` : ''}`} />`;
+}
+
+/** The open questions of a worker; the one that the address names gets the focus. */
+export function Asking({ task, instance, workerKey, questions, wanted }) {
+  const box = useRef(null);
+  useEffect(() => {
+    if (!wanted) return;
+    const element = box.current.querySelector(`[data-question="${CSS.escape(`${workerKey}/${wanted}`)}"]`);
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      element?.scrollIntoView({ block: 'center' });
+      element?.focus({ preventScroll: true });
+    }));
+  }, [wanted]);
+  return html`<section class="asking-here" ref=${box} aria-label="Open questions">${questions.map((question) => html`<${QuestionCard} key=${question.id} workerKey=${workerKey} task=${task} instance=${instance} question=${question} isNamed=${false} />`)}</section>`;
+}
+
