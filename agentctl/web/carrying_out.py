@@ -45,12 +45,14 @@ class Carrying:
         self._waiting = 0
         self.record = record
 
+    def has_room_for(self, endpoint: Endpoint) -> bool:
+        """Return whether one more may wait."""
+        return not endpoint.waits or self._waiting < _WAITING
+
     async def run(self, endpoint: Endpoint, work: Callable[[], Any]) -> Any:
         """Return the result of some work, in a thread."""
         if not endpoint.waits:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._quick)
-        if self._waiting >= _WAITING:
-            return problem(503, f"{_WAITING} requests wait already", "ask again later")
         self._waiting += 1
         loop = asyncio.get_running_loop()
 
@@ -105,6 +107,8 @@ class EndpointApp:
     async def _carry_out(
         self, endpoint: Endpoint, values: Mapping[str, Any], request: Request, send: Send
     ) -> Response | None:
+        if not self._carrying.has_room_for(endpoint):
+            return problem(503, f"{_WAITING} requests wait already", "ask again later")
         delivered: list[Any] = []
 
         async def give(value: Any) -> None:
@@ -179,9 +183,7 @@ def not_allowed(methods: Mapping[str, Any]) -> Response:
     )
 
 
-def _response(answer: JsonAnswer | RawAnswer | Response, request: Request) -> Response:
-    if isinstance(answer, Response):
-        return answer
+def _response(answer: JsonAnswer | RawAnswer, request: Request) -> Response:
     if isinstance(answer, RawAnswer):
         headers = dict(answer.headers)
         if answer.media_type == "image/svg+xml":  # As a page of its own it may show itself, and do nothing.

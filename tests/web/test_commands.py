@@ -377,7 +377,10 @@ def test_what_the_client_has_is_not_sent_again(server: Server, task: str) -> Non
         head = server.ask("HEAD", f"{API}{path}")
         assert (head.status, head.body, head.headers["ETag"]) == (200, b"", tag)
         assert head.headers["Content-Length"] == str(len(first.body))
+    before = server.get("/tasks").headers["ETag"]
     spawned(server, task, ["true"], name="more")
+    ended(server, task, "more")
+    assert server.get("/tasks", {"If-None-Match": before}).status == 200
     assert server.get("/tasks", {"If-None-Match": server.get("/tasks").headers["ETag"]}).status == 304
 
 
