@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-agents test-all lint format bench clean
+.PHONY: help demo test soak test-agents test-server test-page test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,18 +27,26 @@ demo: $(VENV)/.run ## run the included survey on this repository, from start to 
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not agents"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not agents and not page and not server"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page"
 
 test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
 
-test-all: $(VENV)/.dev ## run every test, except those with the real agent programs
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents"
+test-server: $(VENV)/.dev ## run the tests of `agentctl serve` that send requests to real servers
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "server and not slow" tests/web tests/security/web
+
+test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser, and try the interface behind it; fetches Chromium, playwright, axe-core, schemathesis
+	@$(PY) -m tests.page.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest --numprocesses 2 -m page tests/page tests/web
+
+test-all: $(VENV)/.dev ## run every test, except those with the real agent programs and with a browser
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page"
 
 lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .

@@ -15,6 +15,8 @@ import pytest
 from tests.support import run, wait_until, worker
 from tests.web.support import API, Answered, Server, ended, new_task, spawned
 
+pytestmark = pytest.mark.server
+
 #: What differs between two looks.
 _CHANGES = frozenset({"durationSeconds", "to", "now", "path"})
 

@@ -545,6 +545,8 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from agentctl.web.connections import Connections, config_for, serve
+
+pytestmark = pytest.mark.server
 async def ticks(request):
     async def give():
         while True:

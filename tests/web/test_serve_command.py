@@ -20,6 +20,8 @@ import pytest
 from tests.support import run, start, wait_until, worker
 from tests.web.support import Server, new_task, serving, spawned
 
+pytestmark = pytest.mark.server
+
 # -- its link, and its token -------------------------------------------------------------------------------------------
 
 

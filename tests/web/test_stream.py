@@ -20,6 +20,8 @@ from agentctl.domain.events import make_event
 from tests.support import run, wait_until, worker
 from tests.web.support import Server, Stream, ended, new_task, serving, spawned
 
+pytestmark = pytest.mark.server
+
 
 def log_of(root: Path, task: str) -> Path:
     """Return the log of a task."""

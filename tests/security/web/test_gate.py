@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tests.support import run, wait_until, worker
 from tests.web.support import API, PROBLEM, SECURITY_HEADERS, Answered, Server, new_task, serving, spawned, tree_of
 
+pytestmark = pytest.mark.server
+
 #: What each path parameter is, and a body that would change something if it were let through.
 PLACES = {"task": "t1", "instance": "w", "id": "q1", "agent": "general", "stream": "stdout", "session_id": "s"}
 BODIES: dict[str, dict[str, Any]] = {

@@ -15,6 +15,8 @@ from agentctl.adapters import eventlog
 from tests.support import run, wait_until, worker
 from tests.web.support import API, Server, new_task, spawned
 
+pytestmark = pytest.mark.server
+
 #: Values of a type that nobody expects there.
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 10**400, 1e308, float("nan"), float("inf"), "", "\ud800", "\0\x1b[31m\u202e", "x" * 100_000,

@@ -1,5 +1,5 @@
 // Whether a press of the pointer was meant for what it hit: not where that has moved there by itself just before.
-import { useLayoutEffect, useRef } from './dom.js';
+import { main, useLayoutEffect, useRef } from './dom.js';
 import { say } from './store.js';
 
 const AIMING_MS = 300;
@@ -13,7 +13,7 @@ let timer = 0;
 /** Note whether something moved, but for what a person's own scrolling moves. */
 function look(one) {
   const { top } = one.element.getBoundingClientRect();
-  const inside = top + document.getElementById('main').scrollTop;
+  const inside = top + main().scrollTop;
   if (Math.abs(top - one.top) > STILL_PX && Math.abs(inside - one.inside) > STILL_PX) one.movedAt = performance.now();
   Object.assign(one, { top, inside });
 }

@@ -4,7 +4,7 @@ import { get, workerPath } from './api.js';
 import { commentsAt, keepComments, lineNumber, messageOf, placeComments, readComments } from './comments.js';
 import { parseDiff } from './diff_parse.js';
 import { useDraft } from './dialogs.js';
-import { html, useEffect, useMemo, useRef, useState } from './dom.js';
+import { html, main, useEffect, useMemo, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
 import { Arrow, copyText, Loading, Problem, useFetched } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
@@ -56,7 +56,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     const all = rows();
     if (!all.length) return false;
     const at = all.findIndex((one) => one === document.activeElement);
-    const seen = document.getElementById('main').getBoundingClientRect();
+    const seen = main().getBoundingClientRect();
     const next = at >= 0 ? at + by : all.findIndex((one) => one.getBoundingClientRect().top >= seen.top + 60);
     const element = all[Math.max(0, Math.min(all.length - 1, next))];
     element?.focus({ preventScroll: true });
@@ -67,7 +67,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     since: toggleSince,
     down: () => move(1),
     up: () => move(-1),
-    first: () => { document.getElementById('main').scrollTop = 0; },
+    first: () => { main().scrollTop = 0; },
     comment: () => {
       const place = document.activeElement?.dataset?.place;
       if (!place || about.readOnly) return false;
@@ -163,7 +163,7 @@ function LineRow({ line, path, context }) {
         : html`<span class="line-button"><span class="old">${line.old ?? ''}</span><span class="new">${line.new ?? ''}</span></span>`}
       <span class="mark-sign"><span aria-hidden="true">${sign}</span>${line.kind !== 'context' && html`<span class="unseen">${line.kind === 'add' ? 'added' : 'removed'}: </span>`}</span><code class="foreign">${plainLines(text) || ' '}</code>
     </div>
-    ${here.map((comment) => html`<${CommentBox} key=${comment.id} comment=${comment} context=${context} />`)}
+    ${here.map((comment) => html`<${CommentBox} key=${comment.id} comment=${comment} edit=${context.edit} remove=${context.remove} class="comment" />`)}
     ${isWriting && html`<${CommentForm} label=${`Comment on line ${number} of ${plain(path)}`} draft=${`comment.${place}`} onDone=${(words) => context.add(path, line, words)} onLeave=${() => context.setWriting(null)} />`}`;
 }
 
@@ -197,16 +197,17 @@ function CommentForm({ label, first = '', draft, onDone, onLeave }) {
   </form>`;
 }
 
-function CommentBox({ comment, context }) {
+/** A comment, which can be changed and deleted. */
+function CommentBox({ comment, edit, remove, class: name }) {
   const [isEditing, setEditing] = useState(false);
   if (isEditing) {
     return html`<${CommentForm} label="Change the comment" first=${comment.text} onDone=${(text) => {
-      context.edit(comment.id, text);
+      edit(comment.id, text);
       setEditing(false);
     }} onLeave=${() => setEditing(false)} />`;
   }
-  return html`<div class="comment"><p class="foreign">${plainLines(comment.text)}</p>
-    <div class="buttons"><button type="button" class="small" onClick=${() => setEditing(true)}>Change</button><button type="button" class="small" onClick=${() => context.remove(comment.id)}>Delete</button></div></div>`;
+  return html`<div class=${name}><p class="foreign">${plainLines(comment.text)}</p>
+    <div class="buttons"><button type="button" class="small" onClick=${() => setEditing(true)}>Change</button><button type="button" class="small" onClick=${() => remove(comment.id)}>Delete</button></div></div>`;
 }
 
 /** All comments that were not sent yet, and what is done with them. */
@@ -257,14 +258,7 @@ function Tray({ task, instance, worker, comments, placed, edit, remove, clear })
 }
 
 function TrayComment({ comment, line, edit, remove }) {
-  const [isEditing, setEditing] = useState(false);
   return html`<li><p class="where"><code class="foreign">${plain(comment.path)}:${line ?? comment.line}</code>${line === undefined && html` <span class="tag blocked">outdated</span>`}</p>
-    <pre class="foreign">${plain(comment.code).slice(0, 300)}</pre>
-    ${isEditing ? html`<${CommentForm} label="Change the comment" first=${comment.text} onDone=${(text) => {
-      edit(comment.id, text);
-      setEditing(false);
-    }} onLeave=${() => setEditing(false)} />` : html`<p class="foreign said-text">${plainLines(comment.text)}</p>
-      <div class="buttons"><button type="button" class="small" onClick=${() => setEditing(true)}>Change</button><button type="button" class="small" onClick=${() => remove(comment.id)}>Delete</button></div>`}
-  </li>`;
+    <pre class="foreign">${plain(comment.code.slice(0, 300))}</pre>
+    <${CommentBox} comment=${comment} edit=${edit} remove=${remove} class="said-text" /></li>`;
 }
-

@@ -34,7 +34,7 @@ function orderOf(form) {
   } else {
     if (!form.prompt.trim()) throw wrong('there is no work for the agent yet', 'prompt');
     order.prompt = form.prompt;
-    order.agent = form.what;
+    if (form.what) order.agent = form.what;
     for (const name of ['model', 'effort', 'permissions', 'driver']) if (form[name].trim()) order[name] = form[name].trim();
     if (form.keep) order.keep = true;
   }

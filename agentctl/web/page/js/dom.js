@@ -6,6 +6,9 @@ import htm from '../vendor/htm.js';
 export const html = htm.bind(h);
 export { render, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
+/** What scrolls. */
+export const main = () => document.getElementById('main');
+
 /** A component that is drawn again only if its `stamp` is another one. */
 export function stamped(draw) {
   return class extends Component {

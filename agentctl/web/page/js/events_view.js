@@ -1,7 +1,7 @@
 // The events of a task, or of one worker of it: the last ones, those that come, and earlier ones on demand; each once.
 import { get, segments } from './api.js';
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
-import { main, useScrollKeys } from './following.js';
+import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { useScrollKeys } from './following.js';
 import { Loading, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';

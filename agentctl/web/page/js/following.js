@@ -1,5 +1,5 @@
 // A text that grows below: it follows while one is at its end, and stays where it is while one reads above.
-import { useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
 
 const NEAR_PX = 48;
@@ -7,8 +7,6 @@ const FAST_MS = 500;
 const SLOW_MS = 2000;
 const OLDER_PX = 600;
 
-/** What scrolls. */
-export const main = () => document.getElementById('main');
 const isAtEnd = (element) => element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_PX;
 
 /**

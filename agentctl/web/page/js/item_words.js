@@ -1,5 +1,12 @@
 // What an item of an activity is, in one line.
 import { oneLine } from './safe_text.js';
+import { table } from './words.js';
+
+/** The sign of an item's status: [glyph, role]. */
+export const ITEM_SIGNS = table({
+  running: ['●', 'running'], completed: ['✓', 'completed'], answered: ['✓', 'completed'], failed: ['✗', 'failed'],
+  denied: ['✗', 'failed'], cancelled: ['-', 'cancelled'], interrupted: ['-', 'cancelled'],
+});
 
 const TELLING = ['command', 'cmd', 'file_path', 'path', 'pattern', 'query', 'url', 'description', 'prompt', 'message'];
 

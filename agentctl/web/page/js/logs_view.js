@@ -1,7 +1,7 @@
 // What a worker printed: follows, searches in what is here, marks a place.
 import { get, getBlob, segments, workerPath } from './api.js';
-import { html, useEffect, useRef, useState } from './dom.js';
-import { main, useFollowing, usePolling, useScrollKeys } from './following.js';
+import { html, main, useEffect, useRef, useState } from './dom.js';
+import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { LogChunks, LONG_LINE } from './log_chunks.js';
 import { Loading, Problem } from './pieces.js';
 import { plain, plainOutput } from './safe_text.js';

@@ -1,5 +1,5 @@
 // Workers by need: who needs a person is on top, with what it asks. What has the pointer or the focus does not move.
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { actionsFor, markSeen, sendToWorker, useWorkerKeys } from './actions.js';
 import { filterOf } from './filtering.js';
 import { useKeys } from './keys.js';
@@ -105,7 +105,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   useLayoutEffect(() => {
     if (!fleet.isKnown) return;
     const scroll = lastScroll();
-    if (scroll !== undefined) document.getElementById('main').scrollTop = scroll;
+    if (scroll !== undefined) main().scrollTop = scroll;
     if (lastScroll() !== undefined && chosen.cursor) requestAnimationFrame(() => focusOn(chosen.cursor, true));
   }, [fleet.isKnown]);
 
@@ -168,7 +168,7 @@ function usePointer(box, pointAt) {
     tell.current(box.current?.contains(element) ? element.closest('[data-key]')?.dataset.key ?? null : null);
   };
   useEffect(() => {
-    const scroller = document.getElementById('main');
+    const scroller = main();
     const onScroll = () => {
       state.current.scrolledAt = performance.now();
       clearTimeout(state.current.timer);
@@ -230,7 +230,7 @@ function useKeepPlace(box, keys) {
   const elementOf = (key) => key && box.current?.querySelector(`[data-key="${CSS.escape(key)}"]`);
   const before = wanted.current ? null : elementOf(anchor)?.getBoundingClientRect().top ?? null;
   useLayoutEffect(() => {
-    const scroller = document.getElementById('main');
+    const scroller = main();
     const spacer = box.current?.querySelector('.spacer');
     if (wanted.current) {
       const { key, isQuiet } = wanted.current;

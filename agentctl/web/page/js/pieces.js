@@ -88,6 +88,11 @@ export function Loading({ what = 'Loading' }) {
   return isSlow ? html`<p class="quiet">${what}…</p>` : null;
 }
 
+/** In the place of what is fetched, while it is not there. */
+export function NotYet({ error, isLoading, what }) {
+  return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} what=${what} />` : null;
+}
+
 /** The tabs of a view, each with an address of its own; to change the tab is no step that leads back. */
 export function Tabs({ label, names, current, hrefOf, wordsOf }) {
   const box = useRef(null);

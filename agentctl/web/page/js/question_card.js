@@ -40,6 +40,11 @@ export const openQuestions = (key, worker) => (worker?.questions ?? []).filter((
   return given === undefined || given !== stampOf(one);
 });
 
+/** These scroll what has the focus, and are no keys of the list. */
+const leaveScrolling = (event) => {
+  if (['ArrowDown', 'ArrowUp', 'Home', 'End'].includes(event.key)) event.stopPropagation();
+};
+
 /** All of a call, as text; tells when its beginning and its end have been on the screen. */
 function Call({ question, onWhole, label }) {
   const box = useRef(null);
@@ -61,7 +66,7 @@ function Call({ question, onWhole, label }) {
     const all = isMapping ? Object.entries(given) : given == null ? [] : [['arguments', given]];
     return all.map(([name, value]) => [distinct(nameOf(name)), distinct(textOf(value))]);
   }, []);
-  return html`<div class="call foreign" ref=${box} tabindex="0" role="group" aria-label=${label}>
+  return html`<div class="call foreign" ref=${box} tabindex="0" role="group" aria-label=${label} onKeyDown=${leaveScrolling}>
     <span ref=${begin} class="sentinel"></span>
     ${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name">${name}</span><span class="value">${value}</span></div>`)}
     ${!entries.length && html`<div class="quiet">without arguments</div>`}
@@ -123,7 +128,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     if (sending.has(key)) return;
     sending.add(key);
     // A field that is sent takes no more, and the focus is to stay here.
-    if (root.current.contains(document.activeElement) && document.activeElement.matches('input, textarea')) toLine();
+    if (root.current.contains(document.activeElement) && document.activeElement.matches('input, textarea, .call')) toLine();
     setBusy(true);
     setError(null);
     try {
@@ -179,8 +184,10 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
           root.current.scrollIntoView({ block: 'center' });
           say('This is what it asks: press the digit again.');
         } else if (question.multiple) choose(option[0]);
-        else if (isSettled && !mayGive(option[0])) say('Not all of the call has been on the screen yet: scroll it to its end.');
-        else tap(option[0], option[1]);
+        else if (isSettled && !mayGive(option[0])) {
+          root.current.querySelector('.call').focus();
+          say('Not all of the call has been on the screen yet: scroll it to its end.');
+        } else tap(option[0], option[1]);
         return true;
       },
       write: () => {

@@ -37,11 +37,16 @@ export function plainOutput(text) {
 
 /** Text in which no two different texts look the same because of what nobody sees: for what is allowed by its looks. */
 export function distinct(text) {
-  const safe = plainLines(text);
-  if (/^[\x00-\x7f]*$/.test(safe)) return safe;
+  return plainLines(text).replace(FOREIGN, distinctRun);
+}
+
+/** Letters beyond ASCII, with the one before them: how many marks are seen depends on that. */
+const FOREIGN = /[\x00-\x7f]?[^\x00-\x7f]+/gu;
+
+function distinctRun(run) {
   let left = 0;
   let found = '';
-  for (const one of safe) {
+  for (const one of run) {
     const isMark = MARK.test(one);
     const isSeen = isMark ? left > 0 : one === ' ' || one === '\n' || one === '\t' || !UNSEEN.test(one);
     found += isSeen && !BLANK.test(one) ? one : escaped(one);

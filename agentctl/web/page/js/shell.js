@@ -18,6 +18,9 @@ const TaskView = lazy(() => import('./task_view.js'), 'TaskView');
 const WorkerView = lazy(() => import('./worker_view.js'), 'WorkerView');
 const Dispatch = lazy(() => import('./dispatch_form.js'), 'Dispatch');
 
+// What is typed right behind `n` is to arrive.
+setTimeout(() => import('./dispatch_form.js').catch(() => {}), 1000);
+
 const openDispatch = (task) => openDialog(Dispatch, { task });
 const needsCount = () => connection.hiddenCount ?? fleet.order.groups.get('needs_you').length;
 

@@ -1,7 +1,7 @@
 // When the workers of a task were queued, at work, blocked or parked: a picture, and the same as a table.
 import { get, segments } from './api.js';
 import { html, useEffect, useRef, useState } from './dom.js';
-import { Loading, Problem, useFetched } from './pieces.js';
+import { NotYet, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { events, fleet, useTopics } from './store.js';
@@ -27,7 +27,7 @@ const tickWords = (at, step) => (at === 0 ? '0' : step < 1 ? `${at.toFixed(step 
 
 export function TimelineTab({ task, instance = null }) {
   const { data, error, isLoading } = useTimeline(task);
-  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} /> ` : null;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<${Timeline} data=${data} task=${task} instance=${instance} />`;
 }
 

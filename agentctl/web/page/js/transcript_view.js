@@ -2,7 +2,7 @@
 import { get, workerPath } from './api.js';
 import { html, stamped, useEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
-import { itemLabel, telling } from './item_words.js';
+import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
 import { sayRefusal } from './store.js';
@@ -15,7 +15,6 @@ const FOLDED_CHARACTERS = 1600;
 /** More blocks than this make a page slow: what is far above is dropped while one follows. */
 const MOST_BLOCKS = 3000;
 
-const SIGNS = table({ running: ['●', 'running'], completed: ['✓', 'completed'], failed: ['✗', 'failed'], denied: ['✗', 'failed'], cancelled: ['-', 'cancelled'], answered: ['✓', 'completed'] });
 const PREFIXES = table({ thought: 'thinks', question: 'asks', note: 'note', progress: 'progress', message: '' });
 
 export function TranscriptTab({ task, instance, worker, asks }) {
@@ -135,7 +134,7 @@ function Block({ block, context }) {
 const took = (block) => (block.endedAt && block.at ? duration(secondsSince(block.at, Date.parse(block.endedAt))) : '');
 
 function Outcome({ block }) {
-  const [glyph, role] = SIGNS[block.status] ?? ['●', 'running'];
+  const [glyph, role] = ITEM_SIGNS[block.status] ?? ['●', 'running'];
   const words = plain(block.status ?? 'running');
   return html`<span class=${`outcome ${role}`}><span aria-hidden="true">${glyph}</span> <span class=${words === 'completed' ? 'unseen' : ''}>${words}</span></span>
     ${took(block) && took(block) !== '0.0s' && html`<span class="quiet time">${took(block)}</span>`}`;

@@ -1,9 +1,9 @@
 // The tree: every task with its sub-tasks, workers, and the sub-agents that agent programs start by themselves.
 import { useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
-import { itemLabel } from './item_words.js';
+import { ITEM_SIGNS, itemLabel } from './item_words.js';
 import { isBound, isField, useKeys } from './keys.js';
 import { chosen } from './needs_view.js';
 import { Sign, WorkerTime } from './pieces.js';
@@ -26,7 +26,6 @@ const cursor = { id: '' };
 /** The items of opened workers: {items, error, at, isLive}. */
 const items = new Map();
 
-const ITEM_SIGNS = table({ running: ['●', 'running'], completed: ['✓', 'completed'], failed: ['✗', 'failed'], denied: ['✗', 'failed'], cancelled: ['-', 'cancelled'], interrupted: ['-', 'cancelled'], answered: ['✓', 'completed'] });
 const TYPE_SIGNS = table({ message: '“', thought: '…', note: '*', progress: '%', question: '?' });
 const COUNT_SIGNS = [['blocked', '?', 'ask'], ['running', '●', 'run'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'], ['failed', '✗', 'failed'], ['completed', '✓', 'completed'], ['cancelled', '-', 'cancelled']];
 
@@ -109,7 +108,7 @@ export function TreeView() {
   const heldId = document.activeElement?.dataset?.id;
   const before = heldId && !wanted.current ? document.activeElement.getBoundingClientRect().top : null;
   useLayoutEffect(() => {
-    const scroller = document.getElementById('main');
+    const scroller = main();
     if (wanted.current) {
       wanted.current = false;
       element()?.focus({ preventScroll: true });
@@ -122,7 +121,7 @@ export function TreeView() {
   useLayoutEffect(() => {
     const scroll = lastScroll();
     if (scroll === undefined || !fleet.isKnown) return;
-    document.getElementById('main').scrollTop = scroll;
+    main().scrollTop = scroll;
     if (cursor.id) requestAnimationFrame(() => element()?.focus({ preventScroll: true }));
   }, [fleet.isKnown]);
 

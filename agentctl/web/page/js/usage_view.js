@@ -1,14 +1,14 @@
 // What the workers of a task have used, and what is left.
 import { get, segments } from './api.js';
 import { html } from './dom.js';
-import { Loading, Problem, Sign, useFetched } from './pieces.js';
+import { NotYet, Sign, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { clock, costWords, counted, duration, shortNumber, signOf, windowWords } from './words.js';
 
 export function UsageTab({ task }) {
   const { data, error, isLoading, again } = useFetched(() => get(`/tasks/${segments(task)}/usage`), [task], 5000);
-  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} />` : null;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const { total = {} } = data;
   const limits = Object.entries(data.limits ?? {}).filter(([, value]) => value != null);
   const rows = [...(data.workers ?? [])].sort((a, b) => (b.tokens ?? 0) - (a.tokens ?? 0) || (b.wallSeconds ?? 0) - (a.wallSeconds ?? 0));

@@ -1,5 +1,5 @@
 // A list of which only the visible rows exist. All rows are equally high.
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 
 const BEYOND = 10;
 const FIRST = 40;
@@ -13,7 +13,7 @@ export function VirtualRows({ count, rowHeight, keep = [], render, ...props }) {
   const box = useRef(null);
   const [range, setRange] = useState([0, FIRST]);
   const measure = () => {
-    const scroller = document.getElementById('main');
+    const scroller = main();
     if (!box.current || !scroller) return;
     const above = scroller.getBoundingClientRect().top - box.current.getBoundingClientRect().top;
     const begin = Math.max(0, Math.floor(above / rowHeight) - BEYOND);
@@ -22,7 +22,7 @@ export function VirtualRows({ count, rowHeight, keep = [], render, ...props }) {
   };
   useLayoutEffect(measure);
   useEffect(() => {
-    const scroller = document.getElementById('main');
+    const scroller = main();
     let frame = 0;
     const later = () => {
       if (!frame) {

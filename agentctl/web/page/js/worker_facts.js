@@ -2,7 +2,7 @@
 import { removeWorktree } from './actions.js';
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
-import { Command, Foreign, Loading, Problem, useFetched } from './pieces.js';
+import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { distinct, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
@@ -14,7 +14,7 @@ const SOURCES = table({ agent: 'its final message', activity: 'what it said last
 export function ResultTab({ task, instance, worker }) {
   const live = isLive(worker);
   const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'result')), [task, instance, worker.status], live ? AGAIN_MS : 0);
-  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} />` : null;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const from = SOURCES[data.source];
   return html`<div class="result">
     <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}</p>
@@ -41,7 +41,7 @@ function Worktree({ worktree, task, instance, again, live }) {
 
 export function WhyTab({ task, instance, worker }) {
   const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'why')), [task, instance, worker.status], isLive(worker) ? AGAIN_MS : 0);
-  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} what="Looking" /> ` : null;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} what="Looking" />`;
   return html`<div class="why">
     <p class="facts-line"><strong>${plain(data.state ?? data.status)}</strong>${data.since && html`<span>since ${clock(data.since)}</span>`}${data.judged === false && html`<span class="quiet">judged by its files alone</span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
     ${error && html`<${Problem} error=${error} />`}
@@ -80,7 +80,7 @@ function answerWords(one) {
 
 export function DetailsTab({ task, instance, worker }) {
   const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance)), [task, instance, worker.status]);
-  if (!data) return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} />` : null;
+  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<div class="details">
     <p class="buttons"><button type="button" class="small" onClick=${again}>Look again</button></p>
     ${data.folder && html`<p class="pad-below">Its folder: <${Command} text=${data.folder} /></p>`}
