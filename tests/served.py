@@ -12,7 +12,7 @@ from typing import Any
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, digest_of, sign
 from agentctl.operations.talk.answering_link import answer_by_link
-from agentctl.supervision.notify.served import RootServer, _place, announce, hold_server
+from agentctl.supervision.notify.served import RootServer, place_of, announce, hold_server
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.supervision.worker.questions import read_question
 
@@ -34,7 +34,7 @@ def serving(root: Path, *, read_only: bool = False) -> Iterator[Root]:
 
 def file_of(root: Path) -> Path:
     """Return the file in which the server of a root says where it is."""
-    return Path(_place(store_folder(), Root(str(root)), "json"))
+    return Path(place_of(store_folder(), Root(str(root)), "json"))
 
 
 def labels(post: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """`serve`: what the commands do, over HTTP, and a page in the browser that shows all of it."""
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -69,12 +70,16 @@ def serve(
     otherwise. Needs the extra `serve`: pip install 'agentctl[serve]'.
     """
     check_libraries()
+    # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
+    # frames that it has passed.
+    gc.set_threshold(10_000, 10, 10)
     from agentctl.cli.served import served_commands
     from agentctl.web.serving import ListenAddress, check, listening, run
 
     place = ListenAddress(host, port, tls_cert, tls_key, url, insecure)
     check(place)
-    root = call.root(create=True)
+    # A root that was named is there; where none is, the page is as good a place as any to begin.
+    root = call.root(create=call.root_named is None and not read_only)
     with listening(root, place, with_new_token=new_token, is_read_only=read_only) as at:
         try:
             call.show({"url": at.url, "link": at.link, "tokenFile": at.token_file, "root": str(root.path)}, [at.link])

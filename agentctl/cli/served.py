@@ -39,6 +39,8 @@ class Served(NamedTuple):
     #: Path parameter -> the argument that it is, if it is not called so.
     named: Mapping[str, str] = {}
     waits: bool = False
+    #: Values that it always gets.
+    always: Mapping[str, Any] = {}
     #: Of several endpoints of one command: what tells this one from the others.
     suffix: str = ""
 
@@ -52,7 +54,7 @@ _NO_FILES = frozenset({"svg", "html", "out"})
 _INSTANCES = {"instance": "instances"}
 SERVED = (
     Served("GET", "/tasks", "tasks"),
-    Served("POST", "/tasks", "new"),
+    Served("POST", "/tasks", "new", without=frozenset({"no_use"}), always={"no_use": True}),
     Served("GET", "/templates", "templates"),
     Served("GET", "/agents", "agents list"),
     Served("GET", "/agents/{agent}", "agents show", named={"agent": "name"}),
@@ -115,7 +117,7 @@ def _endpoint(one: Served, command: Any, place: Mapping[str, Any]) -> Endpoint:
     }
     where = QUERY if one.method == "GET" else BODY
     parameters = [Parameter(name, _PLACES[name][0], _PLACES[name][1], PATH, is_required=True) for name in placed]
-    parameters += [_parameter(name, param, where) for name, param in offered.items()]
+    parameters += [_parameter(name, param, where, waits=one.waits) for name, param in offered.items()]
     name = ".".join([*one.command.split(), *one.suffix.split()])
     text = (command.help or "").strip()
     summary, _, rest = text.partition("\n")
@@ -148,12 +150,12 @@ def _name_of(param: Any) -> str:
     return str(max(param.opts, key=len)).removeprefix("--").replace("-", "_")
 
 
-def _parameter(name: str, param: Any, where: str) -> Parameter:
+def _parameter(name: str, param: Any, where: str, *, waits: bool) -> Parameter:
     help_ = getattr(param, "help", None) or ""
-    return Parameter(name, _schema(name, param, where), help_, where, bool(param.required))
+    return Parameter(name, _schema(name, param, where, waits=waits), help_, where, bool(param.required))
 
 
-def _schema(name: str, param: Any, where: str) -> dict[str, Any]:
+def _schema(name: str, param: Any, where: str, *, waits: bool) -> dict[str, Any]:
     kind = type(param.type).__name__
     if getattr(param, "is_flag", False):
         return {"type": "boolean", **({"default": True} if param.default is True else {})}
@@ -165,7 +167,7 @@ def _schema(name: str, param: Any, where: str) -> dict[str, Any]:
     elif kind == "FloatParamType":
         one = {"type": "number", "minimum": -1e9, "maximum": 1e9}
     elif name.endswith("_seconds"):
-        most = _LONGEST_WAIT_S if _limits_the_call(param) else 1e9
+        most = _LONGEST_WAIT_S if waits and name == "timeout_seconds" else 1e9
         one = {"type": "number", "minimum": 0, "maximum": most}
     else:
         one = {"type": "string", "maxLength": _LONGEST if where == BODY else _LONGEST_OF_QUERY}
@@ -179,11 +181,6 @@ def _schema(name: str, param: Any, where: str) -> dict[str, Any]:
 _LARGEST, _LONGEST, _MOST = 2**31, 1 << 20, 10_000
 #: The header of a request has no place for more.
 _LONGEST_OF_QUERY, _MOST_OF_QUERY = 2000, 100
-
-
-def _limits_the_call(param: Any) -> bool:
-    """Return whether a time limit is that of the call itself, and not of a worker."""
-    return "stops no worker" in (getattr(param, "help", None) or "")
 
 
 def _carrying_out(
@@ -209,7 +206,7 @@ def _carrying_out(
             taken.append(value)
 
         with captured(take), ending_with(call.broken):
-            code = _run(command, _words(params, {**values, **place}))
+            code = _run(command, _words(params, {**values, **place, **one.always}))
         return JsonAnswer(taken[-1] if taken else None, code)
 
     return carry_out

@@ -58,6 +58,7 @@ def new(
         list[str] | None,
         typer.Option("--set", metavar="K=V", help="A parameter of the template; repeatable."),
     ] = None,
+    no_use: Annotated[bool, typer.Option("--no-use", help="Do not choose it.")] = False,
     start: Annotated[bool, typer.Option("--start", help="Start the template's workers at once.")] = False,
     notify: Annotated[
         list[str] | None,
@@ -84,7 +85,8 @@ def new(
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
-        task = create_task(call.root(create=True), str(title), task_id=task_id, config={**limits, **named})
+        task = create_task(call.root(create=True), str(title), task_id=task_id, config={**limits, **named},
+                           is_chosen=not no_use)  # fmt: skip
         _show(call, task)
         return
     if limits:
@@ -92,7 +94,9 @@ def new(
     from agentctl.operations.start.from_template import create_from_template, start_template
 
     root = call.root(create=True)
-    task = create_from_template(root, template, _pairs(values or []), title=title, task_id=task_id)
+    task = create_from_template(
+        root, template, _pairs(values or []), title=title, task_id=task_id, is_chosen=not no_use
+    )
     _name(task, named)
     _show(call, task, start_template(task) if start else [])
     if not start:

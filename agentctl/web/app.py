@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import cached_property
 
+import anyio
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -35,6 +36,8 @@ from agentctl.web.streams import NOW, Wanted, stream_response
 
 #: Longer cursors come from nobody.
 _LONGEST_CURSOR = 16_000
+#: Whoever asks for the health waits no longer.
+_HEALTHY_S = 2
 _COOKIE_S = 30 * 86_400
 
 
@@ -57,6 +60,8 @@ class Website:
         self.files: dict[str, PageFile] = page_files()
         self.connections = Connections()
         self._board: Board | None = None
+        #: What has kept it from starting.
+        self.startup_error: BaseException | None = None
 
     def gated(self, access: Access, refuse: Refuse) -> Gate:
         """Return the application behind its gate."""
@@ -70,7 +75,7 @@ class Website:
         }  # fmt: skip
         routes = [Route(path, self._at({"GET": answer})) for path, answer in plain.items()]
         routes.append(Route(SESSION, self._at({"POST": self._log_in, "DELETE": self._log_out})))
-        routes.append(Route(f"{ANSWER}{{signed}}", self._at({"POST": self._answer})))
+        routes.append(Route(f"{ANSWER}{{signed:path}}", self._at({"POST": self._answer})))
         routes.append(Route(f"{STATIC}{{name:path}}", self._at({"GET": self._file})))
         carrying = _Later()
         grouped: defaultdict[str, list[Endpoint]] = defaultdict(list)
@@ -83,8 +88,12 @@ class Website:
 
         @contextlib.asynccontextmanager
         async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-            carrying.carrying = Carrying(self._record)
-            self._board = Board(self._root)
+            try:
+                carrying.carrying = Carrying(self._record)
+                self._board = Board(self._root)
+            except BaseException as error:
+                self.startup_error = error
+                raise
             try:
                 yield
             finally:
@@ -102,10 +111,6 @@ class Website:
         """What is known of all tasks."""
         assert self._board is not None
         return self._board
-
-    async def _bug(self, _request: Request, error: Exception) -> Response:
-        where = self._record(error)
-        return problem(500, f"this is a bug in agentctl: {type(error).__name__}", f"the traceback is in {where}")
 
     # -- what is read ----------------------------------------------------------------------------------------------
 
@@ -147,7 +152,14 @@ class Website:
         return json.dumps(document_of(self._endpoints, self._others)).encode()
 
     async def _health(self, _request: Request) -> Response:
-        why = self.board.problem
+        why: str | None = None
+        try:
+            with anyio.fail_after(_HEALTHY_S):
+                await self.board.fresh()
+        except TimeoutError:
+            why = f"the tasks were not read within {_HEALTHY_S} s"
+        except AgentctlError as error:
+            why = str(error)
         answer = encode({"status": "ok" if why is None else "failing", "problem": why})
         return Response(answer, 200 if why is None else 503, media_type="application/json")
 
@@ -195,10 +207,6 @@ class Website:
         return json_response(
             await run_sync(answer_by_link, self._root, signed, self._login.token, time.time()), request
         )
-
-
-async def _too_large(_request: Request, _error: Exception) -> Response:
-    return TooLarge.response()
 
 
 _FLAGS = frozenset({"", "true", "false"})

@@ -33,6 +33,8 @@ _PAUSE_S = 0.02
 _MOST_EVENTS, _MOST_PATCHES = 4096, 256
 _MOST_BYTES = 8 << 20
 _RESTART_S = 1.0
+#: So long the end of the server waits for a look to end.
+_CLOSE_S = 0.2
 #: Of so many live workers it is read what they do, and so much of what they said last is told.
 _MOST_FOLLOWED, _LONGEST_WORDS = 100, 400
 
@@ -41,11 +43,10 @@ T = TypeVar("T")
 
 
 class EncodedEvent(NamedTuple):
-    """An event as it is sent, and where a reader is who has had it."""
+    """An event as it is sent, with the cursor of a reader who has had it."""
 
-    row: StreamedEvent
+    task_id: str
     data: bytes
-    cursor: str
 
 
 class Board:
@@ -63,12 +64,16 @@ class Board:
         self.patches: RecentItems[bytes] = RecentItems(_MOST_PATCHES)
         #: Names this board: versions of different ones cannot be compared.
         self.epoch = os.urandom(6).hex()
-        self._fleet = _EncodedFleet()
+        self._fleet = _EncodedFleet(0, {}, {}, Glance({}, {}, {}, is_partial=True))
         self._changed = asyncio.Event()
         self._first = asyncio.Event()
         self._asked: list[asyncio.Future[Glance]] = []
         self._begun: list[asyncio.Future[Glance]] = []
         self._is_over = False
+        #: Nobody reads at the moment.
+        self._is_down = False
+        #: All events up to the positions have gone into the history.
+        self._has_all = True
         #: Why reading fails at the moment.
         self.problem: str | None = None
         self._reader = self._new_reader()
@@ -78,9 +83,9 @@ class Board:
         return Reader(self.root, self._take, self._failed, self._beside, before=self._before, pause_s=_PAUSE_S)
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading. A look that takes long ends by itself, with the process at the latest."""
         self._is_over = True
-        self._reader.close()
+        self._reader.close(_CLOSE_S)
 
     # -- in the thread that reads ----------------------------------------------------------------------------------
 
@@ -90,28 +95,51 @@ class Board:
 
     def _take(self, glance: Glance) -> None:
         self._reader.want(_live(glance))
-        version, patch = self._fleet.update(glance)
-        if patch is not None:
-            with self._lock:
-                self.patches.add(_fleet_message(self.epoch, version, patch, is_whole=False, glance=glance), len(patch))
+        fleet, patch = self._fleet.after(glance)
+        message = b"" if patch is None else _fleet_message(self.epoch, fleet, patch, is_whole=False)
+        with self._lock:
+            self._fleet = fleet
+            if message:
+                self.patches.add(message, len(message))
 
     def _beside(self, glance: Glance) -> None:
-        encoded = list(_with_cursors(self._events.update(), self._cursor))
-        positions = self._events.positions
-        if positions.keys() != self._positions.keys():
-            self._cursor = MovingCursor(positions)
+        if self._begun and glance is not self._fleet.glance:
+            self._take(glance)  # Whoever waits is told of it, and asks for what is in it.
+        self._follow()
         with self._lock:
-            for one in encoded:
-                self.history.add(one, len(one.data))
-            self._positions = positions  # Together with the history: a reader begins behind both.
             begun, self._begun = self._begun, []
         self.problem = None
         self._call(self._announce, begun, glance)
+
+    def _follow(self) -> None:
+        """Bring the history up to date.
+
+        It begins anew where events may be missing in it: if there were too many, or if this has failed in between.
+        Clients find them in the files.
+        """
+        had_all, self._has_all = self._has_all, False
+        if had_all:
+            rows = self._events.update()
+        else:
+            rows = None
+            self._events.pass_over()
+        positions = self._events.positions
+        encoded = None if rows is None else list(_with_cursors(rows, self._cursor))
+        if encoded is None or positions.keys() != self._positions.keys():
+            self._cursor = MovingCursor(positions)
+        with self._lock:
+            if encoded is None:
+                self.history.forget()
+            for one in encoded or ():
+                self.history.add(one, len(one.data))
+            self._positions = positions  # Together with the history: a reader begins behind both.
+        self._has_all = True
 
     def _failed(self, error: BaseException) -> None:
         """Note why reading ended, and begin anew: what was wrong with the files may pass."""
         self.problem = f"{type(error).__name__}: {error}"
         with self._lock:
+            self._is_down = True
             waiting, self._begun, self._asked = [*self._begun, *self._asked], [], []
         self._call(self._give_up, waiting, self.problem)
         self._call(self._loop.call_later, _RESTART_S, self._restart)
@@ -125,16 +153,23 @@ class Board:
     # -- in the loop -----------------------------------------------------------------------------------------------
 
     def _restart(self) -> None:
-        if not self._is_over:
-            self._reader.close()
+        """Begin to read again; where there is no pipe or no thread to be had, later."""
+        if self._is_over:
+            return
+        try:
+            self._reader.close(_CLOSE_S)
             self._reader = self._new_reader()
+            with self._lock:
+                self._is_down = False
             self._reader.start()
+        except (OSError, RuntimeError, MemoryError) as error:
+            self._failed(error)
 
     @staticmethod
     def _give_up(waiting: list[asyncio.Future[Glance]], problem: str) -> None:
         for one in waiting:
             if not one.done():
-                one.set_exception(Refused(f"the tasks cannot be read: {problem}", hint="agentctl doctor says more"))
+                one.set_exception(_unreadable(problem))
 
     def _announce(self, begun: list[asyncio.Future[Glance]], glance: Glance) -> None:
         for one in begun:
@@ -149,9 +184,15 @@ class Board:
         return self._changed
 
     async def fresh(self) -> Glance:
-        """Return what there is now: everything that happened before this call is in it."""
+        """Return what there is now: everything that happened before this call is in it.
+
+        Raises:
+            Refused: The tasks cannot be read.
+        """
         asked: asyncio.Future[Glance] = self._loop.create_future()
         with self._lock:
+            if self._is_down:
+                raise _unreadable(self.problem or "")
             self._asked.append(asked)
         self._reader.wake()
         return await asked
@@ -164,15 +205,19 @@ class Board:
 
     def task(self, task_id: str) -> bytes | None:
         """Return a task with its workers, as JSON; None if there is none."""
-        task = self._fleet.task(task_id)
+        fleet = self._fleet
+        task = fleet.task(task_id)
         if task is None:
             return None
-        return b'%s,"workers":[%s]}' % (task[:-1], b",".join(self._fleet.rows_of(task_id)))
+        return b'%s,"workers":[%s]}' % (task[:-1], b",".join(fleet.rows_of(task_id)))
 
-    def events_since(self, place: int) -> tuple[list[EncodedEvent] | None, int]:
-        """Return the events from a place on, None if some of them are not kept any more; and the place behind them."""
+    def events_since(self, place: int) -> tuple[list[EncodedEvent] | None, int, Positions]:
+        """Return the events from a place on; the place behind them; and where a reader is who has had them.
+
+        The events are None if some of them are not kept any more.
+        """
         with self._lock:
-            return self.history.since(place), self.history.end
+            return self.history.since(place), self.history.end, self._positions
 
     def patches_since(self, place: int) -> tuple[list[bytes] | None, int]:
         """Return the same of the patches."""
@@ -182,22 +227,21 @@ class Board:
     def whole_fleet(self) -> tuple[int, bytes]:
         """Return the message that replaces all that a client knows of the fleet, and the place behind it."""
         with self._lock:
-            place = self.patches.end
-            version, tasks, workers, glance = self._fleet.whole()
-        return place, _fleet_message(self.epoch, version, _patch(tasks, workers), is_whole=True, glance=glance)
+            place, fleet = self.patches.end, self._fleet
+        return place, _fleet_message(self.epoch, fleet, fleet.patch(), is_whole=True)
 
     def place(self) -> tuple[int, Positions]:
         """Return the place behind the last event in the history, and where a reader is who has had it."""
         with self._lock:
             return self.history.end, self._positions
 
-    def positions_at(self, cursor: str) -> Positions | None:
-        """Return where a reader with this cursor is; None if that cannot be told."""
-        return self._events.positions_at(cursor)
+    def positions_at(self, cursor: str, now: Positions) -> Positions | None:
+        """Return where a reader with this cursor is; None if that cannot be told.
 
-    def from_the_start(self) -> Positions:
-        """Return where a reader is who has had nothing."""
-        return self._events.start()
+        Args:
+            now: Where a reader is who has had everything.
+        """
+        return self._events.positions_at(cursor, now)
 
     def read_again(self, old: Positions, new: Positions, only: frozenset[str] | None) -> Iterator[EncodedEvent]:
         """Return the events between two positions, to be read from the files."""
@@ -221,6 +265,12 @@ class RecentItems(Generic[T]):
         while len(self._kept) > self._most or (self._bytes > _MOST_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popleft()[1]
 
+    def forget(self) -> None:
+        """Keep none of them, and let nobody go on from a place before."""
+        self._kept.clear()
+        self._bytes = 0
+        self.end += 1
+
     def since(self, place: int) -> list[T] | None:
         """Return those from a place on; None if some of them are not kept any more."""
         if place < self.end - len(self._kept):
@@ -233,66 +283,64 @@ def _with_cursors(rows: Iterable[StreamedEvent], at: MovingCursor) -> Iterator[E
     """Yield events as they are sent; `at` moves on behind each."""
     for row in rows:
         at.move(row.key, row.seq)
-        yield _encoded(row, at.text())
+        data = b"id: %s\nevent: event\ndata: %s\n\n" % (at.text().encode(), encode(row.to_json()))
+        yield EncodedEvent(row.key.task_id, data)
 
 
-def _encoded(row: StreamedEvent, cursor: str) -> EncodedEvent:
-    data = encode(row.to_json())
-    return EncodedEvent(row, b"id: %s\nevent: event\ndata: %s\n\n" % (cursor.encode(), data), cursor)
+def _unreadable(problem: str) -> Refused:
+    return Refused(f"the tasks cannot be read: {problem}", hint="agentctl doctor says more")
 
 
 # -- the fleet as JSON -------------------------------------------------------------------------------------------------
 
 
-class _EncodedFleet:
-    """The fleet as JSON; only what has changed is encoded again. Changed by one thread, under the board's lock read."""
+class _EncodedFleet(NamedTuple):
+    """A glance as JSON. It never changes, so any thread may read it; the next one is made from it."""
 
-    def __init__(self) -> None:
-        self._workers: dict[WorkerId, _EncodedWorker] = {}
-        self._tasks: dict[str, tuple[FleetTask, bytes]] = {}
-        self._glance = Glance({}, {}, {}, is_partial=True)
-        self._version = 0
+    version: int
+    tasks: Mapping[str, tuple[FleetTask, bytes]]
+    workers: Mapping[WorkerId, _EncodedWorker]
+    glance: Glance
 
-    def update(self, glance: Glance) -> tuple[int, bytes | None]:
-        """Take a new glance; return the version and the patch that leads to it, None if nothing has changed."""
+    def after(self, glance: Glance) -> tuple[_EncodedFleet, bytes | None]:
+        """Return the next one, and the patch that leads to it, None if nothing has changed.
+
+        Only what has changed is encoded again.
+        """
         workers = {key: self._worker(key, one, glance.doings.get(key)) for key, one in glance.workers.items()}
         tasks = {name: self._task(one) for name, one in glance.tasks.items()}
-        changed = {str(key): one.shown for key, one in workers.items() if self._workers.get(key) is not one}
-        changed |= {str(key): b"null" for key in self._workers.keys() - workers.keys()}
-        other = {name: one[1] for name, one in tasks.items() if self._tasks.get(name) is not one}
-        other |= dict.fromkeys(self._tasks.keys() - tasks.keys(), b"null")
-        is_same = not changed and not other and glance.is_partial == self._glance.is_partial
-        self._workers, self._tasks, self._glance = workers, tasks, glance
-        self._version += not is_same
-        return self._version, None if is_same else _patch(other, changed)
+        changed = {str(key): one.shown for key, one in workers.items() if self.workers.get(key) is not one}
+        changed |= {str(key): b"null" for key in self.workers.keys() - workers.keys()}
+        other = {name: one[1] for name, one in tasks.items() if self.tasks.get(name) is not one}
+        other |= dict.fromkeys(self.tasks.keys() - tasks.keys(), b"null")
+        is_same = not changed and not other and glance.is_partial == self.glance.is_partial
+        after = _EncodedFleet(self.version + (not is_same), tasks, workers, glance)
+        return after, None if is_same else _patch(other, changed)
 
     def _worker(self, key: WorkerId, worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
-        known = self._workers.get(key)
+        known = self.workers.get(key)
         if known is not None and known.doing is doing and (known.worker is worker or known.worker == worker):
             return known
         return _encoded_worker(worker, doing)
 
     def _task(self, task: FleetTask) -> tuple[FleetTask, bytes]:
-        known = self._tasks.get(task.task.id)
+        known = self.tasks.get(task.task.id)
         return known if known is not None and known[0] == task else (task, _task(task))
 
-    def whole(self) -> tuple[int, dict[str, bytes], dict[str, bytes], Glance]:
-        """Return the version, all tasks and all workers, encoded."""
-        tasks, workers = self._tasks, self._workers
-        return (
-            self._version,
-            {name: one[1] for name, one in tasks.items()},
-            {str(key): one.shown for key, one in workers.items()},
-            self._glance,
+    def patch(self) -> bytes:
+        """Return the patch that leads from nothing to it."""
+        return _patch(
+            {name: one[1] for name, one in self.tasks.items()},
+            {str(key): one.shown for key, one in self.workers.items()},
         )
 
     def rows_of(self, task_id: str) -> list[bytes]:
         """Return the rows of a task's workers."""
-        return [one.row for key, one in self._workers.items() if key.task_id == task_id]
+        return [one.row for key, one in self.workers.items() if key.task_id == task_id]
 
     def task(self, task_id: str) -> bytes | None:
         """Return a task; None if there is none."""
-        known = self._tasks.get(task_id)
+        known = self.tasks.get(task_id)
         return None if known is None else known[1]
 
 
@@ -306,7 +354,7 @@ class _EncodedWorker(NamedTuple):
 
 
 def _live(glance: Glance) -> Mapping[WorkerId, bool]:
-    """Return the workers of which it is read what they do: those that live, if they are not too many."""
+    """Return the workers of which it is read what they do: those that live; of too many, the last ones."""
     live = [key for key, one in glance.workers.items() if one.row["status"] not in TERMINAL]
     return dict.fromkeys(live[-_MOST_FOLLOWED:], False)
 
@@ -355,6 +403,6 @@ def _members(values: Mapping[str, bytes]) -> bytes:
     return b",".join(b"%s:%s" % (encode(key), value) for key, value in values.items())
 
 
-def _fleet_message(epoch: str, version: int, patch: bytes, *, is_whole: bool, glance: Glance) -> bytes:
-    head = encode({"version": f"{epoch}-{version}", "whole": is_whole, "isPartial": glance.is_partial})
+def _fleet_message(epoch: str, fleet: _EncodedFleet, patch: bytes, *, is_whole: bool) -> bytes:
+    head = encode({"version": f"{epoch}-{fleet.version}", "whole": is_whole, "isPartial": fleet.glance.is_partial})
     return b"event: fleet\ndata: %s,%s}\n\n" % (head[:-1], patch)

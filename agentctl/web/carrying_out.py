@@ -7,6 +7,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +17,7 @@ import anyio.from_thread
 import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from agentctl.errors import AgentctlError, BrokenOff, ExitCode
@@ -29,6 +30,8 @@ EXIT_CODE = "Agentctl-Exit-Code"
 #: So many requests are carried out at once; and so many that wait for workers.
 _AT_ONCE, _WAITING = 16, 128
 _LEAVES_S = 0.25
+#: A body of so many bytes is parsed in less than a millisecond.
+_PARSED_AT_ONCE = 1 << 16
 
 
 class Carrying:
@@ -43,20 +46,30 @@ class Carrying:
         self._unbounded = anyio.CapacityLimiter(math.inf)
         #: How many threads wait, or are about to notice that nobody waits for them any more.
         self._waiting = 0
+        self._parser = ThreadPoolExecutor(1, thread_name_prefix="parser")
         self.record = record
+
+    async def parse(self, data: bytes, parse: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return the values of a request. A large one does not hold up the loop.
+
+        All large ones are parsed by one thread: each thread keeps for itself the memory that it has needed.
+        """
+        if len(data) <= _PARSED_AT_ONCE:
+            return parse()
+        return await asyncio.get_running_loop().run_in_executor(self._parser, parse)
 
     def has_room_for(self, endpoint: Endpoint) -> bool:
         """Return whether one more may wait."""
         return not endpoint.waits or self._waiting < _WAITING
 
-    async def run(self, endpoint: Endpoint, work: Callable[[], Any]) -> Any:
+    async def run(self, endpoint: Endpoint, work: Callable[[], Response]) -> Response:
         """Return the result of some work, in a thread."""
         if not endpoint.waits:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._quick)
         self._waiting += 1
         loop = asyncio.get_running_loop()
 
-        def counted() -> Any:
+        def counted() -> Response:
             try:
                 return work()
             finally:  # A limiter would count only until the client leaves.
@@ -90,9 +103,7 @@ class EndpointApp:
     async def _answer(self, endpoint: Endpoint, request: Request, send: Send) -> Response | None:
         """Return the answer; None if it was sent already, or nobody is there any more."""
         try:
-            body = read_body(await request.body()) if endpoint.changes else None
-            values = endpoint.values_of(request.path_params, request.query_params.multi_items(), body)
-            return await self._carry_out(endpoint, values, request, send)
+            return await self._carry_out(endpoint, await request.body() if endpoint.changes else b"", request, send)
         except TooLarge:
             return TooLarge.response()
         except (ClientDisconnect, BrokenOff):
@@ -104,9 +115,12 @@ class EndpointApp:
         except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
             return bug(error, self._carrying.record)
 
-    async def _carry_out(
-        self, endpoint: Endpoint, values: Mapping[str, Any], request: Request, send: Send
-    ) -> Response | None:
+    async def _carry_out(self, endpoint: Endpoint, data: bytes, request: Request, send: Send) -> Response | None:
+        """Check and carry out a request, and encode its answer, in threads."""
+        query = request.query_params.multi_items()
+        values = await self._carrying.parse(
+            data, lambda: endpoint.values_of(request.path_params, query, read_body(data) if endpoint.changes else None)
+        )
         if not self._carrying.has_room_for(endpoint):
             return problem(503, f"{_WAITING} requests wait already", "ask again later")
         delivered: list[Any] = []
@@ -115,36 +129,36 @@ class EndpointApp:
             if await request.is_disconnected():
                 raise BrokenOff("the client has left")
             answer = json_response(value, request)
-            data = bytes(answer.body)
+            sent = bytes(answer.body)
             await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
             # Who leaves before the last byte has not had it; who leaves afterwards has.
-            await send({"type": "http.response.body", "body": data[:-1], "more_body": True})
+            await send({"type": "http.response.body", "body": sent[:-1], "more_body": True})
             await asyncio.sleep(0)
             if await request.is_disconnected():
                 raise BrokenOff("the client has left")
             delivered.append(value)
-            await send({"type": "http.response.body", "body": data[-1:], "more_body": False})
+            await send({"type": "http.response.body", "body": sent[-1:], "more_body": False})
 
         broken, holder = os.pipe()
-        call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
 
-        def work() -> Any:
+        def work() -> Response:
             try:
-                return endpoint.carry_out(call)
+                call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
+                return _response(endpoint.carry_out(call), request)
             finally:
                 os.close(broken)
 
         try:
-            answer = await self._until_left(endpoint, work, request)
+            response = await self._until_left(endpoint, work, request)
         finally:
             os.close(holder)
-        return None if delivered else _response(answer, request)
+        return None if delivered else response
 
-    async def _until_left(self, endpoint: Endpoint, work: Callable[[], Any], request: Request) -> Any:
+    async def _until_left(self, endpoint: Endpoint, work: Callable[[], Response], request: Request) -> Response:
         """Return the result of the work; if it waits for workers and the client leaves, nobody waits any more."""
         if not endpoint.waits:
             return await self._carrying.run(endpoint, work)
-        result: list[Any] = []
+        result: list[Response | Exception] = []
 
         async def run(scope: anyio.CancelScope) -> None:
             try:
@@ -186,6 +200,8 @@ def not_allowed(methods: Mapping[str, Any]) -> Response:
 def _response(answer: JsonAnswer | RawAnswer, request: Request) -> Response:
     if isinstance(answer, RawAnswer):
         headers = dict(answer.headers)
+        if not isinstance(answer.data, bytes):
+            return StreamingResponse(answer.data, answer.status, headers, answer.media_type)
         if answer.media_type == "image/svg+xml":  # As a page of its own it may show itself, and do nothing.
             headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
         if answer.status == 200:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.jsonschema import problem_of
@@ -41,7 +41,8 @@ class JsonAnswer(NamedTuple):
 class RawAnswer(NamedTuple):
     """Bytes for the client, which it must not take for anything but what the media type says."""
 
-    data: bytes
+    #: If they come in pieces, the headers say how many bytes there are.
+    data: bytes | Iterator[bytes]
     media_type: str
     status: int = 200
     headers: Mapping[str, str] = {}

@@ -25,6 +25,8 @@ KEY_HEADER = "agentctl-key"
 #: A batch of some ten thousand workers.
 LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
 _READS = frozenset({"GET", "HEAD"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+USUAL_PORTS = {"http": 80, "https": 443}
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -60,7 +62,7 @@ class Access(NamedTuple):
 
     def is_called(self, host: str) -> bool:
         """Return whether the server may be called by this host."""
-        return host.lower() in self.hosts or self._is_address(host)
+        return host.lower() in self.hosts or self._is_address(host) or _is_near(host)
 
     def is_of_the_page(self, origin: str, host: str) -> bool:
         """Return whether a request to a host comes from the server's own page.
@@ -69,13 +71,15 @@ class Access(NamedTuple):
         """
         if origin == self.proxied:
             return True
-        is_own = origin in self.origins or self._is_address(host)
+        is_own = origin in self.origins or self._is_address(host) or _is_near(host)
         return is_own and origin == f"{self.scheme}://{host.lower()}"
 
     def _is_address(self, host: str) -> bool:
         if self.any_address_at is None:
             return False
-        address, _, port = host.rpartition(":")
+        address, colon, port = host.rpartition(":")
+        if not colon or port.endswith("]"):  # Browsers leave out the usual port.
+            address, port = host, str(USUAL_PORTS[self.scheme])
         try:
             ipaddress.ip_address(address.removeprefix("[").removesuffix("]"))
         except ValueError:
@@ -83,11 +87,27 @@ class Access(NamedTuple):
         return port == str(self.any_address_at)
 
 
-#: Returns why a request that changes something may not come from where it comes from; None if it may.
-Refuse = Callable[[Scope], Awaitable[str | None]]
+def _is_near(host: str) -> bool:
+    """Return whether a host is this machine by a name that no page can resolve otherwise.
+
+    With whatever port: a tunnel may begin at another one than the server's.
+    """
+    name, _, port = host.lower().rpartition(":")
+    return name in LOOPBACK and port.isdecimal()
 
 
-async def _refuse_nobody(_scope: Scope) -> str | None:
+class Refusal(NamedTuple):
+    """Why a request may not come from where it comes from, and the next step."""
+
+    why: str
+    hint: str
+
+
+#: Looks at who makes a request that changes something; None if they may.
+Refuse = Callable[[Scope], Awaitable[Refusal | None]]
+
+
+async def _refuse_nobody(_scope: Scope) -> Refusal | None:
     return None
 
 
@@ -126,7 +146,8 @@ class Gate:
             return None
         if (refusal := self._from_elsewhere(scope, headers)) is not None:
             return refusal
-        if path != SESSION and not path.startswith(ANSWER) and not self._is_let_in(headers, path):
+        needs_no_token = path == SESSION or (path.startswith(ANSWER) and scope["method"] == "POST")
+        if not needs_no_token and not self._is_let_in(headers, path):
             return self._unknown(scope, headers, path)
         if scope["method"] not in _READS:
             is_call = not path.startswith(ANSWER)  # What a phone sends with a link does not matter.
@@ -191,8 +212,8 @@ class Gate:
         """Return the answer to a request that is refused for who makes it."""
         if scope["method"] in _READS or scope["path"] == SESSION:
             return None
-        why = await self._refuse(scope)
-        return None if why is None else problem(403, why, "use its commands or its tools, which know who calls")
+        refusal = await self._refuse(scope)
+        return None if refusal is None else problem(403, refusal.why, refusal.hint)
 
 
 def _is_call(path: str) -> bool:

@@ -20,12 +20,8 @@ class Login(NamedTuple):
     """The secret of a server, and what is made from it."""
 
     token: str
-    port: int
-
-    @property
-    def cookie_name(self) -> str:
-        """The name of the cookie; servers of several roots have different ones."""
-        return f"agentctl-{self.port}"
+    #: Of the root: a browser may have cookies of the servers of several roots.
+    cookie_name: str
 
     @property
     def cookie(self) -> str:

@@ -14,7 +14,7 @@ from agentctl.domain.nesting import shallow
 from agentctl.errors import NotFound, UsageError
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.event_pages import page_of_events
-from agentctl.operations.show.text_pages import output_between, page_of_activity, page_of_output
+from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
 from agentctl.operations.show.timeline import read_timeline
 from agentctl.operations.show.tree_view import Tree
 from agentctl.operations.start.batch import request_from
@@ -37,7 +37,7 @@ _PAGED = (
     Parameter("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
 )
 _LONGEST_PAGE = 1 << 20
-#: So much of an output is in one answer; the rest is for further ranges.
+#: So much of an output is in one range, and so much is sent in one piece.
 MOST_RAW = 4 << 20
 _RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
 
@@ -46,7 +46,7 @@ class OwnEndpoints:
     """Makes the endpoints for the tasks of a root.
 
     Args:
-        about: What a client is content_range of the server.
+        about: What a client is told of the server.
     """
 
     def __init__(self, root: Root, *, force: bool, about: Mapping[str, Any]) -> None:
@@ -145,6 +145,9 @@ class OwnEndpoints:
                 return RawAnswer(b"", "text/plain; charset=utf-8", 416,
                                  {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
             begin, end = span
+            if not is_part and end > MOST_RAW:
+                pieces = output_in_pieces(worker, stream, end)
+                return RawAnswer(pieces, "text/plain; charset=utf-8", 200, {**headers, "Content-Length": str(end)})
             data = output_between(worker, stream, begin, end)
             if not is_part:
                 return RawAnswer(data, "text/plain; charset=utf-8", 200, headers)
@@ -154,7 +157,7 @@ class OwnEndpoints:
         return Endpoint(
             "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
             (_TASK, _INSTANCE, Parameter("stream", _STREAM, "Which one.", PATH, is_required=True)),
-            f"With `Range: bytes=N-M`; without it, the first {MOST_RAW} bytes.", None, "text/plain",
+            f"All of them, or some with `Range: bytes=N-M`, at most {MOST_RAW}.", None, "text/plain",
         )  # fmt: skip
 
     def _tree(self) -> Endpoint:
@@ -227,7 +230,7 @@ class OwnEndpoints:
             return JsonAnswer({key: done[key] for key in ("taskId", "agentInstance", "id", "answer")})
 
         return Endpoint(
-            "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "JsonAnswer a question.", carry_out,
+            "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "Answer a question.", carry_out,
             (_TASK, _INSTANCE, Parameter("id", NAME, "The question.", PATH, is_required=True),
              Parameter("answer", _TEXT, "The id of an option, or a text; several options with commas.", BODY,
                        is_required=True),
@@ -278,7 +281,7 @@ def _span(wanted: str | None, size: int) -> tuple[tuple[int, int] | None, bool]:
     first, last = (None, None) if found is None else (None if one is None else int(one) for one in found.groups())
     # What is not understood is ignored, as RFC 9110 says.
     if first is last is None or (first is not None and last is not None and last < first):
-        return (0, min(size, MOST_RAW)), size > MOST_RAW
+        return (0, size), False
     if first is None:
         begin, end = max(0, size - (last or 0)), size
     else:

@@ -20,18 +20,25 @@ from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.connecting import Connecting, PeerKind
-from agentctl.supervision.notify.served import RootServer, announce, hold_server, kept_token, live_server
+from agentctl.supervision.notify.served import (
+    RootServer,
+    announce,
+    hold_server,
+    kept_port,
+    kept_token,
+    live_server,
+    place_of,
+)
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.web.app import Website
 from agentctl.web.connections import OTHER_END, config_for, serve
 from agentctl.web.endpoint import Endpoint
-from agentctl.web.gate import Access, Refuse
+from agentctl.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
 from agentctl.web.login import Login, is_token, new_token
 from agentctl.web.own_endpoints import OwnEndpoints
 from agentctl.web.seed_paths import seed_endpoints
 
 DEFAULT_PORT = 8932
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", re.ASCII)
 
 
@@ -135,19 +142,22 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
     if lock is None:
         other = live_server(folder, root)
         where = f" at {other.url}" if other is not None else ""
-        raise Refused(f"a server of {root.path} runs already{where}", hint="end it with Ctrl-C in its terminal")
+        raise Refused(
+            f"a server of {root.path} runs already{where}",
+            hint=f"end it with Ctrl-C in its terminal; its token is in {place_of(folder, root, 'token')}",
+        )
     sockets: list[socket.socket] = []
     file = None
     try:
-        sockets = _listen(place)
+        sockets = _listen(place, kept_port(folder, root))
         port = sockets[0].getsockname()[1]
         kept = None if with_new_token else kept_token(folder, root)
         token = kept if kept is not None and is_token(kept) else new_token()
         url = _url(place, port)
-        announce(folder, root, RootServer(url, token, is_read_only))
-        file = folder / f"serve-{port}.token"
+        announce(folder, root, RootServer(url, token, is_read_only), port)
+        file = place_of(folder, root, "token")
         write_whole(file, f"{token}\n".encode(), durable=False)
-        yield Listening(Login(token, port), url, sockets, str(file))
+        yield Listening(Login(token, f"agentctl-{file.name[-14:-6]}"), url, sockets, str(file))
     finally:
         for one in sockets:
             one.close()
@@ -182,10 +192,11 @@ def _address_of_this_machine(host: str) -> str:
     return "::1" if version6 else "127.0.0.1"
 
 
-def _listen(place: ListenAddress) -> list[socket.socket]:
+def _listen(place: ListenAddress, kept_port: int | None) -> list[socket.socket]:
+    """Listen at the port that was asked for; else at that of the last server of the root, so that its links go on."""
     host = place.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    wanted = [DEFAULT_PORT, 0] if place.port is None else [place.port]
+    wanted = [*filter(None, [kept_port]), DEFAULT_PORT, 0] if place.port is None else [place.port]
     for port in wanted:
         try:
             found = socket.create_server((host, port), family=family, backlog=128)
@@ -205,19 +216,23 @@ def _listen(place: ListenAddress) -> list[socket.socket]:
 def access_to(place: ListenAddress, port: int, *, is_read_only: bool) -> Access:
     """Return under which names the server may be called."""
     scheme = "https" if place.has_tls else "http"
-    names = set(_LOOPBACK)
+    names = set(LOOPBACK)
     if not _is_any(place.host):
         names.add(f"[{place.host.strip('[]')}]" if ":" in place.host else place.host.lower())
     hosts = {f"{name}:{port}" for name in names}
     origins = {f"{scheme}://{host}" for host in hosts}
-    if port == (443 if place.has_tls else 80):
+    if port == USUAL_PORTS[scheme]:
         hosts |= names
         origins |= {f"{scheme}://{name}" for name in names}
     proxied = None
     if place.url is not None:
-        parts = urlsplit(place.url)
-        hosts.add(parts.netloc.lower())
-        proxied = f"{parts.scheme}://{parts.netloc}".lower()
+        parts = urlsplit(place.url.lower())
+        # Browsers leave out the usual port, other programs may name it.
+        name = parts.netloc.removesuffix(f":{USUAL_PORTS[parts.scheme]}")
+        hosts |= (
+            {name, f"{name}:{USUAL_PORTS[parts.scheme]}"} if parts.port in {None, USUAL_PORTS[parts.scheme]} else {name}
+        )
+        proxied = f"{parts.scheme}://{name}"
     any_address_at = port if _is_any(place.host) else None
     return Access(frozenset(hosts), frozenset(origins), any_address_at, scheme, proxied, is_read_only)
 
@@ -241,17 +256,25 @@ def run(
     own = OwnEndpoints(root, force=force, about={"url": at.url, "readOnly": is_read_only}).all()
     seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
     site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
-    access = access_to(place, at.login.port, is_read_only=is_read_only)
-    app = site.gated(access, _refusing(behind_a_proxy=place.url is not None))
+    access = access_to(place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)
+    app = site.gated(access, _refusing(behind_a_proxy=place.url is not None and not place.has_tls))
     config = config_for(app, site.connections, certificate=place.certificate, key=place.key, lifespan="on")
-    serve(config, at.sockets)
+    try:
+        serve(config, at.sockets)
+    except SystemExit:
+        if site.startup_error is not None:
+            raise site.startup_error from None
+        raise
 
 
+_COMMANDS = "use its commands or its tools, which know who calls"
+_PROXY = "if that is a tunnel or a proxy of yours, start the server with --url ADDRESS, by which it is reached there"
 _WHY = {
-    PeerKind.AGENT: "this comes from a shell that an agent program runs: what an agent starts and answers is its own",
-    PeerKind.OTHER_USER: "this comes from a process of another user",
-    PeerKind.GONE: "it cannot be told which process sent this",
+    PeerKind.AGENT: Refusal("this comes from a shell that an agent program runs: an agent acts for itself", _COMMANDS),
+    PeerKind.OTHER_USER: Refusal("this comes from a process of another user", _PROXY),
+    PeerKind.GONE: Refusal("it cannot be told which process sent this", "send it again, and wait for the answer"),
 }
+_HIDDEN = Refusal("this comes from a process that cannot be looked into, as those of ssh", _PROXY)
 
 
 def _refusing(*, behind_a_proxy: bool) -> Refuse:
@@ -261,14 +284,14 @@ def _refusing(*, behind_a_proxy: bool) -> Refuse:
         behind_a_proxy: Requests come through a proxy or a tunnel, which may be another user's.
     """
 
-    async def why_not(scope: Scope) -> str | None:
+    async def why_not(scope: Scope) -> Refusal | None:
         end = scope.get("state", {}).get(OTHER_END)
         found: Connecting = await anyio.to_thread.run_sync(end.look) if end is not None else Connecting(PeerKind.GONE)
         if found.kind is PeerKind.WORKER:
             who = f"{found.worker.instance} of {found.worker.task.id}" if found.worker is not None else "a worker"
-            return f"this comes from {who}: a worker does not act for the person"
-        if found.is_hidden or (found.kind is PeerKind.OTHER_USER and behind_a_proxy):
-            return None  # The person's end of an ssh tunnel cannot be looked into, but is no worker's.
+            return Refusal(f"this comes from {who}: a worker does not act for the person", _COMMANDS)
+        if found.is_hidden or found.kind is PeerKind.OTHER_USER:
+            return None if behind_a_proxy else _HIDDEN if found.is_hidden else _WHY[found.kind]
         return _WHY.get(found.kind)
 
     return why_not

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 import anyio.to_thread
 from sse_starlette import EventSourceResponse
@@ -16,7 +17,11 @@ NOW, START = "now", "start"
 PING_S = 15
 #: So many events are read from the files at a time.
 _PIECE, _PIECE_BYTES = 200, 1 << 20
+#: With more tasks, making or reading a cursor would hold up everybody else: a thread does it.
+_MANY_TASKS = 500
 _RESET = b"event: reset\ndata: {}\n\n"
+
+T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
@@ -44,25 +49,30 @@ class _Stream:
         self._board, self._wanted = board, wanted
         #: Where it is in the histories of the board.
         self._events_at = self._patches_at = 0
-        #: Of the last event that it was sent.
-        self._cursor = ""
+        #: How many events of each task it has had.
+        self._had: Positions = {}
 
     async def messages(self) -> AsyncIterator[bytes]:
         """Yield pieces of the stream, without end."""
         await self._board.caught_up()
         if self._wanted.with_fleet:
             yield self._whole_fleet()
-        async for piece in self._from_files(self._wanted.since):
-            yield piece
-        yield b"id: %s\nevent: cursor\ndata: {}\n\n" % self._cursor.encode()
+        self._events_at, self._had = self._board.place()
+        cursor = await self._worked_out(lambda: cursor_of(self._had))
+        begin = await self._worked_out(self._begin)
+        if begin is None:
+            yield _RESET
+        else:
+            async for piece in self._from_files(begin):
+                yield piece
+        yield b"id: %s\nevent: cursor\ndata: {}\n\n" % cursor.encode()
         while True:
             change = self._board.change()
-            events, self._events_at = self._board.events_since(self._events_at)
+            had = self._had
+            events, self._events_at, self._had = self._board.events_since(self._events_at)
             if events is None:  # It is too slow for what the board keeps.
-                async for piece in self._from_files(self._cursor):
+                async for piece in self._from_files(had):
                     yield piece
-            elif events:
-                self._cursor = events[-1].cursor
             parts = [one.data for one in events or () if self._has(one)]
             parts += self._patches() if self._wanted.with_fleet else ()
             if parts:
@@ -70,8 +80,19 @@ class _Stream:
             elif events is not None:
                 await change.wait()
 
+    async def _worked_out(self, work: Callable[[], T]) -> T:
+        """Return what comes out of some work that grows with the number of tasks."""
+        return await anyio.to_thread.run_sync(work) if len(self._had) > _MANY_TASKS else work()
+
+    def _begin(self) -> Positions | None:
+        """Return where it wants to begin; None if that cannot be told."""
+        since = self._wanted.since
+        if since == NOW:
+            return self._had
+        return dict.fromkeys(self._had, 0) if since == START else self._board.positions_at(since, self._had)
+
     def _has(self, one: EncodedEvent) -> bool:
-        return self._wanted.only is None or one.row.key.task_id in self._wanted.only
+        return self._wanted.only is None or one.task_id in self._wanted.only
 
     def _whole_fleet(self) -> bytes:
         self._patches_at, message = self._board.whole_fleet()
@@ -81,18 +102,12 @@ class _Stream:
         patches, self._patches_at = self._board.patches_since(self._patches_at)
         return [self._whole_fleet()] if patches is None else patches
 
-    async def _from_files(self, since: str) -> AsyncIterator[bytes]:
-        """Yield what came after a cursor, up to what the board knows now, and be there."""
-        self._events_at, now = self._board.place()
-        self._cursor = cursor_of(now)
-        if since == NOW:
+    async def _from_files(self, begin: Positions) -> AsyncIterator[bytes]:
+        """Yield what came after a place, up to where it is now."""
+        if begin is self._had:
             return
-        old: Positions | None = self._board.from_the_start() if since == START else self._board.positions_at(since)
-        if old is None:
-            yield _RESET
-            return
-        left = self._board.read_again(old, now, self._wanted.only)
-        while piece := await anyio.to_thread.run_sync(_next_piece, left):
+        left = self._board.read_again(begin, self._had, self._wanted.only)
+        while piece := await anyio.to_thread.run_sync(_next_piece, left, abandon_on_cancel=True):
             yield b"".join(one.data for one in piece)
 
 

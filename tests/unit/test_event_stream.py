@@ -7,7 +7,9 @@ import itertools
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,9 +17,16 @@ from hypothesis import strategies as st
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.events import make_event
+from agentctl.domain.events import decode, make_event
 from agentctl.operations.fleet import event_stream
-from agentctl.operations.fleet.event_stream import MOST_NAMED, EventStream, Positions, TaskKey, cursor_of
+from agentctl.operations.fleet.event_stream import (
+    MOST_NAMED,
+    EventStream,
+    Positions,
+    StreamedEvent,
+    TaskKey,
+    cursor_of,
+)
 from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 
 _FEW = MOST_NAMED + 44
@@ -43,6 +52,13 @@ def appended(root: Root, name: str, count: int = 1) -> None:
                 f"2026-01-01T00:00:00.{os.urandom(1)[0]:03}Z", "note", name, "x", {"n": number, "is": next(_NUMBERS)}
             )
             file.write(json.dumps(event) + "\n")
+
+
+def new_in(stream: EventStream) -> list[StreamedEvent]:
+    """Return the events that are new; they must be few enough."""
+    found = stream.update()
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +142,7 @@ def test_whatever_happens_each_event_comes_once(tmp_path: Path, steps: list[tupl
         elif step == "x":
             shutil.rmtree(root.task(name).path, ignore_errors=True)
             made(root, name, 3)
-        had += [(row.key, row.seq) for row in stream.update()]
+        had += [(row.key, row.seq) for row in new_in(stream)]
     now = stream.positions
     assert len(had) == len(set(had))
     left = {key: [seq for one, seq in had if one == key] for key in now}
@@ -139,7 +155,8 @@ def test_whatever_happens_each_event_comes_once(tmp_path: Path, steps: list[tupl
     assert sorted(again) == sorted(one for one in had if one[0] in now)
 
 
-def test_lines_that_are_no_events(tmp_path: Path) -> None:
+def test_lines_that_are_no_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "_MOST_AT_ONCE", 2 * eventlog.LONGEST_LINE)
     root = Root(str(tmp_path))
     made(root, "t")
     stream = EventStream(root)
@@ -149,13 +166,13 @@ def test_lines_that_are_no_events(tmp_path: Path) -> None:
         file.write(b'\n{}\nnull\n{"type":"x","payload":[]}\n\xff\xfe\n' + b"[" * 100_000 + b"\n")
         file.write(b"x" * (eventlog.LONGEST_LINE + 10) + b"\n")
         file.write(b'{"type":"x","payload":{"n":NaN,"i":1e999,"s":"\\ud800","d":' + deep + b'}}\n{"type": "torn')
-    found = stream.update()
+    found = new_in(stream)
     assert [row.seq for row in found] == list(range(2, 10))
     assert ["problem" in row.event for row in found] == [True] * 7 + [False]
     assert [row.seq for row in stream.between(stream.start(), stream.positions)] == list(range(1, 10))
     with log.open("ab") as file:
         file.write(b'"}\n')
-    assert [row.seq for row in stream.update()] == [10]
+    assert [row.seq for row in new_in(stream)] == [10]
 
 
 @pytest.mark.parametrize("odd", ["link", "folder", "fifo", "nothing"])
@@ -174,7 +191,7 @@ def test_a_log_that_is_none(tmp_path: Path, odd: str) -> None:
     stream = EventStream(root)
     assert [key.task_id for key in stream.positions] == ["u"]
     appended(root, "u")
-    assert len(stream.update()) == 1
+    assert len(new_in(stream)) == 1
 
 
 def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Path) -> None:
@@ -187,7 +204,7 @@ def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Pat
     assert is_being_made(task)
     assert stream.update() == []
     appended(root, "u")
-    assert [row.key.task_id for row in stream.update()] == ["u"]
+    assert [row.key.task_id for row in new_in(stream)] == ["u"]
     assert not is_being_made(task)
 
 
@@ -223,3 +240,153 @@ def test_events_come_in_the_order_of_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert found == [(name, seq) for seq in range(1, 6) for name in "ab"]
     only = stream.between(stream.start(), stream.positions, frozenset({"b"}))
     assert [row.key.task_id for row in only] == ["b"] * 5
+
+
+def seqs(rows: list[StreamedEvent]) -> list[tuple[str, int]]:
+    """Return which events these are."""
+    return [(row.key.task_id, row.seq) for row in rows]
+
+
+def test_a_log_that_cannot_be_read_for_a_moment_costs_nobody_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(tmp_path))
+    for name in ("a", "b", "c"):
+        made(root, name)
+    stream = EventStream(root)
+    for name in ("a", "b", "c"):
+        appended(root, name, 400)  # More than one piece.
+    bad = os.stat(root.task("b").events).st_ino
+
+    def failing(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
+        for number, piece in enumerate(eventlog.blocks(fd, start)):
+            if number and os.fstat(fd).st_ino == bad:
+                raise OSError(5, "EIO")
+            yield piece
+
+    with monkeypatch.context() as patch:
+        patch.setattr(event_stream, "blocks", failing)
+        found = seqs(new_in(stream))
+    assert {name: sum(one == name for one, _ in found) for name in "ac"} == {"a": 400, "c": 400}
+    had = sum(name == "b" for name, _ in found)
+    assert 0 < had < 400
+    assert {key.task_id: seq for key, seq in stream.positions.items()} == {"a": 401, "b": had + 1, "c": 401}
+    found += seqs(new_in(stream))
+    assert sorted(found) == [(name, seq) for name in "abc" for seq in range(2, 402)]
+
+
+def test_after_any_failure_the_positions_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Root(str(tmp_path))
+    for name in ("a", "b"):
+        made(root, name)
+    stream = EventStream(root)
+    for name in ("a", "b"):
+        appended(root, name, 3)
+    rows = event_stream._rows
+
+    def failing(key: TaskKey, lines: bytes, first: int) -> list[StreamedEvent]:
+        if key.task_id == "b":
+            raise MemoryError
+        return rows(key, lines, first)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(event_stream, "_rows", failing)
+        with pytest.raises(MemoryError):
+            stream.update()
+        stream.pass_over()  # It decodes nothing.
+    assert stream.positions == EventStream(root).positions
+    appended(root, "b")
+    assert seqs(new_in(stream)) == [("b", 5)]
+
+
+def test_a_log_that_cannot_be_told_apart_for_a_moment_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t", 3)
+    stream = EventStream(root)
+    (Path(root.task("t").path) / "more").touch()
+    stream._listing.expire()
+
+    def failing(*_: object) -> bytes:
+        raise OSError(5, "EIO")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(event_stream, "_head_of", failing)
+        assert new_in(stream) == []
+    appended(root, "t")
+    assert seqs(new_in(stream)) == [("t", 4)]
+
+
+def test_too_many_events_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Root(str(tmp_path))
+    for name in ("a", "b"):
+        made(root, name)
+    stream = EventStream(root)
+    before = stream.positions
+    for name in ("a", "b"):
+        appended(root, name, 100)
+    monkeypatch.setattr(event_stream, "_MOST_AT_ONCE", os.stat(root.task("a").events).st_size)
+    monkeypatch.setattr(event_stream, "decode", None)  # Nothing is decoded.
+    assert stream.update() is None
+    monkeypatch.undo()
+    assert len(list(stream.between(before, stream.positions))) == 200
+    appended(root, "a")
+    assert seqs(new_in(stream)) == [("a", 102)]
+
+
+def test_a_torn_line_that_is_long_is_not_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t")
+    stream = EventStream(root)
+    monkeypatch.setattr(event_stream, "_MOST_AT_ONCE", 100)
+    with Path(root.task("t").events).open("ab") as file:
+        file.write(b"x" * 200)
+    assert stream.update() == []
+
+
+def test_the_tasks_that_changed_last_are_named(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    for number in range(MOST_NAMED + 10):
+        made(root, f"t{number}")
+    stream = EventStream(root)
+    first = next(iter(stream.positions)).task_id
+    appended(root, first)
+    assert seqs(new_in(stream)) == [(first, 2)]
+    assert list(stream.positions)[-1].task_id == first
+    cursor, now = cursor_of(stream.positions), stream.positions
+    appended(root, first)
+    assert EventStream(root).positions_at(cursor) == now
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_reading_many_tasks_again_holds_hardly_more_than_an_event_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    root = Root(str(tmp_path))
+    tasks, count = 40, 20
+    for number in range(tasks):
+        made(root, f"t{number}", 0)
+        hour = 0 if at_once else number
+        events = [
+            make_event(f"2026-01-{1 + hour // 24:02}T{hour % 24:02}:00:{second:02}.000Z", "x", f"t{number}", "x", {})
+            for second in range(count)
+        ]
+        eventlog.append(root.task(f"t{number}").events, events, durable=False)
+    stream = EventStream(root)
+    decoded = 0
+
+    def counting(lines: bytes, first: int) -> Any:
+        nonlocal decoded
+        found = decode(lines, first)
+        decoded += len(found)
+        return found
+
+    monkeypatch.setattr(event_stream, "decode", counting)
+    had: list[StreamedEvent] = []
+    for row in stream.between(stream.start(), stream.positions):
+        had.append(row)
+        assert decoded - len(had) <= (tasks if at_once else 2)
+    times = [str(row.event["ts"]) for row in had]
+    assert len(times) == tasks * count
+    assert times == sorted(times)

@@ -155,7 +155,7 @@ class Server:
         assert code is None or self.process.returncode == code, err
         assert "Traceback" not in err, err
         if number != signal.SIGKILL:
-            assert f"serve-{self.port}.token" not in os.listdir(self.store)
+            assert not os.path.exists(self.said["tokenFile"])
         return err
 
     @property

@@ -272,12 +272,13 @@ def test_a_wait_that_is_over(server: Server, task: str) -> None:
 
 
 def test_an_end_is_not_lost_with_its_client(server: Server, task: str) -> None:
+    before = _pipes(server)
     for _ in range(2):
         server.post(f"/tasks/{task}/wait-any").done()
     threads = _threads_of(server)
     for number in range(4):
         name = asking(server, task, "Go?", "--kind", "confirm", name=f"x{number}")
-        before = _pipes(server)
+        _until_waits(server, before, 0)
         head = _request(server, "POST", f"/tasks/{task}/wait-any", {"timeout_seconds": 60, "for": "completed"})
         clients = [server.connected() for _ in range(3)]
         for client in clients:

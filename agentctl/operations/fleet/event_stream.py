@@ -9,7 +9,8 @@ import base64
 import binascii
 import heapq
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -29,6 +30,8 @@ _VERSION = 1
 _NAME_BYTES, _SUM_BYTES, _TIME_BYTES = 6, 8, 24
 _TOO_LONG = "longer than any event"
 _HEAD = 4096
+#: So many bytes that were appended between two calls are held in memory; more of them are passed over.
+_MOST_AT_ONCE = 1 << 20
 
 
 class TaskKey(NamedTuple):
@@ -68,22 +71,40 @@ class EventStream:
         self._tails: dict[str, _Tail] = {}
         self._listing = ListingTimes(root.tasks)
         self._list()
+        self.positions: Positions = {}
+        self.pass_over()
+        self.positions = {tail.key: tail.seq for tail in sorted(self._tails.values(), key=_changed_at)}
+
+    def update(self) -> list[StreamedEvent] | None:
+        """Return the events that were appended since the last call, and move on behind them.
+
+        Returns:
+            None if they are too many to be held: `between` reads them.
+        """
+        self._list()
+        grown = [(tail, size) for tail in self._tails.values() if (size := tail.unread_bytes()) > 0]
+        if sum(size for _, size in grown) > _MOST_AT_ONCE:
+            before = self.positions
+            self.pass_over()
+            return None if self.positions != before else []  # A line that is not whole yet may be as long.
+        found = [row for tail, _ in grown for row in tail.read_new()]
+        if grown or len(self.positions) != len(self._tails):
+            self._note()
+        return found
+
+    def pass_over(self) -> None:
+        """Move on behind all events that there are."""
         for tail in self._tails.values():
             tail.skip()
-        self.positions: Positions = {tail.key: tail.seq for tail in sorted(self._tails.values(), key=_changed_at)}
+        self._note()
 
-    def update(self) -> list[StreamedEvent]:
-        """Return the events that were appended since the last call, and move on behind them."""
-        self._list()
-        found: list[StreamedEvent] = []
-        for tail in self._tails.values():
-            found += tail.read_new()
-        if found or len(self.positions) != len(self._tails):
-            last = {one.key: one.seq for one in found}
-            live = {tail.key: tail.seq for tail in self._tails.values()}
-            kept = {key: seq for key, seq in self.positions.items() if key in live and key not in last}
-            self.positions = {**{key: 0 for key in live if key not in kept}, **kept, **last}
-        return found
+    def _note(self) -> None:
+        """Make the positions those that were reached; the tasks that have moved on come last."""
+        live = {tail.key: tail.seq for tail in self._tails.values()}
+        last = {key: seq for key, seq in live.items() if seq > self.positions.get(key, 0)}
+        kept = {key: seq for key, seq in self.positions.items() if key in live and key not in last}
+        new = {key: 0 for key in live if key not in kept and key not in last}
+        self.positions = {**new, **kept, **last}
 
     def _list(self) -> None:
         """Find the tasks that were made or removed."""
@@ -92,10 +113,13 @@ class EventStream:
         found: dict[str, _Tail] = {}
         for name in self._root.task_ids():
             tail = self._tails.get(name)
-            if tail is None or tail.is_replaced():
-                task = self._root.task(name)
-                head = _head_of(task)
-                tail = _Tail(task, head) if head else None
+            try:
+                if tail is None or tail.is_replaced():
+                    tail, task = None, self._root.task(name)
+                    head = _head_of(task)
+                    tail = _Tail(task, head) if head else None
+            except OSError:  # It cannot be told which log is there: it is looked at again.
+                self._listing.expire()
             if tail is not None:
                 found[name] = tail
             elif is_being_made(self._root.task(name)):
@@ -106,10 +130,14 @@ class EventStream:
         """Return where a reader is who has had nothing."""
         return dict.fromkeys(self.positions, 0)
 
-    def positions_at(self, cursor: str) -> Positions | None:
-        """Return where a reader with this cursor is; None if that cannot be told any more."""
+    def positions_at(self, cursor: str, now: Positions | None = None) -> Positions | None:
+        """Return where a reader with this cursor is; None if that cannot be told any more.
+
+        Args:
+            now: Where a reader is who has had everything; None is where this stream is.
+        """
         said = _decoded(cursor)
-        now = self.positions
+        now = self.positions if now is None else now
         if said is None:
             return None
         named = {key: said.named[name] for key in now if (name := key.digest(_NAME_BYTES)) in said.named}
@@ -132,8 +160,10 @@ class EventStream:
             only: The ids of the tasks that matter; None is all.
         """
         wanted = [key for key, seq in new.items() if seq > old.get(key, 0) and (only is None or key.task_id in only)]
-        parts = [_events_of(self._root.task(key.task_id), key, old.get(key, 0), new[key]) for key in wanted]
-        return heapq.merge(*parts, key=_time_of)
+        return _by_time(
+            (self._began(key), _events_of(self._root.task(key.task_id), key, old.get(key, 0), new[key]))
+            for key in wanted
+        )
 
 
 class _Tail:
@@ -151,38 +181,51 @@ class _Tail:
 
     def is_replaced(self) -> bool:
         """Return whether another task lies in its place now; its folder may have the number of the old one."""
-        before, self._folder = self._folder, _identity(self._task)
-        return self._folder != before and _head_of(self._task) != self._head
+        folder = _identity(self._task)
+        if folder == self._folder:
+            return False
+        head = _head_of(self._task)
+        self._folder = folder
+        return head != self._head
+
+    def unread_bytes(self) -> int:
+        """Return how much was appended since it was read."""
+        try:
+            return os.stat(self._path).st_size - self._offset
+        except OSError:
+            return 0
 
     def skip(self) -> None:
         """Pass over what is there."""
-        for _, lines in self._blocks():
-            self.seq += lines.count(b"\n") if lines else 1
+        for behind, lines in self._blocks():
+            self._move(behind, lines.count(b"\n") if lines else 1)
 
     def read_new(self) -> list[StreamedEvent]:
         """Return what was appended since the last call."""
         found: list[StreamedEvent] = []
-        for _, lines in self._blocks():
+        for behind, lines in self._blocks():
             rows = _rows(self.key, lines, self.seq + 1)
-            self.seq += len(rows)
             found += rows
+            self._move(behind, len(rows))
         return found
 
+    def _move(self, offset: int, count: int) -> None:
+        """Note that so many more lines were read: only then, so that whatever fails leaves a seq that is true."""
+        self._offset, self.seq = offset, self.seq + count
+
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what was not read yet, as far as it can be read: what is behind an error is tried again."""
         try:
-            size = os.stat(self._path).st_size
-            if size <= self._offset:
+            if self.unread_bytes() <= 0:
                 return
             fd = open_plain(self._path)
-        except (OSError, AgentctlError):  # It has no log yet, or none that can be read: `doctor` tells.
+            try:
+                self.changed = os.fstat(fd).st_mtime_ns
+                yield from blocks(fd, self._offset)
+            finally:
+                os.close(fd)
+        except (OSError, AgentctlError):  # It has no log any more, or none that can be read: `doctor` tells.
             return
-        try:
-            self.changed = os.fstat(fd).st_mtime_ns
-            for behind, lines in blocks(fd, self._offset):
-                self._offset = behind
-                yield behind, lines
-        finally:
-            os.close(fd)
 
 
 def _changed_at(tail: _Tail) -> int:
@@ -202,7 +245,7 @@ def _head_of(task: TaskDir) -> bytes:
     """Return the first line of a task's log, or enough of it to tell it from any other; empty if there is none yet."""
     try:
         fd = open_plain(task.events)
-    except (OSError, AgentctlError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError, AgentctlError):
         return b""
     try:
         data = os.pread(fd, _HEAD, 0)
@@ -240,8 +283,46 @@ def _events_of(task: TaskDir, key: TaskKey, behind: int, until: int) -> Iterator
         offset, lines = piece
         count = lines.count(b"\n") if lines else 1
         if seq + count > behind:
-            yield from (row for row in _rows(key, lines, seq + 1) if behind < row.seq <= until)
+            yield from (row for row in _one_by_one(key, lines, seq + 1) if behind < row.seq <= until)
         seq += count
+
+
+def _one_by_one(key: TaskKey, lines: bytes, first: int) -> Iterator[StreamedEvent]:
+    """Yield the events of a piece of a log, each decoded only when it is its turn: decoded they are large."""
+    start, seq = 0, first
+    while start < len(lines) or seq == first:
+        end = lines.find(b"\n", start) + 1
+        yield from _rows(key, lines[start:end], seq)
+        start, seq = end, seq + 1
+
+
+def _by_time(parts: Iterable[tuple[str, Iterator[StreamedEvent]]]) -> Iterator[StreamedEvent]:
+    """Yield the events of several tasks by time, each task in its order.
+
+    Of each task one piece is in memory, and of a task that has not begun yet nothing.
+
+    Args:
+        parts: When each task began, and its events.
+    """
+    waiting = deque(sorted(((began, number, part) for number, (began, part) in enumerate(parts)), key=_turn))
+    heap: list[tuple[str, int, StreamedEvent, Iterator[StreamedEvent]]] = []
+
+    def draw(number: int, part: Iterator[StreamedEvent]) -> None:
+        row = next(part, None)
+        if row is not None:
+            heapq.heappush(heap, (_time_of(row), number, row, part))
+
+    while heap or waiting:
+        while waiting and (not heap or waiting[0][0] <= heap[0][0]):
+            draw(*waiting.popleft()[1:])
+        if heap:
+            _, number, row, part = heapq.heappop(heap)
+            yield row
+            draw(number, part)
+
+
+def _turn(one: tuple[str, int, Iterator[StreamedEvent]]) -> tuple[str, int]:
+    return one[:2]
 
 
 def _time_of(row: StreamedEvent) -> str:

@@ -23,7 +23,7 @@ class Reader:
 
     Args:
         show: Called in that thread with each new glance; it must not block.
-        fail: Called in that thread if reading has failed for good.
+        fail: Called in that thread with what a look or another of these functions has raised; the thread ends with it.
         beside: Called in that thread after each look, whether or not it found anything.
         before: Called in that thread before each look.
         pause_s: Events that come faster are shown together. The first one of a burst is shown at once, and so is what
@@ -51,7 +51,10 @@ class Reader:
         #: Somebody waits for the next look: it is not put off.
         self._is_urgent = threading.Event()
         #: A byte in it ends the sleep.
-        self._waking, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._waking, self._wake = os.pipe()  # Not `pipe2`: macOS has none.
+        for fd in (self._waking, self._wake):
+            os.set_blocking(fd, False)
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
     def start(self) -> None:
@@ -67,19 +70,29 @@ class Reader:
     def wake(self) -> None:
         """Look at once."""
         self._is_urgent.set()
+        if self._is_closed:  # The number of its pipe may be that of another file by now.
+            return
         try:
             os.write(self._wake, b"!")
         except OSError:
-            pass  # The pipe is full, so it wakes anyway; or the reader has been closed.
+            pass  # The pipe is full, so it wakes anyway.
 
-    def close(self) -> None:
-        """Stop reading; returns when the thread has ended."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop reading; returns when the thread has ended.
+
+        Args:
+            timeout_s: Wait no longer for it: it ends by itself after its look, and keeps its pipe.
+        """
+        if self._is_closed:
+            return
         self._over.set()
         self.wake()
         if self._thread.is_alive():
-            self._thread.join()
-        os.close(self._wake)
-        os.close(self._waking)
+            self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            self._is_closed = True
+            os.close(self._wake)
+            os.close(self._waking)
 
     def _run(self) -> None:
         try:

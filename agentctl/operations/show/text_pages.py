@@ -88,6 +88,14 @@ def output_between(worker: WorkerDir, stream: str, begin: int, end: int) -> byte
         os.close(fd)
 
 
+def output_in_pieces(worker: WorkerDir, stream: str, end: int) -> Iterator[bytes]:
+    """Yield the bytes of a worker's output up to an offset; fewer if it was cut meanwhile."""
+    at = 0
+    while at < end and (piece := output_between(worker, stream, at, min(end, at + _STEP))):
+        at += len(piece)
+        yield piece
+
+
 def _continuation(data: bytes) -> int:
     """Return how many bytes at the beginning belong to a character that began before."""
     return next((index for index, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)

@@ -65,7 +65,13 @@ def _row(template: Template) -> dict[str, Any]:
 
 
 def create_from_template(
-    root: Root, name: str, values: Mapping[str, str], *, title: str | None = None, task_id: str | None = None
+    root: Root,
+    name: str,
+    values: Mapping[str, str],
+    *,
+    title: str | None = None,
+    task_id: str | None = None,
+    is_chosen: bool = True,
 ) -> TaskDir:
     """Make a task from a template, with its parameters set to `values`; start none of its workers.
 
@@ -94,7 +100,7 @@ def create_from_template(
         write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
 
     config = document.value.get("config") or {}
-    return create_task(root, task_title, task_id=task_id, config=config, furnish=furnish)
+    return create_task(root, task_title, task_id=task_id, config=config, furnish=furnish, is_chosen=is_chosen)
 
 
 def _copy(folder: Path, target: FilePath) -> None:

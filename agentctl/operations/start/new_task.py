@@ -34,7 +34,7 @@ _COMMENT = [
 ]
 
 
-def create_task(
+def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
     root: Root,
     title: str,
     *,
@@ -43,8 +43,9 @@ def create_task(
     above: Mapping[str, str] | None = None,
     furnish: Callable[[TaskDir], None] | None = None,
     is_taken: Callable[[str], bool] = lambda _: False,
+    is_chosen: bool = True,
 ) -> TaskDir:
-    """Make a task; if a person makes it, it becomes the root's current one.
+    """Make a task; if a person makes it, it becomes the root's current one, unless it is not to be chosen.
 
     Args:
         config: Its limits, instead of the person's own, and other keys of `config` in task.yaml.
@@ -73,7 +74,7 @@ def create_task(
         _fill(task, title, config, above or {})
         if furnish is not None:
             furnish(task)
-        return task if above or caller() is not None else use_task(root, task.id)
+        return use_task(root, task.id) if is_chosen and not above and caller() is None else task
     except BaseException:  # A full disk, for example: an unfinished task must not keep the name.
         shutil.rmtree(task.path, ignore_errors=True)
         raise

@@ -50,13 +50,14 @@ def hold_server(folder: FilePath, root: Root) -> int | None:
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
-    lock = hold_alive(_place(folder, root, "lock"))
+    lock = hold_alive(place_of(folder, root, "lock"))
     if lock is None:
         return None
     try:
-        token = kept_token(folder, root)
-        if token is not None:
-            write_whole(_place(folder, root, "json"), to_json({"token": token}), durable=False)
+        said = _said(folder, root)
+        if _token_in(said) is not None:
+            kept = {key: said[key] for key in ("token", "port") if key in said}
+            write_whole(place_of(folder, root, "json"), to_json(kept), durable=False)
     except BaseException:
         os.close(lock)
         raise
@@ -68,20 +69,27 @@ def kept_token(folder: FilePath, root: Root) -> str | None:
     return _token_in(_said(folder, root))
 
 
-def announce(folder: FilePath, root: Root, served: RootServer, more: Mapping[str, Any] | None = None) -> None:
+def kept_port(folder: FilePath, root: Root) -> int | None:
+    """Return the port of the root's last server; None if there was none."""
+    port = _said(folder, root).get("port")
+    return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+
+
+def announce(folder: FilePath, root: Root, served: RootServer, port: int | None = None) -> None:
     """Say where the server of a root is; only for who holds it, and once it listens.
 
     Args:
-        more: What else is to be in the file.
+        port: Where it listens, for the next one.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
         ValueError: That is no address, or the token could be guessed.
     """
-    value = {"url": served.url, "token": served.token, "readOnly": served.is_read_only, "pid": os.getpid()}
+    value = {"url": served.url, "token": served.token, "readOnly": served.is_read_only, "port": port,
+             "pid": os.getpid()}  # fmt: skip
     if _url_in(value) is None or _token_in(value) is None:
         raise ValueError("a server has an address, and a token that cannot be guessed")
-    write_whole(_place(folder, root, "json"), to_json({**(more or {}), **value}), durable=False)
+    write_whole(place_of(folder, root, "json"), to_json(value), durable=False)
 
 
 # -- by others ---------------------------------------------------------------------------------------------------------
@@ -93,14 +101,15 @@ def live_server(folder: FilePath, root: Root) -> RootServer | None:
     Raises:
         OSError: That cannot be found out.
     """
-    if not is_alive_held(_place(folder, root, "lock")):
+    if not is_alive_held(place_of(folder, root, "lock")):
         return None
     said = _said(folder, root)
     url, token = _url_in(said), _token_in(said)
     return None if url is None or token is None else RootServer(url, token, said.get("readOnly") is True)
 
 
-def _place(folder: FilePath, root: Root, ending: str) -> FilePath:
+def place_of(folder: FilePath, root: Root, ending: str) -> FilePath:
+    """Return the path of a file of a root's server: `json`, `lock`, or for scripts `token`."""
     from hashlib import sha256
 
     name = sha256(os.fsencode(os.path.realpath(root.path))).hexdigest()[:_NAME_CHARACTERS]
@@ -109,7 +118,7 @@ def _place(folder: FilePath, root: Root, ending: str) -> FilePath:
 
 def _said(folder: FilePath, root: Root) -> dict[str, Any]:
     """Return what is in the file; {} where there is none that only this user can read and write."""
-    path = _place(folder, root, "json")
+    path = place_of(folder, root, "json")
     try:
         fd = open_plain(path)
     except (FileNotFoundError, OddFile):

@@ -29,7 +29,7 @@ async function open(token) {
       return;
     }
     const told = await response.json().catch(() => ({}));
-    const isWrong = response.status === 401 || response.status === 403;
+    const isWrong = response.status === 401;
     problem.textContent = isWrong
       ? 'That is not the link of this server. The newest one is in the terminal in which agentctl serve runs.'
       : [told.detail ?? `The server answered ${response.status}.`, told.hint].filter(Boolean).join(' ');

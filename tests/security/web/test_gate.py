@@ -121,12 +121,14 @@ def test_no_page_elsewhere_gets_anything(busy: Server) -> None:
     before = everything(busy)
     attempts = [
         {"Host": "evil.example"}, {"Host": f"evil.example:{port}"}, {"Host": "127.0.0.1"}, {"Host": "localhost"},
-        {"Host": f"127.0.0.1:{port + 1}"}, {"Host": f"127.0.0.1.:{port}"}, {"Host": f"127.0.0.1:0{port}"},
+        {"Host": f"127.0.0.1.:{port}"}, {"Host": "127.0.0.1:"}, {"Host": "127.0.0.1:x"},
         {"Host": f"127.0.0.1:{port}@evil.example"}, {"Host": f"127.1:{port}"}, {"Host": ""},
         {"Host": f"0.0.0.0:{port}"}, {"Host": f"127.0.0.1:{port}, evil.example"}, {"Host": f"x@127.0.0.1:{port}"},
         {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Origin": "file://"},
         {"Origin": f"https://127.0.0.1:{port}"}, {"Origin": "http://127.0.0.1"},
         {"Origin": f"http://127.0.0.1:{port + 1}"}, {"Origin": f"http://localhost:{port}.evil.example"},
+        {"Host": f"127.0.0.1:{port + 1}", "Origin": f"http://127.0.0.1:{port}"},
+        {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"},
         {"Origin": f"http://localhost:{port}"}, {"Origin": f"http://127.0.0.1:{port}/"},
         {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "x"},
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
@@ -214,7 +216,7 @@ def test_the_cookie(server: Server) -> None:
     answer = server.ask("POST", "/session", {"token": server.token}, token=None)
     (cookie,) = answer.headers.get_all("Set-Cookie", [])
     name, *attributes = [part.strip() for part in cookie.split(";")]
-    assert name.startswith(f"agentctl-{server.port}=")
+    assert name.startswith("agentctl-")
     assert {part.lower() for part in attributes} == {"httponly", "max-age=2592000", "path=/", "samesite=strict"}
     assert answer.json.keys() == {"key"}
     assert answer.headers["Cache-Control"] == "no-store"
@@ -249,7 +251,7 @@ def test_a_login_from_elsewhere(server: Server) -> None:
 def test_logging_out(server: Server) -> None:
     answer = server.ask("DELETE", "/session", None, token=None)
     assert answer.status == 200
-    assert f"agentctl-{server.port}=" in answer.headers["Set-Cookie"]
+    assert "agentctl-" in answer.headers["Set-Cookie"]
     assert "Max-Age=0" in answer.headers["Set-Cookie"]
 
 

@@ -1,0 +1,130 @@
+"""Gets what the tests in a browser need, in the versions that were tested: `python -m tests.page.install`.
+
+The browser is the distribution's Chromium. The libraries go into the virtual environment, and not into the extra `dev`:
+whoever does not run these tests needs none of them. axe-core goes into the cache of `tests.agents.install`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from tests.agents.install import cache
+
+INSTALL_S = 600
+AXE = "4.14.1"
+#: One minor version of each: what a newer one finds in unchanged code is for a change of its own.
+LIBRARIES = {"playwright": "1.65", "schemathesis": "4.32"}
+_BROWSERS = ("chromium", "chromium-browser")
+
+
+class Unavailable(Exception):
+    """Something that cannot be had here; says why."""
+
+
+def browser() -> Path | None:
+    """Return the path of the browser; None where there is none."""
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return Path(found) if found else None
+
+
+def axe_script() -> Path:
+    """Return where the script of axe-core is, or will be."""
+    return cache() / f"axe-core-{AXE}" / "axe.min.js"
+
+
+def missing_libraries() -> list[str]:
+    """Return the requirements that the virtual environment does not meet."""
+    return [_requirement(name, minor) for name, minor in LIBRARIES.items() if not _is_there(name, minor)]
+
+
+def _is_there(name: str, minor: str) -> bool:
+    try:
+        return importlib.metadata.version(name).startswith(f"{minor}.")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _requirement(name: str, minor: str) -> str:
+    major, number = minor.split(".")
+    return f"{name}>={minor},<{major}.{int(number) + 1}"
+
+
+def install() -> None:
+    """Install what is missing.
+
+    Raises:
+        Unavailable: Something cannot be had.
+    """
+    if libraries := missing_libraries():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([*pip, *libraries], f"pip could not install {' and '.join(libraries)}")
+    if browser() is None:
+        _install_browser()
+    if not axe_script().exists():
+        _install_axe()
+
+
+def _install_browser() -> None:
+    if os.geteuid() != 0:
+        raise Unavailable("there is no Chromium, and only root can install it: apt-get install chromium")
+    if shutil.which("apt-get") is None:
+        raise Unavailable("there is neither Chromium nor apt-get, which could install it")
+    failure = "apt-get could not install chromium"
+    get = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
+    _run([*get, "update"], failure)
+    _run([*get, "install", "--yes", "--no-install-recommends", _BROWSERS[0]], failure)
+    if browser() is None:
+        raise Unavailable("the package chromium of this distribution has no browser in it")
+
+
+def _install_axe() -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Unavailable("there is no npm, from which axe-core comes")
+    folder = axe_script().parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, suffix=".axe") as draft:
+        argv = [npm, "pack", "--loglevel", "error", "--fetch-retries", "1", "--pack-destination", draft]
+        _run([*argv, f"axe-core@{AXE}"], f"npm could not bring axe-core@{AXE}")
+        with tarfile.open(next(Path(draft).glob("*.tgz"))) as packed:
+            packed.extract(f"package/{axe_script().name}", draft, filter="data")
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(draft, "package").rename(folder)
+
+
+def _run(argv: list[str], failure: str) -> None:
+    print(f"running {' '.join(map(os.path.basename, argv[:1]))} {' '.join(argv[1:])}", file=sys.stderr, flush=True)
+    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{failure} within {INSTALL_S} s") from None
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if re.search(r"(?i)error|^E:", line)] or [done.stderr]
+        raise Unavailable(f"{failure}: {' '.join(' '.join(said).split())[:200]}")
+
+
+def main() -> int:
+    """Install, and say what is there."""
+    try:
+        install()
+    except Unavailable as error:
+        print(f"skipped: everything about the page in a browser: {error}")
+        return os.EX_UNAVAILABLE
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
+    print(f"{', '.join(versions)}, axe-core {AXE}: {axe_script()}; the browser: {browser()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

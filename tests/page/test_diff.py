@@ -1,0 +1,184 @@
+"""At stake: what is said on the lines of a diff goes to the agent that changed them, all of it, as one message."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.agent_steps import activity, agent, ends, plays
+from tests.agents.install import installed
+from tests.agents.lab import PATIENCE_S, Lab
+from tests.agents.standin import StandIn
+from tests.page.seen import says
+from tests.page.site import Site
+from tests.page.visiting import Visit
+from tests.repositories import new_repository
+from tests.steps import Task
+from tests.support import run, wait_until
+
+COMMENTS = {"two": "Say why here.", "four": "This line is <b>not</b> needed."}
+EDIT = """
+from pathlib import Path
+Path("a.txt").write_text("one\\ntwo\\nthree\\nfour\\n")
+Path("new.txt").write_text("fresh\\n")
+me.answer("I have changed it.")
+"""
+
+
+def files(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Changed files")
+
+
+def comment(page: Page, line: str, text: str, file: str = "a.txt") -> None:
+    """Write a comment on the line with a text."""
+    box = page.get_by_role("region", name=file, exact=True)
+    at = box.locator(".code-line", has_text=line)
+    at.hover()
+    at.get_by_role("button", name="Comment on").click()
+    field = box.get_by_role("textbox")
+    expect(field).to_be_focused()
+    field.fill(text)
+    field.press("Control+Enter")
+    expect(box).to_contain_text(text)
+
+
+def users_messages(task: Task, instance: str = "a") -> list[str]:
+    """Return what the user has said to an agent, behind its order."""
+    rows = [row for row in activity(task, instance) if row["type"] == "message" and row.get("name") == "user"]
+    return [row["text"] for row in rows][1:]
+
+
+def checked_message(text: str) -> None:
+    """Check a message with both comments: each once, with its place and its line."""
+    for line, said in COMMENTS.items():
+        assert text.count(said) == 1, text
+        assert f"> {line}\n" in text, text
+    assert text.count("a.txt:2") == 1, text
+    assert text.count("a.txt:4") == 1, text
+
+
+@pytest.fixture(scope="session")
+def claude() -> Path:
+    """The real Claude Code; it is not fetched here. The folder of the cache is known before a test has a home."""
+    program = installed().get("claude")
+    if program is None:
+        pytest.skip("the real Claude Code is not in the cache: make test-agents fetches it")
+    return program
+
+
+@pytest.fixture
+def repository(task: Task) -> Path:
+    return new_repository(Path.cwd())
+
+
+def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree", "--keep")
+    wait_until(lambda: run("activity", "a").out, accept=lambda out: "I have changed it." in out, what="its answer")
+    page = visit.open("/tasks/t1/workers/a/diff")
+    expect(files(page)).to_contain_text("a.txt")
+    expect(files(page)).to_contain_text("new.txt")
+    for line, said in COMMENTS.items():
+        comment(page, line, said)
+    page.reload()
+    for said in COMMENTS.values():
+        expect(page.get_by_role("region", name="a.txt", exact=True)).to_contain_text(said)
+    assert users_messages(task) == []
+    page.get_by_role("button", name="Send all").click()
+    says(page, "Sent to a.")
+    wait_until(lambda: users_messages(task), what="the message")
+    expect(page.get_by_role("button", name="Send all")).to_have_count(0)
+    (text,) = users_messages(task)
+    checked_message(text)
+
+
+def test_comments_continue_an_ended_agent(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/diff")
+    for line, said in COMMENTS.items():
+        comment(page, line, said)
+    page.get_by_role("button", name="Continue it with all").click()
+    says(page, "a is continued")
+    (made,) = [row["agentInstance"] for row in run("list", "--json").json if row["agentInstance"] != "a"]
+    ends(made)
+    prompts = [row["text"] for row in activity(task, made) if row["type"] == "message" and row.get("name") == "user"]
+    assert len(prompts) == 1
+    checked_message(prompts[0])
+
+
+def test_a_comment_can_be_changed_and_deleted(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/diff")
+    for line, said in COMMENTS.items():
+        comment(page, line, said)
+    box = page.get_by_role("region", name="a.txt", exact=True)
+    box.get_by_role("button", name="Delete").first.click()
+    expect(box).not_to_contain_text(COMMENTS["two"])
+    expect(box).to_contain_text(COMMENTS["four"])
+    page.reload()
+    expect(box).to_contain_text(COMMENTS["four"])
+    expect(box).not_to_contain_text(COMMENTS["two"])
+
+
+def test_since_the_last_turn_and_by_keys(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/diff")
+    expect(page.get_by_role("button", name="Since the base")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("c")
+    field = page.get_by_role("region", name="a.txt", exact=True).get_by_role("textbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("by keys: bjkc")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("region", name="a.txt", exact=True)).to_contain_text("by keys: bjkc")
+    page.keyboard.press("b")
+    expect(page.get_by_role("button", name="Since the last turn")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_real_claude_code_gets_two_comments_as_one_message(
+    claude: Path, task: Task, repository: Path, site: Site, visit: Visit, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    # The server was started with another one, but it only hands messages on.
+    monkeypatch.setenv("PATH", f"{claude.parent}{os.pathsep}{os.environ['PATH']}")
+    # What its model calls: a command that changes a file in its worktree.
+    change = "printf 'one\\ntwo\\nthree\\nfour\\n' > a.txt"
+    Path("steps.json").write_text(json.dumps([[["shell", change]]]), encoding="utf-8")
+    with StandIn() as standin:
+        lab = Lab("claude", tmp_path, task, standin)
+        worker = lab.spawn("steps", "--worktree", "--keep", "--permissions", "allow", name="real")
+        wait_until(
+            lambda: lab.activity(worker, "message"), timeout_s=PATIENCE_S,
+            accept=lambda rows: "Done: steps" in str(rows), what="its answer",
+        )  # fmt: skip
+        page = visit.open("/tasks/t1/workers/real/diff")
+        for line, said in COMMENTS.items():
+            comment(page, line, said)
+        page.get_by_role("button", name="Send all").click()
+        says(page, "Sent to real.")
+        wait_until(
+            lambda: [turn.text for request in standin.requests for turn in request.turns if turn.kind == "user"],
+            timeout_s=PATIENCE_S,
+            accept=lambda texts: any(COMMENTS["two"] in text for text in texts),
+            what="the comments to reach the model",
+        )
+        with_comments = [
+            [turn.text for turn in request.turns if turn.kind == "user" and "a.txt:" in turn.text]
+            for request in standin.requests
+        ]
+        (text,) = max(with_comments, key=len)
+        checked_message(text)
+        wait_until(lambda: users_messages(task, "real"), what="the message in its activity")
+        assert len(users_messages(task, "real")) == 1
+        visit.go("/tasks/t1/workers/real")
+        transcript = page.get_by_role("log", name="Transcript of real")
+        for said in COMMENTS.values():
+            expect(transcript).to_contain_text(said)
+        run("cancel", worker)
