@@ -12,7 +12,7 @@ from typing import Any
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, digest_of, sign
 from agentctl.operations.talk.answering_link import answer_by_link
-from agentctl.supervision.notify.served import RootServer, place_of, announce, hold_server
+from agentctl.supervision.notify.served import RootServer, announce, hold_server, place_of
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.supervision.worker.questions import read_question
 
