@@ -26,6 +26,8 @@ from agentctl.web.connections import Bounds
 from tests.support import alike, start_argv, wait_until
 from tests.web.bounded_server import CHUNK, SHORT, Client, Served, answer_of, many
 
+pytestmark = pytest.mark.server
+
 #: How much later than it must a busy machine may do something.
 LATE_S = 3
 
@@ -545,8 +547,6 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from agentctl.web.connections import Connections, config_for, serve
-
-pytestmark = pytest.mark.server
 async def ticks(request):
     async def give():
         while True:
