@@ -40,12 +40,14 @@ test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspect
 test-server: $(VENV)/.dev ## run the tests of `agentctl serve` that send requests to real servers
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "server and not slow" tests/web tests/security/web
 
-# What measures frames has the machine for itself.
-test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser, and try the interface behind it; fetches Chromium, playwright, axe-core, schemathesis
+# What measures frames has the machine for itself; so has, once more, what failed beside other browsers on few cores.
+test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 -m page --ignore tests/page/test_many.py tests/page && \
-	$(PY) -m pytest -m page tests/page/test_many.py
+	for part in "--numprocesses 2 --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
+		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
+			echo "$$part" | sed 's/--numprocesses 2//') || exit 1; \
+	done
 
 test-all: $(VENV)/.dev ## run every test, except those with the real agent programs and with a browser
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page"

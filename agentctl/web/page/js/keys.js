@@ -1,5 +1,5 @@
 // The keys: one table, by which they work and from which the help is made.
-import { useEffect, useRef } from './dom.js';
+import { useLayoutEffect, useRef } from './dom.js';
 
 /** Each key: [group, keys, action, what it does]. */
 export const KEYS = [
@@ -55,7 +55,8 @@ const layers = [];
 export function useKeys(actions) {
   const current = useRef(actions);
   current.current = actions;
-  useEffect(() => {
+  // From the first frame on: what is seen takes keys.
+  useLayoutEffect(() => {
     layers.push(current);
     return () => layers.splice(layers.indexOf(current), 1);
   }, []);

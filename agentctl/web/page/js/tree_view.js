@@ -110,9 +110,11 @@ export function TreeView() {
   useLayoutEffect(() => {
     const scroller = main();
     if (wanted.current) {
+      const line = element();
+      if (!line) return; // It is drawn with a later frame.
       wanted.current = false;
-      element()?.focus({ preventScroll: true });
-      element()?.scrollIntoView({ block: 'nearest' });
+      line.focus({ preventScroll: true });
+      line.scrollIntoView({ block: 'nearest' });
     } else if (before !== null && document.activeElement?.dataset?.id === heldId) {
       const moved = document.activeElement.getBoundingClientRect().top - before;
       if (Math.abs(moved) >= 1) scroller.scrollTop += moved;
