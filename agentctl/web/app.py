@@ -7,9 +7,10 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -77,19 +78,18 @@ class Website:
         routes.append(Route(SESSION, self._at({"POST": self._log_in, "DELETE": self._log_out})))
         routes.append(Route(f"{ANSWER}{{signed:path}}", self._at({"POST": self._answer})))
         routes.append(Route(f"{STATIC}{{name:path}}", self._at({"GET": self._file})))
-        carrying = _Later()
+        carrying = Carrying(self._record)
         grouped: defaultdict[str, list[Endpoint]] = defaultdict(list)
         for prefix, some in ((PREFIX, self._endpoints), ("", self._others)):
             for one in some:
                 grouped[f"{prefix}{one.path}"].append(one)
-        routes += [Route(path, carrying.app(some)) for path, some in grouped.items()]
+        routes += [Route(path, EndpointApp(some, carrying)) for path, some in grouped.items()]
         routes.append(Route(f"{PREFIX}/{{rest:path}}", self._at({"GET": _nothing, "POST": _nothing})))
         routes.append(Route("/{rest:path}", self._at({"GET": self._page})))
 
         @contextlib.asynccontextmanager
         async def lifespan(_app: Starlette) -> AsyncIterator[None]:
             try:
-                carrying.carrying = Carrying(self._record)
                 self._board = Board(self._root)
             except BaseException as error:
                 self.startup_error = error
@@ -201,12 +201,8 @@ class Website:
 
     async def _answer(self, request: Request) -> Response:
         """Give the answer of a signed link: whoever has it may give that one answer."""
-        from anyio.to_thread import run_sync
-
-        signed = request.path_params["signed"]
-        return json_response(
-            await run_sync(answer_by_link, self._root, signed, self._login.token, time.time()), request
-        )
+        work = partial(answer_by_link, self._root, request.path_params["signed"], self._login.token, time.time())
+        return json_response(await anyio.to_thread.run_sync(work, abandon_on_cancel=True), request)
 
 
 _FLAGS = frozenset({"", "true", "false"})
@@ -235,19 +231,3 @@ class _Methods:
 
 async def _nothing(_request: Request) -> Response:
     return problem(404, "there is no such path", f"{PREFIX}/openapi.json lists them", code=ExitCode.NOT_FOUND)
-
-
-class _Later:
-    """Endpoints whose threads are made only once the loop runs."""
-
-    carrying: Carrying
-
-    def app(self, endpoints: Sequence[Endpoint]) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-        """Return the application of some endpoints at one path."""
-        outer = self
-
-        class _App:
-            async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-                await EndpointApp(endpoints, outer.carrying)(scope, receive, send)
-
-        return _App()

@@ -23,7 +23,7 @@ from agentctl.domain.worker_row import BLANK
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
-from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, Question
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.web.jsonbytes import encode
 
@@ -366,8 +366,8 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
         "taskId": worker.task.id,
         "need": _NEEDS[worker.need],
         "needSince": worker.since,
-        "questions": [_question(one) for one in worker.questions],
-        "idle": None if worker.idle is None else _question(worker.idle),
+        "questions": [dict(one) for one in worker.questions],
+        "idle": None if worker.idle is None else dict(worker.idle),
         "changedFiles": worker.changed_files,
         "calls": doing.nodes[0].calls if doing is not None and doing.nodes else 0,
         "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
@@ -377,10 +377,6 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
 
 
 _NEEDS = {need: need.name.lower() for need in Need}
-
-
-def _question(question: Question) -> Mapping[str, Any]:
-    return dict(question)
 
 
 def _task(task: FleetTask) -> bytes:

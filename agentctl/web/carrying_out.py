@@ -35,7 +35,7 @@ _PARSED_AT_ONCE = 1 << 16
 
 
 class Carrying:
-    """The threads in which requests are carried out. Made within the event loop.
+    """The threads in which requests are carried out.
 
     Args:
         record: Records a bug; returns where.
