@@ -51,8 +51,8 @@ def seed_endpoints(root: Root, *, force: bool) -> list[Endpoint]:
 
 
 def _parameters(tool: Tool) -> tuple[Parameter, ...]:
-    """Return the arguments of a tool as parameters of a body."""
+    """Return the arguments of a tool as parameters of a body, those too that no agent is told of: `session_id`."""
     return tuple(
         Parameter(name, schema, str(schema.get("description", "")), BODY, name in tool.required)
-        for name, schema in tool.properties.items()
+        for name, schema in {**tool.properties, **tool.also}.items()
     )
