@@ -39,6 +39,7 @@ _PAGED = (
 _LONGEST_PAGE = 1 << 20
 #: So much of an output is in one range, and so much is sent in one piece.
 MOST_RAW = 4 << 20
+_PLAIN = "text/plain; charset=utf-8"
 _RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
 
 
@@ -142,17 +143,17 @@ class OwnEndpoints:
                 "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{worker.instance}.{stream}"',
             }  # fmt: skip
             if span is None:
-                return RawAnswer(b"", "text/plain; charset=utf-8", 416,
+                return RawAnswer(b"", _PLAIN, 416,
                                  {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
             begin, end = span
             if not is_part and end > MOST_RAW:
                 pieces = output_in_pieces(worker, stream, end)
-                return RawAnswer(pieces, "text/plain; charset=utf-8", 200, {**headers, "Content-Length": str(end)})
+                return RawAnswer(pieces, _PLAIN, 200, {**headers, "Content-Length": str(end)})
             data = output_between(worker, stream, begin, end)
             if not is_part:
-                return RawAnswer(data, "text/plain; charset=utf-8", 200, headers)
+                return RawAnswer(data, _PLAIN, 200, headers)
             content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{page.size}"
-            return RawAnswer(data, "text/plain; charset=utf-8", 206, {**headers, "Content-Range": content_range})
+            return RawAnswer(data, _PLAIN, 206, {**headers, "Content-Range": content_range})
 
         return Endpoint(
             "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,

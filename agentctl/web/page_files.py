@@ -16,10 +16,8 @@ FOLDER = Path(__file__).parent / "page"
 PREFIX = "/static/"
 INDEX, CLOSED = "index.html", "open.html"
 _TYPES = {
-    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-    ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".ico": "image/x-icon",
-    ".woff2": "font/woff2", ".json": "application/json",
+    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+    ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 }  # fmt: skip
 
 
@@ -30,12 +28,12 @@ class PageFile(NamedTuple):
     media_type: str
     tag: str
 
-    def response(self, request: Request, status: int = 200) -> Response:
+    def response(self, request: Request) -> Response:
         """Return it for a request; what a browser has already is not sent again."""
         headers = {"ETag": self.tag, "Cache-Control": "no-cache, private"}
-        if status == 200 and self.tag in request.headers.get("if-none-match", ""):
+        if self.tag in request.headers.get("if-none-match", ""):
             return Response(b"", 304, headers)
-        return Response(self.data, status, headers, self.media_type)
+        return Response(self.data, 200, headers, self.media_type)
 
 
 def page_files() -> dict[str, PageFile]:

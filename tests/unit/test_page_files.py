@@ -1,0 +1,43 @@
+"""The files of the page: libraries are what their list says, and everything that the page names is there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from agentctl.web.page_files import CLOSED, FOLDER, INDEX, PREFIX, open_paths, page_files
+
+VENDOR = FOLDER / "vendor"
+
+
+def test_libraries_are_those_of_the_list() -> None:
+    listed = dict(line.split()[::-1] for line in (VENDOR / "SHA256SUMS").read_text(encoding="ascii").splitlines())
+    assert listed == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in VENDOR.iterdir() if path.name not in {"README.md", "SHA256SUMS"}
+    }  # fmt: skip
+    assert {"preact.js", "preact-hooks.js", "htm.js", "LICENSE-preact", "LICENSE-htm"} == listed.keys()
+
+
+def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
+    files = page_files()
+    for name, file in files.items():
+        if name.startswith("vendor/") or not name.endswith((".html", ".js", ".css", ".webmanifest")):
+            continue
+        text = file.data.decode()
+        for found in re.findall(
+            r"""(?:from|import\(|import|href=|src=|"src":|"start_url":)\s*["']([./][^"'$]*)["']""", text
+        ):
+            path = found.removeprefix(PREFIX)
+            if found.startswith("./"):
+                path = (FOLDER / name).parent.joinpath(found).resolve().relative_to(FOLDER).as_posix()
+            elif not found.startswith(PREFIX):
+                continue  # A path of the page itself.
+            assert path in files, f"{name} names {found}"
+        assert not re.findall(r"""["'(]https?://(?!www\.w3\.org/)""", text), name
+
+
+def test_what_anybody_gets() -> None:
+    files = page_files()
+    assert open_paths(files) == {f"{PREFIX}open.js", f"{PREFIX}open.css"}
+    assert {INDEX, CLOSED} <= files.keys()
