@@ -192,6 +192,7 @@ def test_a_worker(task: Task, visit: Visit) -> None:
     page.keyboard.press("x")
     pressed_in_dialog(page, "Cancel it")
     says(page, re.compile("works.* cancelled; nothing of it is left"))
+    expect(row(page, "works")).to_contain_text("cancelled")  # The stream tells it a moment after the answer.
     page.keyboard.press("r")
     dialog_of(page, "Try works again?")
     pressed_in_dialog(page, "Try again")
