@@ -84,6 +84,21 @@ def test_everywhere(task: Task, visit: Visit) -> None:
     expect(page.get_by_role("searchbox", name="Search all tasks")).to_be_focused()
 
 
+#: Presses a key the moment the page has drawn itself, before that is painted.
+_AT_ONCE = """
+new MutationObserver((_, observer) => {
+  if (!document.getElementById('main')) return;
+  observer.disconnect();
+  document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '?', bubbles: true }));
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_a_key_before_the_first_frame(task: Task, visit: Visit) -> None:
+    visit.context.add_init_script(_AT_ONCE)
+    dialog_of(visit.open(), "Keys")
+
+
 def test_lists(task: Task, visit: Visit) -> None:
     for name in ("a", "b", "c"):
         spawn(worker("sleeps", 60), name=name)

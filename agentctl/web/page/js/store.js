@@ -1,6 +1,6 @@
 // What the page knows: the fleet as the stream tells it, the last events, and what happened. Whoever shows a topic is
 // told once per frame, however much has changed.
-import { useEffect, useState } from './dom.js';
+import { useLayoutEffect, useState } from './dom.js';
 import { NeedOrder } from './need_order.js';
 import { TERMINAL } from './words.js';
 
@@ -64,7 +64,8 @@ function listen(topic, one) {
 /** Draw a component again whenever one of these topics has changed. */
 export function useTopics(...topics) {
   const [, draw] = useState(0);
-  useEffect(() => {
+  // An effect after the frame would come too late: what changed since the drawing would be told to nobody.
+  useLayoutEffect(() => {
     const again = () => draw((count) => count + 1);
     const ends = topics.map((topic) => listen(topic, again));
     return () => ends.forEach((end) => end());

@@ -56,7 +56,7 @@ export function VirtualRows({ count, rowHeight, keep = [], render, ...props }) {
 export function useRowHeight(wide = 34, narrow = 60) {
   const query = matchMedia('(max-width: 640px)');
   const [isNarrow, setNarrow] = useState(query.matches);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const tell = () => setNarrow(query.matches);
     query.addEventListener('change', tell);
     return () => query.removeEventListener('change', tell);
