@@ -77,7 +77,7 @@ class _Stream:
             parts += self._patches() if self._wanted.with_fleet else ()
             if parts:
                 yield b"".join(parts)
-            elif events is not None:
+            else:  # What happened meanwhile has set it: it was taken before.
                 await change.wait()
 
     async def _worked_out(self, work: Callable[[], T]) -> T:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -79,6 +81,23 @@ def test_a_restart_keeps_the_token(root: Path) -> None:
         again.stop(signal.SIGKILL, code=-signal.SIGKILL)
     with serving(root, "--port", str(port)) as third:
         assert third.token == token
+
+
+def test_a_restart_keeps_the_port(root: Path) -> None:
+    port = _port_that_nothing_takes_by_chance()
+    with serving(root, "--port", str(port)):
+        pass
+    again = Server(root)
+    assert again.port == port
+    again.stop()
+
+
+def _port_that_nothing_takes_by_chance() -> int:
+    """Return a free port outside of the range from which the system takes those of connections and of port 0."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("all ports are in use")
 
 
 def test_a_new_token_on_demand(root: Path) -> None:

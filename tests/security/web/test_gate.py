@@ -143,6 +143,21 @@ def test_no_page_elsewhere_gets_anything(busy: Server) -> None:
     assert busy.ask("GET", f"{API}/tasks", None, logged_in, token=None).status == 200
 
 
+def test_a_tunnel_may_begin_at_another_port(busy: Server) -> None:
+    cookie, key = login(busy)
+    for name in ("127.0.0.1", "localhost", "[::1]"):
+        here = f"{name}:{busy.port + 1}"
+        headers = {"Host": here, "Origin": f"http://{here}", "Cookie": cookie, "Agentctl-Key": key}
+        assert busy.ask("GET", f"{API}/tasks", None, headers, token=None).status == 200
+
+
+def test_only_a_link_answers_without_the_token(server: Server) -> None:
+    for path in ("/answer/", "/answer/x"):
+        refused(server.ask("GET", path, token=None), 401)
+        refused(server.ask("GET", path), 405)
+        refused(server.ask("POST", path, {}, token=None), 409)
+
+
 def test_no_form_does_anything(busy: Server) -> None:
     before = everything(busy)
     kinds = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "text/json",

@@ -22,8 +22,8 @@ from tests.web.bounded_server import HOST, Client, Served
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who holds a socket")
 
-#: A user who has nothing here.
-NOBODY = 65534
+#: A user who has nothing here, not even processes of tests that run at the same time.
+NOBODY = 60_000 + os.getpid() % 5_000
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
