@@ -14,11 +14,10 @@ import os
 import signal
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import h11
 import uvicorn
@@ -201,15 +200,29 @@ def serve(config: Config, places: Sequence[socket.socket]) -> None:
         KeyboardInterrupt: By Ctrl-C, once all connections are closed.
         SystemExit: By SIGTERM, in the same way.
     """
-    before = signal.signal(signal.SIGTERM, _leave)  # uvicorn raises it again when it is done.
+    server = uvicorn.Server(config)
+    came: list[int] = []
+
+    def leave(number: int, _frame: object) -> None:
+        server.should_exit = True
+        if number in came:  # It does not end by itself.
+            raise _end_by(number)
+        came.append(number)
+
+    # From now on: an exception in the midst of making the loop would leave half of it behind. uvicorn has handlers of
+    # its own while it serves; at its end it raises what came meanwhile once more.
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        uvicorn.Server(config).run(sockets=list(places))
+        server.run(sockets=list(places))
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+    if came:
+        raise _end_by(came[-1])
 
 
-def _leave(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
+def _end_by(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 class _Phase(Enum):

@@ -577,3 +577,29 @@ def test_a_signal_ends_it_without_a_word(number: int, code: int) -> None:
         _, said = server.communicate(timeout=20)
         assert time.monotonic() - begun < 3
     assert (server.returncode, said) == (code, "")
+
+
+#: Sends itself a signal while its loop is being made.
+IS_STOPPED_EARLY = """
+import asyncio, os, socket, sys
+from starlette.applications import Starlette
+from agentctl.web.connections import Connections, config_for, serve
+
+def loop():
+    os.kill(os.getpid(), int(sys.argv[1]))
+    return asyncio.new_event_loop()
+
+config = config_for(Starlette(), Connections())
+config.get_loop_factory = lambda: loop
+try:
+    serve(config, [socket.create_server(("127.0.0.1", 0))])
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_before_it_serves(number: int, code: int) -> None:
+    server = start_argv([sys.executable, "-W", "error", "-c", IS_STOPPED_EARLY, str(int(number))])
+    _, said = server.communicate(timeout=20)
+    assert (server.returncode, said) == (code, "")
