@@ -81,13 +81,16 @@ def serve(
     # A root that was named is there; where none is, the page is as good a place as any to begin.
     root = call.root(create=call.root_named is None and not read_only)
     with listening(root, place, with_new_token=new_token, is_read_only=read_only) as at:
-        try:
+
+        def say() -> None:
             call.show({"url": at.url, "link": at.link, "tokenFile": at.token_file, "root": str(root.path)}, [at.link])
             if not call.json:
                 _explain(call, at.url, at.token_file, is_near=place.is_near and url is None, has_tls=place.has_tls)
                 if is_terminal(sys.stdout) and (qr or not place.is_near or url is not None):
                     _draw(at.link)
-            run(root, place, at, served_commands(root, force=call.force), record, is_read_only=read_only,
+
+        try:
+            run(root, at, served_commands(root, force=call.force), record, say, is_read_only=read_only,
                 force=call.force)  # fmt: skip
         except KeyboardInterrupt:
             note("the server has ended; the workers go on")

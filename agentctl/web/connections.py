@@ -15,7 +15,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -193,8 +193,12 @@ _BACKLOG = 100
 _GRACEFUL_S = 2
 
 
-def serve(config: Config, places: Sequence[socket.socket]) -> None:
+def serve(config: Config, places: Sequence[socket.socket], begin: Callable[[], None] = lambda: None) -> None:
     """Serve at sockets that listen until interrupted.
+
+    Args:
+        begin: Called as soon as no signal can be lost any more. An interrupt that is raised as an exception can be:
+            whatever Python calls back by itself throws it away, as the import of a module does now and then.
 
     Raises:
         KeyboardInterrupt: By Ctrl-C, once all connections are closed.
@@ -213,6 +217,7 @@ def serve(config: Config, places: Sequence[socket.socket]) -> None:
     # its own while it serves; at its end it raises what came meanwhile once more.
     before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        begin()
         server.run(sockets=list(places))
     finally:
         for number, handler in before.items():

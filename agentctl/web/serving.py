@@ -69,6 +69,7 @@ class ListenAddress(NamedTuple):
 class Listening(NamedTuple):
     """A server that is about to run."""
 
+    place: ListenAddress
     login: Login
     #: Where it is reached, without a slash at the end.
     url: str
@@ -157,7 +158,7 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
         announce(folder, root, RootServer(url, token, is_read_only), port)
         file = place_of(folder, root, "token")
         write_whole(file, f"{token}\n".encode(), durable=False)
-        yield Listening(Login(token, f"agentctl-{file.name[-14:-6]}"), url, sockets, str(file))
+        yield Listening(place, Login(token, f"agentctl-{file.name[-14:-6]}"), url, sockets, str(file))
     finally:
         for one in sockets:
             one.close()
@@ -239,10 +240,10 @@ def access_to(place: ListenAddress, port: int, *, is_read_only: bool) -> Access:
 
 def run(
     root: Root,
-    place: ListenAddress,
     at: Listening,
     commands: Sequence[Endpoint],
     record: Callable[[BaseException], str],
+    say: Callable[[], None],
     *,
     is_read_only: bool,
     force: bool,
@@ -252,15 +253,16 @@ def run(
     Args:
         commands: The endpoints of the commands.
         record: Records a bug; returns where.
+        say: Says where it is.
     """
     own = OwnEndpoints(root, force=force, about={"url": at.url, "readOnly": is_read_only}).all()
     seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
     site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
-    access = access_to(place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)
-    app = site.gated(access, _refusing(behind_a_proxy=place.url is not None and not place.has_tls))
-    config = config_for(app, site.connections, certificate=place.certificate, key=place.key, lifespan="on")
+    access = access_to(at.place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)
+    app = site.gated(access, _refusing(behind_a_proxy=at.place.url is not None and not at.place.has_tls))
+    config = config_for(app, site.connections, certificate=at.place.certificate, key=at.place.key, lifespan="on")
     try:
-        serve(config, at.sockets)
+        serve(config, at.sockets, say)
     except SystemExit:
         if site.startup_error is not None:
             raise site.startup_error from None

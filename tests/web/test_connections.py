@@ -579,27 +579,39 @@ def test_a_signal_ends_it_without_a_word(number: int, code: int) -> None:
     assert (server.returncode, said) == (code, "")
 
 
-#: Sends itself a signal while its loop is being made.
+#: Sends itself a signal before it serves: while its loop is being made, or in a callback, which throws exceptions away.
 IS_STOPPED_EARLY = """
-import asyncio, os, socket, sys
+import asyncio, os, socket, sys, weakref
 from starlette.applications import Starlette
 from agentctl.web.connections import Connections, config_for, serve
 
-def loop():
+def stop(*_):
     os.kill(os.getpid(), int(sys.argv[1]))
+
+def loop():
+    stop()
     return asyncio.new_event_loop()
 
+def begin():
+    if sys.argv[2] == "begins":
+        gone = {0}
+        ref = weakref.ref(gone, stop)
+        del gone
+
 config = config_for(Starlette(), Connections())
-config.get_loop_factory = lambda: loop
-try:
-    serve(config, [socket.create_server(("127.0.0.1", 0))])
-except KeyboardInterrupt:
-    sys.exit(130)
+if sys.argv[2] == "loop":
+    config.get_loop_factory = lambda: loop
+with socket.create_server(("127.0.0.1", 0)) as place:
+    try:
+        serve(config, [place], begin)
+    except KeyboardInterrupt:
+        sys.exit(130)
 """
 
 
+@pytest.mark.parametrize("when", ["begins", "loop"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_before_it_serves(number: int, code: int) -> None:
-    server = start_argv([sys.executable, "-W", "error", "-c", IS_STOPPED_EARLY, str(int(number))])
+def test_a_signal_ends_it_before_it_serves(number: int, code: int, when: str) -> None:
+    server = start_argv([sys.executable, "-W", "error", "-c", IS_STOPPED_EARLY, str(int(number)), when])
     _, said = server.communicate(timeout=20)
     assert (server.returncode, said) == (code, "")
