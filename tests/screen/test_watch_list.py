@@ -263,6 +263,28 @@ def test_the_wheel_scrolls_and_what_comes_into_sight_is_read(root: Path, tmp_pat
         assert isinstance(last, WorkerId)
         await screen.shows(last.instance)
         assert shown.line == shown.lines[1], "the cursor stays where it is"
+        await screen.pilot.resize_terminal(100, 32)
+        await screen.until(lambda: len(screen.rows()) == 32, "that the screen is higher")
+        await screen.shows(last.instance)
+
+    watching(steps)
+
+
+def test_the_line_of_the_cursor_stays_on_a_screen_that_gets_lower(root: Path) -> None:
+    new_task()
+    spawn_batch([{"name": f"w{number:02}", "argv": ["false"]} for number in range(50)])
+    run("wait-all", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("done 50")
+        await screen.press("g", *("j" * 12))
+        worker = screen.app.fleet_list.worker
+        assert worker is not None
+        name = worker.row["agentInstance"]
+        await screen.pilot.resize_terminal(100, 12)
+        await screen.until(
+            lambda: any(name in row and " of " not in row for row in screen.rows()), f"that the line of {name} is shown"
+        )
 
     watching(steps)
 

@@ -1,8 +1,9 @@
 """`connects.py HOST PORT FILE HOW`: asks a server who it is by `GET /who`, and writes the answer into FILE.
 
 HOW: `plainly`; `bare` of every variable; `away`, as a daemon; by a connection that it `shares` with a daemon and then
-closes; `without-spec` in its folder, and bare; it `leaves` before the answer; it `gives` the connection also to whoever
-listens at FILE.socket, and lets go of its own once there is FILE.go. `as-UID` becomes another user before.
+closes, whereupon there is FILE.shared; `without-spec` in its folder, and bare; it `leaves` before the answer; it
+`gives` the connection also to whoever listens at FILE.socket, and lets go of its own once there is FILE.go. `as-UID`
+becomes another user before.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def main() -> None:
     if how == "shares":
         _as_a_daemon(lambda: bounded.publish(file, _answer(asked)))
         asked.close()
+        bounded.publish(f"{file}.shared", {})
         bounded.wait_for_file(file)
     elif how == "leaves":
         asked.close()

@@ -88,6 +88,8 @@ class FleetList(ScrollView, can_focus=True):
         #: Workers that were marked, to be looked at together.
         self.marked: set[WorkerId] = set()
         self._now = datetime.now(UTC)
+        #: How many rows it had when its size was last looked at.
+        self._height = 0
         #: What each row of the screen shows.
         self._drawn: dict[int, tuple[Piece, ...]] = {}
 
@@ -296,8 +298,10 @@ class FleetList(ScrollView, can_focus=True):
         return Strip(segments, width)
 
     def on_resize(self) -> None:
-        """Keep the cursor visible."""
+        """Keep the cursor visible; but whoever has scrolled away from it reads something else."""
+        was_visible = 0 <= self._cursor - self.scroll_offset.y < self._height
+        self._height = self.size.height
         self.virtual_size = Size(self._width, len(self.lines))
-        if self.lines:
+        if self.lines and was_visible:
             self.scroll_to_region(Region(0, self._cursor, 1, 1), animate=False, immediate=True, force=True)
         self.post_message(self.Moved())

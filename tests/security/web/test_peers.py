@@ -60,9 +60,18 @@ def told(file: Path) -> tuple[str, str | None]:
 # -- who is a worker ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["plainly", "bare", "away", "shares"])
+@pytest.mark.parametrize("how", ["plainly", "bare", "away"])
 def test_a_worker_is_one_however_it_asks(task: Task, served: Served, file: Path, how: str) -> None:
     spawn(connects(served, file, how), name="a")
+    assert told(file) == ("WORKER", "a")
+    task.ended("a")
+
+
+def test_so_is_a_daemon_of_it_that_alone_holds_the_connection(task: Task, served: Served, file: Path) -> None:
+    served.may_look.clear()  # While the connection is handed over, nobody might be found.
+    spawn(connects(served, file, "shares"), name="a")
+    wait_until(Path(f"{file}.shared").exists, what="the daemon to be alone with it")
+    served.may_look.set()
     assert told(file) == ("WORKER", "a")
     task.ended("a")
 
