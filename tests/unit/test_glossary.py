@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,15 +32,26 @@ NAMED = {
 }
 
 
-def declared() -> Iterator[tuple[str, str, str]]:
-    """Yield place, name and type of each parameter and field that has a type."""
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.arg) and node.annotation is not None:
-                yield place, node.arg, type_of(node.annotation)
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                yield place, node.target.id, type_of(node.annotation)
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """Return all nodes of all modules, each with its place."""
+    return [
+        (f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", node)
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_bytes()))
+    ]
+
+
+@cache
+def declared() -> list[tuple[str, str, str]]:
+    """Return place, name and type of each parameter and field that has a type."""
+    found = []
+    for place, node in nodes():
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            found.append((place, node.arg, type_of(node.annotation)))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.append((place, node.target.id, type_of(node.annotation)))
+    return found
 
 
 def type_of(annotation: ast.expr) -> str:
@@ -84,19 +95,15 @@ def test_the_glossary_explains_what_is_reserved(word: str) -> None:
 
 
 def test_each_class_has_a_name_of_its_own() -> None:
-    names = Counter(
-        node.name for path in MODULES for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.ClassDef)
-    )  # fmt: skip
+    names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
     assert {name: count for name, count in names.items() if count > 1} == {}
 
 
 def test_nothing_is_called_told() -> None:
     """The name `told` does not say what a value is: a result, a message, a report."""
     found = {
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        place
+        for place, node in nodes()
         if isinstance(node, ast.Name | ast.arg) and "told" in {getattr(node, "id", ""), getattr(node, "arg", "")}
     }
     assert found == set()
