@@ -38,10 +38,10 @@ test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspect
 	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
 
 test-screen: $(VENV)/.dev ## run the tests of the screen of `agentctl watch`
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "screen and not slow" tests/screen
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "screen and not slow"
 
-test-server: $(VENV)/.dev ## run the tests of `agentctl serve` that send requests to real servers
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "server and not slow" tests/web tests/security/web
+test-server: $(VENV)/.dev ## run the tests of `agentctl serve` with real servers
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "server and not slow"
 
 # What measures frames has the machine for itself; so has, once more, what failed beside other browsers on few cores.
 test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis

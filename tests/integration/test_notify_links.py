@@ -23,6 +23,8 @@ from tests.served import TOKEN, URL, labels, pressed, serving
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, run, wait_until, worker
 
+pytestmark = pytest.mark.server
+
 ASK = [*PROGRAM, "interact", "ask"]
 CONFIRM = [*ASK, "--kind", "confirm", "Deploy?"]
 

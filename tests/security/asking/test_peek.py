@@ -15,6 +15,8 @@ from tests.screens import Screen, watching
 from tests.steps import Task, spawn
 from tests.support import run, worker
 
+pytestmark = pytest.mark.screen
+
 #: More than any screen of these tests has.
 LONG = 60
 

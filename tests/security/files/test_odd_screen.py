@@ -13,6 +13,8 @@ from tests.steps import new_task, spawn, statuses
 from tests.support import worker
 from tests.terminal import on_a_terminal
 
+pytestmark = pytest.mark.screen
+
 DEEP = 960
 
 

@@ -32,6 +32,8 @@ from tests.served import TOKEN, URL, file_of, labels, link_to, pressed, serving,
 from tests.steps import Task, held, new_task, spawn, spawn_batch
 from tests.support import PROGRAM, REPOSITORY, alike, run, wait_until
 
+pytestmark = pytest.mark.server
+
 CONFIRM = [*PROGRAM, "interact", "ask", "--kind", "confirm", "Deploy?"]
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
 

@@ -20,7 +20,10 @@ from tests.steps import Task, new_task, spawn
 from tests.support import REPOSITORY, alike, run, start_argv, wait_for_json, wait_until, worker
 from tests.web.bounded_server import HOST, Client, Served
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who holds a socket")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who holds a socket"),
+]
 
 #: A user who has nothing here, not even processes of tests that run at the same time.
 NOBODY = 60_000 + os.getpid() % 5_000
