@@ -95,9 +95,13 @@ def _install_axe() -> None:
         argv = [npm, "pack", "--loglevel", "error", "--fetch-retries", "1", "--pack-destination", draft]
         _run([*argv, f"axe-core@{AXE}"], f"npm could not bring axe-core@{AXE}")
         with tarfile.open(next(Path(draft).glob("*.tgz"))) as packed:
-            packed.extract(f"package/{axe_script().name}", draft, filter="data")
+            script = packed.extractfile(f"package/{axe_script().name}")
+            assert script is not None
+            made = Path(draft, "made")
+            made.mkdir()
+            (made / axe_script().name).write_bytes(script.read())
         shutil.rmtree(folder, ignore_errors=True)
-        Path(draft, "package").rename(folder)
+        made.rename(folder)
 
 
 def _run(argv: list[str], failure: str) -> None:
