@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ def named(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"`(\S+\.py)::(test_\w+)`", page.read_text(encoding="utf-8"))
 
 
+@cache
 def functions(file: Path) -> set[str]:
     return {node.name for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)}
 
