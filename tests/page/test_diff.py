@@ -95,6 +95,24 @@ def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path
     checked_message(text)
 
 
+#: Clicks, and says whether a field has the focus before the next frame: what is typed at once is to arrive.
+_HAS_FOCUS_AT_ONCE = """async (button) => {
+  let isPainted = false;
+  requestAnimationFrame(() => { isPainted = true; });
+  button.click();
+  for (let turn = 0; turn < 100; turn += 1) await null;
+  return !isPainted && document.activeElement.matches('textarea');
+}"""
+
+
+def test_a_comment_can_be_typed_at_once(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree")
+    ends()
+    page = visit.open("/tasks/t1/workers/a/diff")
+    line = page.get_by_role("region", name="a.txt", exact=True).get_by_role("button", name="Comment on line 2")
+    assert line.evaluate(_HAS_FOCUS_AT_ONCE)
+
+
 def test_comments_continue_an_ended_agent(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
     agent(plays(tmp_path, EDIT), "--worktree")
     ends()

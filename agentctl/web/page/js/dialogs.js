@@ -1,5 +1,5 @@
 // Dialogs: one at a time, closed by Escape; what had the focus gets it back.
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useLayoutEffect, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { isActive, KEYS, keyName } from './keys.js';
 import { Problem } from './pieces.js';
@@ -25,7 +25,7 @@ function Dialog({ entry }) {
   const { content, props } = entry;
   const box = useRef(null);
   const before = useRef(document.activeElement);
-  // Before the effects of what is in it, which put the focus where it belongs.
+  // It gives the focus to what has `autofocus`.
   useLayoutEffect(() => {
     const focused = before.current;
     const key = focused?.closest?.('[data-key]')?.dataset.key;
@@ -79,7 +79,6 @@ function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
   const first = useRef(null);
-  useEffect(() => first.current?.focus(), []);
   const submit = async (event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -103,13 +102,13 @@ function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
     <h2 id="dialog-title" class="foreign">${plain(title)}</h2>
     ${body}
     ${field && html`<label class="field"><span>${field.label}</span>
-      <textarea ref=${first} rows="6" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKey}
+      <textarea ref=${first} autofocus rows="6" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKey}
         aria-describedby="ask-hint ask-problem" spellcheck="true"></textarea></label>
       <p class="hint" id="ask-hint">${field.hint ? `${field.hint} ` : ''}Ctrl+Enter sends.</p>`}
     <${Problem} error=${error} id="ask-problem" />
     <div class="buttons">
       <button type="button" onClick=${close}>${field ? 'Close' : 'No'}</button>
-      <button ref=${field ? undefined : first} class=${isDanger ? 'danger' : 'primary'} disabled=${isBusy}>${isBusy ? doing ?? 'Sending…' : ok}</button>
+      <button autofocus=${!field} class=${isDanger ? 'danger' : 'primary'} disabled=${isBusy}>${isBusy ? doing ?? 'Sending…' : ok}</button>
     </div>
   </form>`;
 }

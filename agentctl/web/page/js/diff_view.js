@@ -4,7 +4,7 @@ import { get, workerPath } from './api.js';
 import { commentsAt, keepComments, lineNumber, messageOf, placeComments, readComments } from './comments.js';
 import { parseDiff } from './diff_parse.js';
 import { useDraft } from './dialogs.js';
-import { html, main, useEffect, useMemo, useRef, useState } from './dom.js';
+import { html, main, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
 import { Arrow, copyText, Loading, Problem, useFetched } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
@@ -171,7 +171,7 @@ function CommentForm({ label, first = '', draft, onDone, onLeave }) {
   const [text, setText] = useDraft(draft, first);
   const field = useRef(null);
   const before = useRef(document.activeElement);
-  useEffect(() => {
+  useLayoutEffect(() => { // What is typed right behind the click arrives.
     field.current.focus();
     return () => before.current?.isConnected && before.current.focus({ preventScroll: true });
   }, []);

@@ -2,7 +2,7 @@
 import { get, post, segments } from './api.js';
 import { argvOf } from './commands_line.js';
 import { sendByKey } from './dialogs.js';
-import { html, useEffect, useMemo, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { Foreign, Problem } from './pieces.js';
 import { workerHref } from './router.js';
@@ -80,8 +80,9 @@ export function Dispatch({ close, task: first }) {
       setAgents([]);
       if (!latest.current.what) set('what', '!');
     });
-    box.current.querySelector('textarea')?.focus();
   }, []);
+  // Where this part of the page came only after its dialog had opened.
+  useLayoutEffect(() => box.current.querySelector('textarea').focus(), []);
   useEffect(() => {
     if (document.activeElement === document.body) box.current.querySelector('textarea')?.focus();
   }, [form.what]);
@@ -135,9 +136,9 @@ export function Dispatch({ close, task: first }) {
     ${agent?.description && html`<p class="hint"><${Foreign} text=${agent.description} />${agent.usable ? '' : ' It has to be trusted first: agentctl trust'}</p>`}
     ${known === NEW_TASK && field('title', 'Title of the new task', { placeholder: titleFor(form), autocapitalize: 'sentences' })}
     ${isCommand
-      ? html`<label class="field" key="command"><span>Command</span><textarea name="command" class="commandline" rows="2" value=${form.command} onInput=${(event) => set('command', event.target.value)} placeholder="make test | tee log"
+      ? html`<label class="field" key="command"><span>Command</span><textarea name="command" autofocus class="commandline" rows="2" value=${form.command} onInput=${(event) => set('command', event.target.value)} placeholder="make test | tee log"
           autocapitalize="none" spellcheck="false" aria-invalid=${error?.field === 'command' ? 'true' : undefined}></textarea></label>`
-      : html`<label class="field" key="prompt"><span>What it should do</span><textarea name="prompt" rows="5" value=${form.prompt} onInput=${(event) => set('prompt', event.target.value)}
+      : html`<label class="field" key="prompt"><span>What it should do</span><textarea name="prompt" autofocus rows="5" value=${form.prompt} onInput=${(event) => set('prompt', event.target.value)}
           aria-invalid=${error?.field === 'prompt' ? 'true' : undefined}></textarea></label>`}
     <div class="pair">${field('name', 'Name (by default made up)')}${field('folder', 'Folder (by default that of the server)')}</div>
     <details><summary>More options</summary><div>

@@ -206,7 +206,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
       if (cards.get(key) === card) cards.delete(key);
     };
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isDenying) reasonField.current?.focus();
   }, [isDenying]);
 

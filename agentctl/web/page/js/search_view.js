@@ -1,6 +1,6 @@
 // Where words occur in all tasks: titles, prompts, questions, what was said and printed.
 import { get } from './api.js';
-import { html, useEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
 import { Foreign, Loading, Problem, useFetched } from './pieces.js';
 import { go, taskHref, workerHref } from './router.js';
@@ -27,7 +27,7 @@ export function SearchView({ place }) {
   const field = useRef(null);
   const list = useRef(null);
   useEffect(() => setText(query), [query]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!query) field.current?.focus();
   }, []);
   const words = wordsOf(query).map((word) => (word.isNegated ? `-${word.text}` : word.text));
