@@ -99,6 +99,27 @@ def test_a_key_before_the_first_frame(task: Task, visit: Visit) -> None:
     dialog_of(visit.open(), "Keys")
 
 
+#: Writes into the field of the search the moment that it is there; returns what is in it after the next frame.
+_WRITES_AT_ONCE = """async () => {
+  const written = new Promise((done) => new MutationObserver((_, observer) => {
+    const field = document.getElementById('search-text');
+    if (!field) return;
+    observer.disconnect();
+    field.value = 'early';
+    field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    done(field);
+  }).observe(document.body, { childList: true, subtree: true }));
+  document.querySelector('a[href="/search"]').click();
+  const field = await written;
+  for (let frame = 0; frame < 3; frame += 1) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  return field.value;
+}"""
+
+
+def test_what_is_written_before_the_first_frame_stays(task: Task, visit: Visit) -> None:
+    assert visit.open().evaluate(_WRITES_AT_ONCE) == "early"
+
+
 def test_lists(task: Task, visit: Visit) -> None:
     for name in ("a", "b", "c"):
         spawn(worker("sleeps", 60), name=name)

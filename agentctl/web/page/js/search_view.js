@@ -1,6 +1,6 @@
 // Where words occur in all tasks: titles, prompts, questions, what was said and printed.
 import { get } from './api.js';
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useLayoutEffect, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
 import { Foreign, Loading, Problem, useFetched } from './pieces.js';
 import { go, taskHref, workerHref } from './router.js';
@@ -26,7 +26,7 @@ export function SearchView({ place }) {
   const [text, setText] = useState(query);
   const field = useRef(null);
   const list = useRef(null);
-  useEffect(() => setText(query), [query]);
+  useLayoutEffect(() => setText(query), [query]);
   useLayoutEffect(() => {
     if (!query) field.current?.focus();
   }, []);
