@@ -257,6 +257,7 @@ def test_the_wheel_scrolls_and_what_comes_into_sight_is_read(root: Path, tmp_pat
         first, last = (line.key for line in (shown.lines[1], shown.lines[-1]))
         await screen.until(lambda: first in read(screen), f"that {first} is read")
         assert last not in read(screen)
+        await screen.until(lambda: shown.allow_vertical_scroll, "that it has its place")
         for _ in shown.lines:
             shown.post_message(events.MouseScrollDown(shown, 1, 1, 0, 0, 0, shift=False, meta=False, ctrl=False))
         await screen.until(lambda: last in read(screen), f"that {last} is read")
