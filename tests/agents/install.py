@@ -23,7 +23,7 @@ NODE_MAJOR = 22
 
 
 class Unavailable(Exception):
-    """A program that cannot be had here; says why."""
+    """Something that cannot be had here; says why."""
 
 
 class Package(NamedTuple):
@@ -152,15 +152,24 @@ def _npm_install(target: Path, package: Package, environ: Mapping[str, str]) -> 
     scripts = [] if package.needs_script else ["--ignore-scripts"]
     quiet = ["--no-audit", "--no-fund", "--loglevel", "error", "--fetch-retries", "1"]
     argv = [npm, "install", "--prefix", str(target), *scripts, *quiet, f"{package.package}@{package.version}"]
+    run_installer(argv, f"npm could not install {package.package}@{package.version}", environ)
+
+
+def run_installer(argv: list[str], failure: str, environ: Mapping[str, str]) -> None:
+    """Run what installs something.
+
+    Raises:
+        Unavailable: It fails, or takes too long: `failure`, and what it said about that.
+    """
     try:
         done = subprocess.run(
             argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"npm did not bring {package.package} within {INSTALL_S} s") from None
+        raise Unavailable(f"{failure} within {INSTALL_S} s") from None
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())[:200]
-        raise Unavailable(f"npm could not install {package.package}@{package.version}: {said}")
+        said = [line for line in done.stderr.splitlines() if re.search(r"(?i)error|^E:", line)] or [done.stderr]
+        raise Unavailable(f"{failure}: {' '.join(' '.join(said).split())[:200]}")
 
 
 def _environ_with_node(folder: Path) -> dict[str, str]:

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
-from tests.agents.install import cache
+from tests.agents.install import Unavailable, cache, run_installer
 
-INSTALL_S = 600
 AXE = "4.14.1"
 #: One minor version of each: what a newer one finds in unchanged code is for a change of its own.
 LIBRARIES = {"playwright": "1.65", "schemathesis": "4.32"}
 _BROWSERS = ("chromium", "chromium-browser")
-
-
-class Unavailable(Exception):
-    """Something that cannot be had here; says why."""
 
 
 def browser() -> Path | None:
@@ -106,16 +99,7 @@ def _install_axe() -> None:
 
 def _run(argv: list[str], failure: str) -> None:
     print(f"running {' '.join(map(os.path.basename, argv[:1]))} {' '.join(argv[1:])}", file=sys.stderr, flush=True)
-    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        done = subprocess.run(
-            argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"{failure} within {INSTALL_S} s") from None
-    if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if re.search(r"(?i)error|^E:", line)] or [done.stderr]
-        raise Unavailable(f"{failure}: {' '.join(' '.join(said).split())[:200]}")
+    run_installer(argv, failure, os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
 
 
 def main() -> int:

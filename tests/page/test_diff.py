@@ -75,6 +75,13 @@ def repository(task: Task) -> Path:
     return new_repository(Path.cwd())
 
 
+def opened_after_its_end(visit: Visit, folder: Path) -> Page:
+    """Let an agent change something and end; return the page of its diff."""
+    agent(plays(folder, EDIT), "--worktree")
+    ends()
+    return visit.open("/tasks/t1/workers/a/diff")
+
+
 def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
     agent(plays(tmp_path, EDIT), "--worktree", "--keep")
     wait_until(lambda: run("activity", "a").out, accept=lambda out: "I have changed it." in out, what="its answer")
@@ -106,17 +113,13 @@ _HAS_FOCUS_AT_ONCE = """async (button) => {
 
 
 def test_a_comment_can_be_typed_at_once(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
-    agent(plays(tmp_path, EDIT), "--worktree")
-    ends()
-    page = visit.open("/tasks/t1/workers/a/diff")
+    page = opened_after_its_end(visit, tmp_path)
     line = page.get_by_role("region", name="a.txt", exact=True).get_by_role("button", name="Comment on line 2")
     assert line.evaluate(_HAS_FOCUS_AT_ONCE)
 
 
 def test_comments_continue_an_ended_agent(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
-    agent(plays(tmp_path, EDIT), "--worktree")
-    ends()
-    page = visit.open("/tasks/t1/workers/a/diff")
+    page = opened_after_its_end(visit, tmp_path)
     for line, said in COMMENTS.items():
         comment(page, line, said)
     page.get_by_role("button", name="Continue it with all").click()
@@ -129,9 +132,7 @@ def test_comments_continue_an_ended_agent(task: Task, repository: Path, visit: V
 
 
 def test_a_comment_can_be_changed_and_deleted(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
-    agent(plays(tmp_path, EDIT), "--worktree")
-    ends()
-    page = visit.open("/tasks/t1/workers/a/diff")
+    page = opened_after_its_end(visit, tmp_path)
     for line, said in COMMENTS.items():
         comment(page, line, said)
     box = page.get_by_role("region", name="a.txt", exact=True)
@@ -144,9 +145,7 @@ def test_a_comment_can_be_changed_and_deleted(task: Task, repository: Path, visi
 
 
 def test_since_the_last_turn_and_by_keys(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
-    agent(plays(tmp_path, EDIT), "--worktree")
-    ends()
-    page = visit.open("/tasks/t1/workers/a/diff")
+    page = opened_after_its_end(visit, tmp_path)
     expect(page.get_by_role("button", name="Since the base")).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("j")
     page.keyboard.press("j")
