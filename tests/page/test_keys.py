@@ -94,6 +94,20 @@ new MutationObserver((_, observer) => {
 """
 
 
+#: Presses a key, and says whether a dialog is open before the next frame: what is typed behind it is no other key.
+_OPENS_AT_ONCE = """async () => {
+  let isPainted = false;
+  requestAnimationFrame(() => { isPainted = true; });
+  document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '?', bubbles: true }));
+  for (let turn = 0; turn < 100; turn += 1) await null;
+  return !isPainted && Boolean(document.querySelector('dialog[open]'));
+}"""
+
+
+def test_a_dialog_opens_before_the_next_key(task: Task, visit: Visit) -> None:
+    assert visit.open().evaluate(_OPENS_AT_ONCE)
+
+
 def test_a_key_before_the_first_frame(task: Task, visit: Visit) -> None:
     visit.context.add_init_script(_AT_ONCE)
     dialog_of(visit.open(), "Keys")

@@ -4,7 +4,7 @@ import { keep, kept } from './kept.js';
 import { isActive, KEYS, keyName } from './keys.js';
 import { Problem } from './pieces.js';
 import { plain } from './safe_text.js';
-import { changed, useTopics } from './store.js';
+import { changedNow, useTopics } from './store.js';
 
 const shown = { content: null, number: 0 };
 
@@ -12,7 +12,7 @@ const shown = { content: null, number: 0 };
 export function openDialog(content, props = {}) {
   shown.number += 1;
   shown.content = { content, props, number: shown.number };
-  changed('dialog');
+  changedNow('dialog');
 }
 
 export function DialogHost() {
@@ -41,7 +41,7 @@ function Dialog({ entry }) {
   const onClose = () => {
     if (shown.content !== entry) return; // The next one is there already.
     shown.content = null;
-    changed('dialog');
+    changedNow('dialog');
   };
   const onClick = (event) => {
     if (event.target === box.current) close();

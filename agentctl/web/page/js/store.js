@@ -51,6 +51,11 @@ export function changed(topic) {
   else requestAnimationFrame(flush);
 }
 
+/** Tell them before the next frame: the next key is for what has just opened. */
+export function changedNow(topic) {
+  for (const one of listeners.get(topic) ?? []) one();
+}
+
 document.addEventListener('visibilitychange', () => {
   if (isScheduled) setTimeout(flush, 0);
 });
