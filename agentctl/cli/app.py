@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import sys
 
@@ -181,6 +182,7 @@ def _prepare_streams() -> None:
     """Ensure that 0, 1 and 2 are open and that no character stops a line from being printed.
 
     If one of them were closed, the next file to be opened would get its number, and what is printed would go into it.
+    With PYTHONUNBUFFERED, as many containers have it, a write that a signal cuts short would lose the rest.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -189,6 +191,8 @@ def _prepare_streams() -> None:
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open as long as we are
+        elif name == "stdout" and isinstance(stream.buffer, io.RawIOBase):
+            sys.stdout = open(1, "w", encoding=stream.encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
         else:
             stream.reconfigure(errors="backslashreplace")
 

@@ -1,12 +1,14 @@
 """`subtask`: a piece of work for one agent, in a task of its own, and its answer."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
+from agentctl.cli.captured import taker
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
@@ -61,7 +63,9 @@ def subtask(
     Success, 7 for Error and Cancel, 4 if it keeps running. Ctrl-C leaves the sub-task running. Without a task above,
     one is made.
     """
-    try:
+    made: list[TaskDir] = []
+
+    def begin() -> "Subtask":
         parent = _parent(call)
         from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
@@ -70,14 +74,28 @@ def subtask(
             agent=agent, title=title, intent=intent, artifacts=artifact or [], task_id=task_id,
             agent_options=of_agent, **of_worker,
         )  # fmt: skip
-        begun = begin_subtask(parent, request)
+        return begin_subtask(parent, request, on_made=made.append)
+
+    try:
+        begun = _or_refusal(call, begin)
+        return _show_begun(call, begun) if no_wait else _stay(call, begun, wait_seconds)
+    except KeyboardInterrupt:
+        # The worker of a sub-task may be at work before `begin` returns.
+        if not made or not made[0].instances():
+            raise
+        return _show_interrupted(call, made[0])
+
+
+def _or_refusal(call: Invocation, begin: Callable[[], "Subtask"]) -> "Subtask":
+    """Begin; with --json, a refusal is an answer too."""
+    try:
+        return begin()
     except AgentctlError as error:
         if call.json:
             from agentctl.operations.show.subtask_answer import refusal
 
             out_json(refusal(error).to_json())
         raise
-    return _show_begun(call, begun) if no_wait else _stay(call, begun, wait_seconds)
 
 
 def _parent(call: Invocation) -> TaskDir:
@@ -99,19 +117,34 @@ def _show_begun(call: Invocation, begun: "Subtask") -> int:
 
 
 def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
-    from agentctl.operations.delegate.subtasks import await_subtask, end_with_caller
+    from agentctl.operations.delegate.subtasks import await_subtask
 
-    try:
-        with in_foreground(wait_s) as limit_s:
-            return _show_end(call, await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes()))
-    except KeyboardInterrupt:
-        # A cancel of the worker in which this runs begins with SIGINT: the outcome of the sub-task is still reported.
-        end = end_with_caller(begun)
-        if end is not None:
-            return _show_end(call, end)
-        note(f"interrupted: {begun.task.id} left running")
-        note(f"hint: agentctl wait-all --task {begun.task.id}; agentctl cancel --all --task {begun.task.id}")
-        return ExitCode.INTERRUPTED
+    with in_foreground(wait_s) as limit_s:
+        end = await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes())
+    _outlast_interrupts()
+    return _show_end(call, end)
+
+
+def _show_interrupted(call: Invocation, child: TaskDir) -> int:
+    """Show the end of a sub-task whose caller is being cancelled, which begins with SIGINT; otherwise it runs on."""
+    from agentctl.operations.delegate.subtasks import end_with_caller, find_subtask
+
+    _outlast_interrupts()
+    end = end_with_caller(find_subtask(child))
+    if end is not None:
+        return _show_end(call, end)
+    note(f"interrupted: {child.id} left running")
+    note(f"hint: agentctl wait-all --task {child.id}; agentctl cancel --all --task {child.id}")
+    return ExitCode.INTERRUPTED
+
+
+def _outlast_interrupts() -> None:
+    """Let no SIGINT cut or repeat the answer, which is about to be printed: a cancel of the caller sends it just then.
+
+    A handler, and not SIG_IGN, which the programs started from now on would inherit.
+    """
+    if taker() is None:  # It runs in a thread of a server, which has its own way with signals.
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def _show_end(call: Invocation, end: "SubtaskEnd") -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.life import set_config
+from tests.life import leader_of, set_config, stands
 from tests.shells import AGENTCTL, answers_of, below, define_shells, subtask_line
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, start, start_argv, wait_until, worker
@@ -241,6 +243,36 @@ def test_a_cancelled_parents_child_is_cancelled_and_the_answer_is_cancel(task: T
     assert json.loads(answer.read_text())["subTaskStatus"] == "Cancel"
     ends = [(child.exit("shell-1") or {})["endedAt"], (task.exit("top") or {})["endedAt"]]
     assert ends == sorted(ends), "the deepest first"
+
+
+def test_a_cancel_while_the_child_is_being_started_is_answered_too(task: Task, tmp_path: Path) -> None:
+    """The child works already, and the call has not yet begun to wait for it."""
+    answer = tmp_path / "answer"
+    call = f"exec env AGENTCTL_FAILPOINT=spawn.before-roster:stop {subtask_line('child', 'sleep 60')} > {answer}"
+    spawn(["sh", "-c", call], "--grace-seconds", "20", name="top")
+    child = below(task, "child")
+    wait_until((child.agent("shell-1") / "worker.json").exists)
+    stands(leader_of(task, "top").pid)
+    run("cancel", "top")
+    assert json.loads(answer.read_text())["subTaskStatus"] == "Cancel"
+
+
+@pytest.mark.parametrize("unbuffered", [None, "1"])
+def test_an_answer_is_printed_once_and_whole_whatever_interrupts_it(task: Task, unbuffered: str | None) -> None:
+    """The parent is interrupted as soon as the child has ended, which is when the call prints its answer."""
+    receive, give = os.pipe()
+    fcntl.fcntl(give, fcntl.F_SETPIPE_SZ, 4096)
+    script = "head -c 20000 /dev/zero | tr '\\0' x"
+    asked = start(
+        "subtask", "shell", ": child", "--intent", script, "--json",
+        group=0, stdout=give, env={"PYTHONUNBUFFERED": unbuffered},
+    )  # fmt: skip
+    os.close(give)
+    select.select([receive], [], [])
+    asked.send_signal(signal.SIGINT)
+    with open(receive, encoding="utf-8") as stream:
+        answer = json.load(stream)
+    assert (asked.wait(timeout=20), answer["subTaskStatus"]) == (0, "Success")
 
 
 def test_a_child_that_succeeds_in_that_moment_has_succeeded(task: Task, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +88,15 @@ def run_subtask(parent: TaskDir, request: SubtaskRequest, *, wait_s: float | Non
 # -- making one --------------------------------------------------------------------------------------------------------
 
 
-def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
-    """Make a sub-task of `parent` and put its worker into the queue; whatever interrupts this leaves no sub-task.
+def begin_subtask(
+    parent: TaskDir, request: SubtaskRequest, on_made: Callable[[TaskDir], object] | None = None
+) -> Subtask:
+    """Make a sub-task of `parent` and put its worker into the queue.
+
+    Whatever interrupts this leaves no sub-task, or one whose worker is accepted: tell the two apart by `instances`.
+
+    Args:
+        on_made: Called with the task, before it has a worker.
 
     Raises:
         UsageError: The title is empty, or an artifact does not exist.
@@ -102,15 +109,22 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest) -> Subtask:
     caller = _caller_in(parent)
     _check_depth(parent, caller)
     with shims_ahead(root_task_of(parent), 1):  # The shim gets ready while the task is made.
-        return _begin(parent, request, caller)
+        return _begin(parent, request, caller, on_made)
 
 
-def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None) -> Subtask:
+def _begin(
+    parent: TaskDir,
+    request: SubtaskRequest,
+    caller: Caller | None,
+    on_made: Callable[[TaskDir], object] | None,
+) -> Subtask:
     spec = find_agent_spec(parent.root, request.agent)
     agent = spec.name
     artifacts = _find_artifacts(parent.root, request.artifacts)
     child = _make_task(parent, request, agent, caller)
     try:
+        if on_made is not None:
+            on_made(child)
         _tell_parent(parent, child, request.title, agent, caller)
         work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.agent_options)
         wanted = SpawnRequest(
