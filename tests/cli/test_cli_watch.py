@@ -57,9 +57,13 @@ class Lines:
         return self.process.wait(timeout=20), rest
 
 
-def asking(name: str = "asks") -> None:
-    """Start a worker, and wait until it asks."""
-    spawn(ASKS, name=name)
+def asking(name: str = "asks", *, then: str = "") -> None:
+    """Start a worker, and wait until it asks.
+
+    Args:
+        then: What it runs once it has been answered.
+    """
+    spawn([*ASKS[:-1], f"{ASKS[-1]}; {then}"], name=name)
     wait_until(lambda: run("interact", "list", "--json").json, what="the question")
 
 
@@ -74,7 +78,7 @@ def test_lines_begin_with_what_is_needed_and_tell_each_change_once(root: Path, t
     task = new_task(cap=3)
     spawn(["sh", "-c", "exit 3"], "--wait", name="broken", check=False)
     spawn_batch([held(tmp_path / "gate", "long")])
-    asking()
+    asking(then=f"until [ -e {tmp_path / 'seen'} ]; do sleep 0.02; done")
     watched = Lines("watch", "--plain")
     assert watched.next(5) == [
         "Needs you: 1",
@@ -85,6 +89,7 @@ def test_lines_begin_with_what_is_needed_and_tell_each_change_once(root: Path, t
     ]
     answer()
     assert watched.next(1) == ["asks of t1 is running"]
+    (tmp_path / "seen").touch()
     assert watched.next(1) == ["asks of t1 completed"]
     spawn(["sh", "-c", "exit 4"], name="more")
     assert watched.up_to("more of t1 failed (exit code 4)") <= {"more of t1 is queued", "more of t1 is running"}

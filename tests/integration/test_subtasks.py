@@ -232,7 +232,8 @@ def start_holder(lock: Path) -> subprocess.Popen[str]:
 
 def test_a_cancelled_parents_child_is_cancelled_and_the_answer_is_cancel(task: Task, tmp_path: Path) -> None:
     answer = tmp_path / "answer"
-    spawn(["sh", "-c", f"{subtask_line('child', 'sleep 60')} > {answer}; sleep 60"], name="top")
+    call = f"{subtask_line('child', 'sleep 60')} > {answer}"
+    spawn(["sh", "-c", f"{call}; sleep 60"], "--grace-seconds", "20", name="top")
     child = below(task, "child")
     wait_until((child.agent("shell-1") / "worker.json").exists)
     told = run("cancel", "top", "--json").json
@@ -279,7 +280,8 @@ def test_a_child_that_succeeds_in_that_moment_has_succeeded(task: Task, tmp_path
     """The child ends by itself just then: it completes while it is being cancelled, or before."""
     answer, ready = tmp_path / "answer", tmp_path / "ready"
     script = f"{AGENTCTL} report result --summary done; touch {ready}; exit 0"
-    spawn(["sh", "-c", f"{subtask_line('child', script)} > {answer}; sleep 60"], name="top")
+    call = f"{subtask_line('child', script)} > {answer}"
+    spawn(["sh", "-c", f"{call}; sleep 60"], "--grace-seconds", "20", name="top")
     wait_until(ready.exists)
     run("cancel", "top")
     child = below(task, "child").exit("shell-1") or {}

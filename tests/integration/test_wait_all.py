@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.operations.wait.live_view import LiveTask
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
 
@@ -76,6 +79,30 @@ def test_ctrl_c_ends_the_wait_alone(root: Path, tmp_path: Path) -> None:
 def open_files(pid: int) -> str:
     """Return the targets of a process's descriptors."""
     return " ".join(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
+
+
+def test_ctrl_c_between_two_steps_of_a_wait_is_still_a_ctrl_c(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It strikes right behind the system call that lets go of a worker that has ended."""
+    task = new_task()
+    spawn_batch([held(tmp_path / "gate", "a")])
+    task.has("agent.started", "a")
+    closes, watched = os.close, list[int]()
+
+    def interrupted(fd: int) -> None:
+        closes(fd)
+        if fd in watched:
+            raise KeyboardInterrupt
+
+    with LiveTask(TaskDir(str(task.path))) as live_task:
+        live_task.update()
+        watched += live_task.sentinels()
+        (tmp_path / "gate").touch()
+        task.ended("a")
+        monkeypatch.setattr(os, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            live_task.update()
 
 
 def test_nobody_to_wait_for_is_told(root: Path) -> None:

@@ -135,8 +135,9 @@ class LiveTask:
             self._exits[instance] = seen
 
     def _drop(self, fd: int) -> str:
+        instance = self._sentinels.pop(fd)  # First: if Ctrl-C strikes behind it, nobody closes the descriptor again.
         os.close(fd)
-        return self._sentinels.pop(fd)
+        return instance
 
     def run_queue(self, lender: WorkerId | None = None) -> None:
         """Start the workers that can start: at first, when a shim has died, at each periodic look; for a lender always.

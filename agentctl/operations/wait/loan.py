@@ -48,5 +48,5 @@ class Loan:
     def close(self) -> None:
         """Let no new guest into the place."""
         if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+            fd, self._fd = self._fd, None
+            os.close(fd)
