@@ -178,6 +178,7 @@ def test_a_person_who_is_told_nothing_for_a_fault_of_theirs_learns_that_from_eac
 # -- once --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_shims_and_waits_tell_each_event_once(hook: Listener, home: Path) -> None:
     configure(home, {"hook": webhook(hook, events=["failed"]), "other": webhook(hook, events=["failed"])})
     task = new_task(cap=4)
@@ -379,6 +380,7 @@ def test_whoever_asks_for_quiet_hours_stays_in_their_zone(monkeypatch: pytest.Mo
     assert (os.environ.get("TZ"), time.tzname) == (None, before)
 
 
+@pytest.mark.slow
 def test_what_is_looked_at_is_not_told_until_the_screen_is_gone(hook: Listener, home: Path) -> None:
     configure(home, {"hook": webhook(hook, events=["blocked"])})
     task = new_task()

@@ -72,6 +72,7 @@ def test_a_stopped_agent_is_parked_until_the_reset_and_goes_on_in_its_session(ta
     assert told[1].startswith("You were interrupted")
 
 
+@pytest.mark.slow
 def test_a_parked_agent_is_shown_as_that_and_its_slot_is_free(task: Task) -> None:
     set_config(task, maxConcurrentAgents=1)
     parked(task)

@@ -361,11 +361,11 @@ def test_one_task_alone_is_looked_at(root: Path) -> None:
     new_task()
     spawn(worker("exits", 3), "--wait", name="a1", check=False)
     run("new", "Beside", "--id", "t3")
-    spawn(worker("exits", 3), "--wait", "--task", "t3", name="c1", check=False)
+    spawn(worker("exits", 3), "--wait", "--task", "t3", name="beside", check=False)
 
     async def steps(screen: Screen) -> None:
         await screen.shows("✗ a1", "1 done")
-        assert "c1" not in screen.text()
+        assert "beside" not in screen.text()
         await screen.press("escape", "escape", "t")
         await screen.shows("t1 failed")
         assert "t3" not in screen.text()

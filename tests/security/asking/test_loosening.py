@@ -79,6 +79,7 @@ def test_who_is_continued_is_not_freer_than_who_continues_it(task: Task) -> None
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_whose_work_is_tried_again_is_not_freer_than_who_tries_it(task: Task) -> None:
     """By `retry`, and by the line of the screen."""
     under(ALL)

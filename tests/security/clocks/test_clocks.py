@@ -66,7 +66,8 @@ AT_WORK = {
 }
 
 
-@pytest.mark.parametrize("line", ["reader", *alike("beside", "looks", *list(AT_WORK)[3:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("line", AT_WORK)
 def test_a_question_in_the_background_stops_no_time_limit(root: Path, line: str) -> None:
     task = new_task(grace=0.1)
     spawn(["sh", "-c", AT_WORK[line]], "--timeout-seconds", str(LIMIT_S), name="a")

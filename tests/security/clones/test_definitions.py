@@ -92,6 +92,7 @@ def test_long_front_matter_is_told_by_its_file_and_a_long_prompt_is_none(tmp_pat
     assert [one.spec.name for one in found_in(tmp_path, "codex").definitions] == ["c"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_takes_too_long_is_left_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definitions, "_FOLDER_LIMIT_S", 0.2)
     for number in range(200):

@@ -280,6 +280,7 @@ def test_an_answer_that_breaks_the_parser_is_a_failure_like_any_other(listener: 
     assert sent_to("http://127.0.0.1:port/").step == "failed"
 
 
+@pytest.mark.slow
 def test_a_sender_pauses_after_an_answer_that_breaks_the_parser(root: Path, home: Path, listener: Listener) -> None:
     listener.more = ODD_HEADERS
     configure(home, {"mine": {"type": "webhook", "url": listener.url(), "events": ["failed"]}})
