@@ -218,11 +218,13 @@ def _is_client(info: Any) -> bool:
 
 
 def _are_capabilities(info: Any) -> bool:
-    """Return whether these are capabilities as clients declare them: objects of objects, with some flags."""
+    """Return whether these are capabilities as clients declare them: objects of objects, and one flag."""
     return isinstance(info, dict) and all(
         name in {"elicitation", "experimental", "extensions", "roots", "sampling"}
         and isinstance(one, dict)
-        and all(isinstance(value, bool if part == "listChanged" else dict) for part, value in one.items())
+        and all(
+            isinstance(value, bool if (name, part) == ("roots", "listChanged") else dict) for part, value in one.items()
+        )
         for name, one in info.items()
     )
 

@@ -134,6 +134,7 @@ ODD = [
     CODEX[0].replace('"id":0', '"id":"\\ud83d"'),
     CODEX[0].replace('"name":"codex-mcp-client"', '"name":5'),
     CODEX[0].replace('{"form":{},"url":{}}', "5"), CODEX[0].replace('"url":{}', '"url":NaN'),
+    CODEX[0].replace('{"codex/auth-change":{}}', '{"listChanged":true}'),
     CODEX[0].replace('"capabilities":', '"capable":'), CODEX[0].replace("initialize", "initialise"),
     CODEX[0].replace('"2.0"', '"1.0"'), CODEX[0].replace('"title":"Codex"', '"title":"' + "x" * 70_000 + '"'),
     CLAUDE[0].replace("2026-07-28", "2026-07-29"), CLAUDE[0].replace("clientCapabilities", "capabilities"),
