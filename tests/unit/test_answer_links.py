@@ -215,7 +215,7 @@ def test_whatever_is_asked_what_is_offered_is_shown_and_is_an_answer(value: dict
         if body.get("tool"):
             assert body["means"][answer] == "deny"
     if buttons and not body.get("tool") and not body.get("means") and body["kind"] == "select":
-        assert [list(one.values()) for one in body["options"]] == [[answer, label] for label, answer in buttons]
+        assert [(one["label"], one["id"]) for one in body["options"]] == list(map(tuple, buttons))
 
 
 # -- where they may go -------------------------------------------------------------------------------------------------
