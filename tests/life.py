@@ -5,6 +5,7 @@ A pid alone does not prove that a process has ended or lives: it may have been r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -62,6 +63,19 @@ def state_of(pid: int) -> str:
 def stands(pid: int) -> None:
     """Wait until a process has been stopped."""
     wait_until(lambda: state_of(pid), accept=lambda state: state == "T", what="it to be stopped")
+
+
+def sleeps_in_wait(pid: int) -> None:
+    """Wait until a process watches files, as one that waits for workers does."""
+
+    def watches() -> bool:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # It has been closed meanwhile.
+                if "inotify" in str(link.readlink()):
+                    return True
+        return False
+
+    wait_until(watches, what="the wait to sleep")
 
 
 def members(file: Path) -> dict[str, Known]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.life import leader_of, set_config, stands
+from tests.life import leader_of, set_config, sleeps_in_wait, stands
 from tests.shells import AGENTCTL, answers_of, below, define_shells, subtask_line
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, start, start_argv, wait_until, worker
@@ -208,6 +208,17 @@ def test_a_call_that_is_aborted_before_it_starts_makes_no_child(task: Task) -> N
     ]  # fmt: skip
     assert run("list", "--recursive", "--json").json == []
     assert "childTaskIds" not in head(task)
+
+
+def test_ctrl_c_leaves_the_subtask_running(task: Task) -> None:
+    asked = start("subtask", "shell", ": child", "--intent", "sleep 60", group=0)
+    child = below(task, "child")
+    wait_until((child.agent("shell-1") / "worker.json").exists)
+    sleeps_in_wait(asked.pid)
+    asked.send_signal(signal.SIGINT)
+    _, err = asked.communicate(timeout=20)
+    assert (asked.returncode, "interrupted: child left running\n" in err) == (130, True)
+    assert run("cancel", "shell-1", "--task", "child", "--json").json["cancelled"] is True
 
 
 HOLDER = """

@@ -12,6 +12,7 @@ import pytest
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.operations.wait.live_view import LiveTask
+from tests.life import sleeps_in_wait
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
 
@@ -67,18 +68,13 @@ def test_ctrl_c_ends_the_wait_alone(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn_batch([held(tmp_path / "gate", "a")])
     waiter = start("wait", "a")
-    wait_until(lambda: "inotify" in open_files(waiter.pid), what="the wait to sleep")
+    sleeps_in_wait(waiter.pid)
     waiter.send_signal(signal.SIGINT)
     waiter.communicate(timeout=30)
     assert waiter.returncode == 130
     assert statuses() == {"a": "running"}
     (tmp_path / "gate").touch()
     task.ended("a")
-
-
-def open_files(pid: int) -> str:
-    """Return the targets of a process's descriptors."""
-    return " ".join(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
 
 
 def test_ctrl_c_between_two_steps_of_a_wait_is_still_a_ctrl_c(

@@ -40,6 +40,9 @@ USER = "user"
 #: Limits of each worker, which a sub-task takes over. Those of the whole tree belong to its root alone.
 _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeilingSeconds", "stallSeconds")
 
+#: Called with the task of a sub-task, before it has a worker.
+OnMade = Callable[[TaskDir], object]
+
 
 class SubtaskRequest(NamedTuple):
     """A piece of work for one agent; None leaves it to the definition or the task."""
@@ -88,15 +91,10 @@ def run_subtask(parent: TaskDir, request: SubtaskRequest, *, wait_s: float | Non
 # -- making one --------------------------------------------------------------------------------------------------------
 
 
-def begin_subtask(
-    parent: TaskDir, request: SubtaskRequest, on_made: Callable[[TaskDir], object] | None = None
-) -> Subtask:
+def begin_subtask(parent: TaskDir, request: SubtaskRequest, on_made: OnMade | None = None) -> Subtask:
     """Make a sub-task of `parent` and put its worker into the queue.
 
     Whatever interrupts this leaves no sub-task, or one whose worker is accepted: tell the two apart by `instances`.
-
-    Args:
-        on_made: Called with the task, before it has a worker.
 
     Raises:
         UsageError: The title is empty, or an artifact does not exist.
@@ -112,12 +110,7 @@ def begin_subtask(
         return _begin(parent, request, caller, on_made)
 
 
-def _begin(
-    parent: TaskDir,
-    request: SubtaskRequest,
-    caller: Caller | None,
-    on_made: Callable[[TaskDir], object] | None,
-) -> Subtask:
+def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None, on_made: OnMade | None) -> Subtask:
     spec = find_agent_spec(parent.root, request.agent)
     agent = spec.name
     artifacts = _find_artifacts(parent.root, request.artifacts)
