@@ -188,7 +188,7 @@ def _started(worker: WorkerView, seq: int, event: Event) -> None:
         worker.runner = _text(payload["runner"])
     if worker.status is Status.QUEUED if worker.runner else worker.move(Status.RUNNING):
         worker.started_at = _text(event.get("ts"))
-        worker.pid = _whole(payload.get("pid"))
+        worker.pid = None if worker.runner else _whole(payload.get("pid"))  # Here only its stand-in has one.
         worker.shim_pid = _whole(payload.get("shimPid"))
 
 
@@ -211,7 +211,7 @@ def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
 
 
 def _retried(worker: WorkerView, seq: int, event: Event) -> None:
-    if not worker.is_terminal:
+    if not worker.is_terminal and worker.runner is None:
         worker.pid = _whole(event["payload"].get("pid"))
     if worker.status is Status.QUEUED and worker.runner is None:
         worker.move(Status.RUNNING)

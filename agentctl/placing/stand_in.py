@@ -215,14 +215,18 @@ class StandIn:
                 self._lively_until = monotonic() + _LIVELY_S
                 self.submissions += 1
                 self.watched = Watched()
-                self._note_handle(job=said.answer, at=since_boot())
+                self._note_handle(job=said.answer, at=since_boot(), problem=None, engine=None)
             case "interrupt" if said.problem:
                 self._is_cancel_passed_on = False  # The request stands in a file, too; this is only faster.
 
     def _note_handle(self, **more: Any) -> None:
-        with contextlib.suppress(AgentctlError, OSError):
-            value = {"runner": self.runner.name, "submissions": self.submissions, **more}
-            write_whole(self.launch.handle, to_json(value), durable=False)
+        """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
+        before = read_quietly(self.launch.handle)
+        value = {**before, "runner": self.runner.name, "submissions": self.submissions, **more}
+        value = {key: item for key, item in value.items() if item is not None}
+        if value != before:
+            with contextlib.suppress(AgentctlError, OSError):
+                write_whole(self.launch.handle, to_json(value), durable=False)
 
     def _ask_engine(self, has_begun: bool) -> dict[str, Any] | None:
         if not self.submissions and not has_begun:
@@ -235,6 +239,7 @@ class StandIn:
         silent_s = self.heard.silent_s() if has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
         seen = answer.of(self.launch.id)
+        self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
         self.watched = looked(
             self.watched, seen, answer.at, has_begun=has_begun, silent_s=silent_s, apart_s=apart_s,
             silence_s=self.placement.silence_s,

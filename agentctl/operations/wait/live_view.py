@@ -88,9 +88,17 @@ class LiveTask:
         """
         try:
             self.conditions |= judge_workers(self.task, self.view, self._reader, workers, self._exits)
+            self._look_for_late_exits()
         except FileNotFoundError:
             self.check_there()
             raise
+
+    def _look_for_late_exits(self) -> None:
+        if any(worker.runner is not None for worker in self.view.workers.values()):
+            from agentctl.operations.show.late_exits import note_late_exits  # Few workers run on nodes.
+
+            if note_late_exits(self.task, self.view.workers.values()):
+                self.view.apply(self._reader.rows())
 
     def check_there(self) -> None:
         """Raise `NotFound` if somebody has removed the task."""
