@@ -36,6 +36,8 @@ from agentctl.supervision.worker.endings import Decision, decision_of
 #: What sysexits.h calls a temporary failure: somebody else carries this launch out.
 REFUSED = 75
 _LOOK_S, _SHIM_LIMIT_S = 0.5, 10.0
+#: Where the person's own files are: an engine may start a program without any of these.
+_OF_THE_PERSON = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"TMPDIR", b"PATH")
 #: An engine that ends a job by itself kills what is left after half a minute or less.
 _ENGINES_GRACE_S = 5.0
 
@@ -43,6 +45,9 @@ _ENGINES_GRACE_S = 5.0
 def main(folder: str) -> int:
     """Carry a launch out; return 0 if its worker completed."""
     os.umask(0o077)
+    signals: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Before the claim: whoever has it acts on them.
+        signal.signal(number, lambda got, _frame: signals.append(got))
     launch = LaunchDir(folder)
     order = read_json(launch.order)
     if order is None:
@@ -52,7 +57,7 @@ def main(folder: str) -> int:
     if not claimed(launch, who):
         write_all(2, f"{now_iso()} {launch.id} is carried out elsewhere already\n".encode())
         return REFUSED
-    return _NodePost(launch, order).run()
+    return _NodePost(launch, order, signals).run()
 
 
 def _node() -> str:
@@ -60,16 +65,14 @@ def _node() -> str:
 
 
 class _NodePost:
-    def __init__(self, launch: LaunchDir, order: Mapping[str, Any]) -> None:
-        self.launch, self.order = launch, order
+    def __init__(self, launch: LaunchDir, order: Mapping[str, Any], signals: list[int]) -> None:
+        self.launch, self.order, self._signals = launch, order, signals
         self.key, self.environ = _taken_environment(launch)
         self.heart = Heart(launch)
-        self._signals: list[int] = []
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda got, _frame: self._signals.append(got))
 
     def run(self) -> int:
         self.heart.beat()
+        os.environb.update({name: self.environ[name] for name in _OF_THE_PERSON if name in self.environ})
         try:
             worker = self._begun()
         except (AgentctlError, OSError) as error:

@@ -67,6 +67,7 @@ class StandIn:
             signal.signal(number, self._note_signal)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
         self.engine = Engine(wakes)
         self.board = EngineBoard(self.runner, self.placement.poll_s)
         self.mirror = Mirror(worker, launch.worker_on_node(worker))

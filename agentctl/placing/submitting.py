@@ -10,8 +10,8 @@ import agentctl
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
 from agentctl.runners.runner import LaunchOrder
+from agentctl.supervision.life.strangers import POST
 
-POST = "--post"
 SCRIPT = str(Path(os.path.realpath(agentctl.__file__)).parent / "placing" / "__main__.py")
 
 

@@ -30,8 +30,8 @@ _KINDS = frozenset(
     {
         ev.QUEUED, ev.STARTED, ev.BLOCKED, ev.RESUMED, ev.RETRYING, ev.RETRIED, ev.PARKED, ev.PAUSED, ev.UNPAUSED,
         ev.STALLED, ev.UNSTALLED,
-        ev.PLACED, ev.ADOPTED, ev.LATE_EXIT, ev.AWAITING_CHILDREN, ev.CANCEL_REQUESTED, ev.CANCEL_FAILED, ev.COMPLETED, ev.FAILED,
-        ev.CANCELLED,
+        ev.PLACED, ev.ADOPTED, ev.LATE_EXIT, ev.AWAITING_CHILDREN, ev.CANCEL_REQUESTED, ev.CANCEL_FAILED, ev.COMPLETED,
+        ev.FAILED, ev.CANCELLED,
     }
 )  # fmt: skip
 
