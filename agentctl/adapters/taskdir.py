@@ -363,6 +363,8 @@ class ToNodeDir(_Folder):
     pause = _Entry("pause.json")
     #: The questions that the worker's commands have asked at the head, and for which its clock stands still.
     asked = _Entry("asked.json")
+    #: Exists once the worker has a slot, if it was submitted before.
+    go = _Entry("go")
     answers = _Place("answers")
     inbox = _Place("inbox")
     #: A folder for each command that is carried out at the head.

@@ -51,7 +51,7 @@ class Deliveries:
             self._deliver_cancel,
             self._deliver_pause,
             self._deliver_answers,
-            self._deliver_messages,
+            self.deliver_messages,
             self._stand,
         ):
             with contextlib.suppress(AgentctlError, OSError):
@@ -84,7 +84,8 @@ class Deliveries:
             os.unlink(self._worker.pause)
         poke(self._worker)
 
-    def _deliver_messages(self) -> None:
+    def deliver_messages(self) -> None:
+        """Deliver the messages that have come, in their order."""
         names = sorted(name for name in names_in(self._from.inbox, _MOST) if name.endswith(".json"))
         for name in names[self._messages :]:
             make_folder(self._worker.inbox)

@@ -52,6 +52,11 @@ def main(folder: str) -> int:
     order = read_json(launch.order)
     if order is None:
         raise Damaged(f"{launch.order} is missing: is its folder on a file system that this node sees?")
+    while order.get("isHeld") and not launch.inbound.go.exists() and not launch.claim.exists():
+        if signals:
+            return REFUSED
+        os.listdir(launch.to_node)  # Over NFS: a name that was missing at the last look is looked up again.
+        time.sleep(_LOOK_S)
     me = processes.identify(os.getpid())
     who = {"node": _node(), "job": os.environ.get("SLURM_JOB_ID"), "process": me.to_json() if me else None}
     if not claimed(launch, who):
@@ -87,6 +92,8 @@ class _NodePost:
         worker = task.worker(str(self.order["instance"]))
         make_folder(worker.path)
         make_holes(worker, dict(self.order.get("sizes") or {}))
+        self.deliveries = Deliveries(worker, self.launch, self.key)
+        self.deliveries.deliver_messages()
         cancel = read_bytes(self.launch.inbound.cancel) if self.launch.inbound.cancel.exists() else None
         environ = {**self.environ, **_of_the_job(), LAUNCH_VARIABLE.encode(): os.fsencode(self.launch.path)}
         problem = begin_on_node(worker, self._spec(), environ, cancel)
@@ -102,12 +109,11 @@ class _NodePost:
 
     def _guard(self, worker: WorkerDir) -> None:
         """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
-        deliveries = Deliveries(worker, self.launch, self.key)
         left_since: float | None = None
         while True:
             self.heart.beat()
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-                deliveries.step()
+                self.deliveries.step()
                 self._pass_signals(worker)
             is_guarded = is_alive_held(worker.shim)
             if worker.has_ended and (not is_guarded or (left_since and monotonic() - left_since > _SHIM_LIMIT_S)):
@@ -117,7 +123,7 @@ class _NodePost:
             elif not is_guarded:
                 self._replace_guard(worker)
             time.sleep(_LOOK_S if not worker.has_ended else _LOOK_S / 10)
-        deliveries.close()
+        self.deliveries.close()
 
     def _replace_guard(self, worker: WorkerDir) -> None:
         """Its shim was killed: nobody here knows the worker's exit any more, so what is left of it is ended."""

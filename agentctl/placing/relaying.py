@@ -30,7 +30,6 @@ _CARRIED = frozenset({
 })  # fmt: skip
 #: Begins the ids of the questions that the post puts for those that are asked at the head.
 ASKED_AT_HEAD = "at-head-"
-_CLOSED = "it was closed on its node"
 
 
 class Relay:
@@ -160,7 +159,7 @@ class Relay:
         value = answer.get("answer") if answer.get("by") == "agentctl" else None
         with contextlib.suppress(AgentctlError, OSError):
             close_question(
-                self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or _CLOSED)
+                self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or "deadline")
             )
         leave(self._here, asked)
 

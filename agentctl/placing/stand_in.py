@@ -15,6 +15,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, since_boot
 from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -31,6 +32,8 @@ from agentctl.placing.sealing import forget_key, known_key, opened
 from agentctl.placing.submitting import launch_for
 from agentctl.placing.telling import tell_placed
 from agentctl.runners.registry import load
+from agentctl.supervision.dispatch.slots import place_of
+from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.environment import AGENT_DIR
 
@@ -80,6 +83,7 @@ class StandIn:
         self._next_submission = 0.0
         self._is_place_logged = False
         self._is_cancel_passed_on = False
+        self._is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
         self._lively_until = monotonic() + _LIVELY_S
 
     def _note_signal(self, number: int, _frame: object) -> None:
@@ -111,7 +115,10 @@ class StandIn:
         has_begun = self.launch.claim.exists()
         if has_begun and read_quietly(self.launch.claim).get("by") == "head":
             return self._withdrawn()
-        if has_begun:
+        if not has_begun:
+            self.inbound.step_early()
+            self._let_go()
+        else:
             self._follow()
             verdict = self._ended()
             if verdict is not None:
@@ -121,6 +128,14 @@ class StandIn:
             if verdict is not None:
                 return verdict
         return self._ask_engine(has_begun)
+
+    def _let_go(self) -> None:
+        """Let a launch that was submitted ahead begin once its worker has a slot."""
+        if self._is_held:
+            place = place_of(root_task_of(self.worker.task), self.worker.id)
+            if place is not None and is_slot(place):
+                write_whole(self.launch.inbound.go, b"")
+                self._is_held = False
 
     def _follow(self) -> None:
         """Bring the files here up to date with those of the node."""

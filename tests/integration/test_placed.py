@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
 from tests.life import Known, is_settled, known, living, members, passes, state_of
-from tests.steps import Task, kill, new_task, row, spawn, statuses
+from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
 AGENTCTL = f"{sys.executable} -m agentctl"
@@ -369,3 +370,67 @@ def test_the_task_the_definition_and_the_command_say_where(root: Path) -> None:
     run("wait-all")
     placed = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
     assert placed == {"of-task": "loopback", "of-command": None}
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def test_an_agent_asks_for_permission_and_is_answered_at_the_head(programs: Task, tmp_path: Path) -> None:
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    question = blocked()
+    assert (question["tool"], question["arguments"]) == ("Bash", {"command": "make"})
+    run("interact", "respond", "a", "allow")
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "allow")
+    rebuilds_the_same(programs)
+
+
+def test_an_agent_that_was_kept_lends_its_slot_and_goes_on_with_a_message(programs: Task, tmp_path: Path) -> None:
+    programs.set_cap(1)
+    agent("hello", "--keep", *LOOPBACK)
+    blocked()
+    spawn(["true"], "--queue", name="guest")
+    run("wait", "guest")
+    run("send", "a", "again")
+    wait_until(
+        lambda: len(programs.events("agent.blocked", of="a")), accept=lambda times: times == 2, what="its answer"
+    )
+    run("send", "a", "--close", "")
+    assert ends()["status"] == "completed"
+
+
+# -- before its turn ---------------------------------------------------------------------------------------------------
+
+
+def test_workers_are_submitted_ahead_and_begin_only_with_a_slot(root: Path, tmp_path: Path) -> None:
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 2}}\n")
+    task = new_task(cap=1)
+    notes = tmp_path / "notes"
+    for name in "abcde":
+        spawn(worker("overlaps", notes), "--queue", *LOOPBACK, name=name)
+    submitted = [name for name in "abcde" if (task.agent(name) / "launch.json").exists()]
+    assert len(submitted) <= 3, "one at work, two ahead"
+    run("wait-all", timeout=60)
+    assert most_at_once(notes) == 1
+    assert set(statuses().values()) == {"completed"}
+    assert task.tickets() == []
+
+
+def test_a_worker_that_was_submitted_ahead_is_cancelled_before_it_begins(root: Path, tmp_path: Path) -> None:
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 1}}\n")
+    task = new_task(cap=1)
+    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(script(f"touch {tmp_path}/ran"), "--queue", *LOOPBACK, name="b")
+    launch_of(task, "b")
+    assert run("cancel", "b", "--json").json["cancelled"] is True
+    (tmp_path / "gate").touch()
+    run("wait", "a", check=False)
+    assert (statuses()["b"], (tmp_path / "ran").exists()) == ("cancelled", False)
