@@ -434,3 +434,12 @@ def test_a_worker_that_was_submitted_ahead_is_cancelled_before_it_begins(root: P
     (tmp_path / "gate").touch()
     run("wait", "a", check=False)
     assert (statuses()["b"], (tmp_path / "ran").exists()) == ("cancelled", False)
+
+
+def test_a_worker_passes_no_options_to_the_engine(root: Path) -> None:
+    task = new_task(depth=2)
+    lines = f"{AGENTCTL} spawn --runner slurm --runner-arg=--output=/tmp/x --name kid -- true"
+    spawn(script(lines), *LOOPBACK, name="a")
+    run("wait", "a", check=False)
+    assert "only a person may pass options to the engine" in run("logs", "a").out
+    assert not task.agent("kid").exists()
