@@ -95,17 +95,20 @@ class Deliveries:
     def _deliver_answers(self) -> None:
         for file_name in names_in(self._from.answers, _MOST):
             name = file_name.removesuffix(".json")
-            if name not in self._answered and is_name(name) and file_name.endswith(".json"):
+            is_new = name not in self._answered and is_name(name) and file_name.endswith(".json")
+            if is_new and self._answer(name, read_quietly(self._from.answers / file_name)):
                 self._answered.add(name)
-                answer = opened(self._key, f"answer {name}", read_quietly(self._from.answers / file_name))
-                if answer is not None:
-                    self._answer(name, answer)
 
-    def _answer(self, name: str, answer: dict[str, Any]) -> None:
-        """Answer a question here as it was answered at the head."""
-        question = read_question(self._worker, name)
-        if question is None:
-            return
+    def _answer(self, name: str, given: dict[str, Any]) -> bool:
+        """Answer a question here as it was answered at the head; return whether that was an answer.
+
+        To a request for permission only one under the seal is. After a restart of the head there is no key there any
+        more, and other questions are answered without it: their asker could write the answer itself.
+        """
+        question, answer = read_question(self._worker, name), opened(self._key, f"answer {name}", given)
+        if question is None or not given or (answer is None and question.get("tool")):
+            return False
+        answer = given if answer is None else answer
         with locked(self._worker.lock):
             if question.get("tool"):
                 vouch_for_answer(self._worker, question, answer)
@@ -113,6 +116,7 @@ class Deliveries:
                 event = event_of(self._worker, ev.ANSWERED, answer, by=str(answer.get("by")))
                 eventlog.append(self._worker.task.events, [event, *resumed_by(self._worker, name)])
         poke(self._worker)
+        return True
 
     # -- questions that were asked at the head -----------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class _NodePost:
         self.launch, self.order, self._signals = launch, order, signals
         self.key, self.environ = _taken_environment(launch)
         self.heart = Heart(launch)
+        #: Its shim was killed: how its program exited is not known.
+        self._was_unguarded = False
 
     def run(self) -> int:
         self.heart.beat()
@@ -84,7 +86,12 @@ class _NodePost:
             return self._say(Decision(Status.FAILED, Reason.NOT_STARTED, message=str(error)))
         self._guard(worker)
         decision = decision_of(worker)
-        return self._say(decision or Decision(Status.FAILED, Reason.LOST, message="its shim on the node was killed"))
+        if decision is None or self._was_unguarded:
+            message = "its shim on the node was killed; what was left of it there was ended"
+            decision = (decision or Decision(Status.FAILED))._replace(
+                status=Status.FAILED, reason=Reason.LOST, message=message
+            )
+        return self._say(decision)
 
     def _begun(self) -> WorkerDir:
         """Make the task of the launch, and start its worker there."""
@@ -129,6 +136,7 @@ class _NodePost:
         """Its shim was killed: nobody here knows the worker's exit any more, so what is left of it is ended."""
         with contextlib.suppress(AgentctlError, OSError):
             condition = judge(worker)
+            self._was_unguarded = condition in (Condition.UNSUPERVISED, Condition.LOST)
             if condition is Condition.UNSUPERVISED:
                 request_end(worker, Request("agentctl", 0.0))
             elif condition is Condition.LOST:

@@ -43,6 +43,7 @@ _LOOK_S, _CALM_LOOK_S = 0.1, 1.0
 _LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
+_UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
 
 
 def main() -> int:
@@ -142,6 +143,8 @@ class StandIn:
         if not self._is_place_logged:
             self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
         news = [self.mirror.step(), self.relay.step(), self.inbound.step(self.relay), self.calls.step()]
+        if self.relay.has_unanswerable:
+            self._note_handle(problem=_UNANSWERABLE)
         if any(news):
             self._lively_until = monotonic() + _LIVELY_S
 

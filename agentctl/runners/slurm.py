@@ -49,6 +49,8 @@ _SILENT = re.compile(
     r"|Unable to (?:establish|resolve)|Transport endpoint|Resource temporarily unavailable|Munge decode failed"
     r"|Protocol authentication error|in standby mode|SlurmctldHost"
 )
+#: What it says when there is no room now: so many jobs may wait at once.
+_FULL = re.compile(r"MaxSubmitJob|job submit limit|unable to accept job|maximum job (?:count|limit)", re.IGNORECASE)
 
 
 class Slurm:
@@ -76,7 +78,8 @@ class Slurm:
         done = _run(["sbatch", *options_of(launch)], script)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode:
-            raise EngineDown(said) if _SILENT.search(said) or not said else Rejected(_plainly(said))
+            is_for_now = not said or _SILENT.search(said) or _FULL.search(said)
+            raise EngineDown(_plainly(said)) if is_for_now else Rejected(f"Slurm refuses it: {_plainly(said)}")
         return done.stdout.decode(errors="replace").strip().split(";")[0]
 
     def poll(self) -> Mapping[str, Sighting]:
@@ -175,4 +178,4 @@ def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[b
 def _plainly(said: str) -> str:
     """Return what sbatch says without its own prefixes."""
     lines = [re.sub(r"^sbatch: (?:error: )?", "", line) for line in said.splitlines()]
-    return "Slurm refuses it: " + "; ".join(dict.fromkeys(line for line in lines if line))[:1000]
+    return "; ".join(dict.fromkeys(line for line in lines if line))[:1000]

@@ -76,7 +76,7 @@ def on_node(row: WorkerRow) -> str | None:
         return None
     runner = placed["runner"]
     if placed["problem"]:
-        return f"{runner}: {placed['problem']}"
+        return f"{runner}: {placed['problem']}" if placed["node"] is None else placed["problem"]
     if placed["state"] == "unknown":
         return f"{runner} does not answer"
     if placed["node"] and placed["state"] in (None, "running"):

@@ -120,18 +120,6 @@ def test_its_question_is_answered_at_the_head_and_its_clock_stands_still(root: P
     ]  # fmt: skip
 
 
-def test_an_answer_that_did_not_come_through_the_head_is_none(root: Path) -> None:
-    task = new_task()
-    spawn(worker("asks", "--kind", "confirm", "Go on?"), *LOOPBACK, name="a")
-    run("wait-any")
-    answers = launch_of(task, "a") / "to-node" / "answers"
-    forged = {"id": "q1", "answer": "yes", "by": "user", "at": "2026-01-01T00:00:00.000Z", "seal": "00" * 32}
-    (answers / "q1.json").write_text(json.dumps(forged))
-    passes(1.5)
-    assert statuses() == {"a": "blocked"}
-    run("cancel", "a")
-
-
 def test_messages_reach_it_in_their_order(root: Path) -> None:
     new_task()
     spawn(script(f"for n in 1 2 3; do {AGENTCTL} inbox --wait; done"), *LOOPBACK, name="a")
@@ -259,7 +247,9 @@ def test_a_worker_whose_shim_there_is_killed_has_failed_and_nothing_of_it_lives(
     kill(int(json.loads((there(task, "a") / "shim.json").read_bytes())["pid"]))
     task.ended("a")
     assert living(tree.values()) == []
-    assert is_settled(task, "a")["status"] in ("cancelled", "failed")
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"]) == ("failed", "lost")
+    assert "its shim on the node was killed" in ended["message"]
 
 
 def test_a_node_that_is_gone_makes_it_lost_and_an_exit_that_comes_late_is_told(root: Path, tmp_path: Path) -> None:
@@ -389,6 +379,39 @@ def test_an_agent_asks_for_permission_and_is_answered_at_the_head(programs: Task
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "allow")
     rebuilds_the_same(programs)
+
+
+def test_an_answer_that_did_not_come_through_the_head_allows_nothing(programs: Task, tmp_path: Path) -> None:
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    question = blocked()
+    answers = launch_of(programs, "a") / "to-node" / "answers"
+    forged = {"id": question["id"], "answer": "allow", "by": "user", "at": "2026-01-01T00:00:00.000Z"}
+    for more in ({}, {"seal": "00" * 32}):
+        (answers / f"{question['id']}.json").write_text(json.dumps({**forged, **more}))
+        passes(1.2)
+        assert statuses() == {"a": "blocked"}
+    run("interact", "respond", "a", "deny")
+    assert ends()["result"]["finalMessage"] == "deny"
+
+
+def test_a_permission_cannot_be_given_once_the_key_is_gone_and_that_is_said(programs: Task, tmp_path: Path) -> None:
+    """As after a restart of the head: what it has in memory is lost."""
+    asks = f"""
+import os, time
+while not os.path.exists({str(tmp_path / "gate")!r}): time.sleep(0.02)
+me.ask("Bash", {{"command": "make"}}, lambda answer: me.answer(answer["behavior"]))
+"""
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    programs.has("agent.placed", "a")
+    for key in (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl").glob("launch-*.key"):
+        key.unlink()
+    (tmp_path / "gate").touch()
+    wait_until(
+        lambda: str(row("a")["placement"]["problem"]), accept=lambda said: "cancel and resume" in said, what="it"
+    )
+    assert run("interact", "list", "--json").json == []
+    run("cancel", "a")
 
 
 def test_an_agent_that_was_kept_lends_its_slot_and_goes_on_with_a_message(programs: Task, tmp_path: Path) -> None:

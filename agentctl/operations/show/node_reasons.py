@@ -63,6 +63,8 @@ def _why_not_there(placed: dict[str, Any]) -> str:
 
 def _how_there(placed: dict[str, Any], node: str) -> str:
     runner, state = shown(placed.get("runner")), placed.get("state")
+    if placed.get("problem"):
+        return f"It runs on {node}; but {shown(placed['problem'])}."
     if state == "unknown":
         return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
     if state in ("ended", "absent"):
