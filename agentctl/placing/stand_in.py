@@ -51,8 +51,16 @@ def main() -> int:
     worker = WorkerDir(os.environ[AGENT_DIR])
     os.umask(0o077)
     launch = take_up(worker)
-    if not launch.verdict.exists():
-        StandIn(worker, launch).run()
+    if launch.verdict.exists():
+        return 0
+    try:
+        stand_in = StandIn(worker, launch)
+    except AgentctlError as error:  # A runner that is not installed any more, for example.
+        if not claimed(launch, {"by": "head"}):
+            raise
+        write_whole(launch.verdict, to_json(_verdict(Status.FAILED, Reason.NOT_STARTED, error.message)))
+        return 0
+    stand_in.run()
     return 0
 
 
