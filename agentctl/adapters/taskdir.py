@@ -338,6 +338,8 @@ class LaunchDir(_Folder):
     #: The root of the one task that lies on the node, and the commands that its worker wants carried out at the head.
     node = _Place("node")
     calls = _Place("calls")
+    #: The name of the last report that came by way of the head and was kept.
+    kept_report = _Entry("kept-report")
     #: Written by the engine.
     engine_log = _Entry("engine.log")
 
@@ -367,5 +369,7 @@ class ToNodeDir(_Folder):
     go = _Entry("go")
     answers = _Place("answers")
     inbox = _Place("inbox")
+    #: What the worker has reported by way of the head, each as in an outbox: its files are written on the node alone.
+    reports = _Place("reports")
     #: A folder for each command that is carried out at the head.
     replies = _Place("replies")

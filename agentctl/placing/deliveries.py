@@ -16,6 +16,8 @@ from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
+from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
+from agentctl.operations.talk.reporting import keep
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.placing.relaying import ASKED_AT_HEAD
 from agentctl.placing.sealing import opened
@@ -38,22 +40,19 @@ class Deliveries:
     """
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir, key: bytes) -> None:
-        self._worker, self._from, self._key = worker, launch.inbound, key
+        self._worker, self._from, self._key, self._kept = worker, launch.inbound, key, launch.kept_report
         self._cancel: bytes | None = None
         self._answered: set[str] = set()
-        self._messages = 0
+        self._messages = self._reports = 0
         self._asked: dict[str, Asked] = {}
 
     def step(self) -> None:
         """Deliver what has come; each kind by itself, so that none holds up the others."""
         os.listdir(self._from.path)  # Over NFS: names that were missing at the last look are looked up again.
         for deliver in (
-            self._deliver_cancel,
-            self._deliver_pause,
-            self._deliver_answers,
-            self.deliver_messages,
-            self._stand,
-        ):
+            self._deliver_cancel, self._deliver_pause, self._deliver_answers, self.deliver_messages,
+            self._deliver_reports, self._stand,
+        ):  # fmt: skip
             with contextlib.suppress(AgentctlError, OSError):
                 deliver()
 
@@ -91,6 +90,17 @@ class Deliveries:
             make_folder(self._worker.inbox)
             write_whole(self._worker.inbox / name, read_bytes(self._from.inbox / name))
             self._messages += 1
+
+    def _deliver_reports(self) -> None:
+        """Keep what the worker has reported by way of the head: its files are written here alone."""
+        names = sorted(name for name in names_in(self._from.reports, _MOST) if name.endswith(".json"))
+        for name in names[self._reports :]:
+            with contextlib.suppress(AgentctlError, BadEntry):
+                entry = entry_in(read_bytes(self._from.reports / name))
+                if not isinstance(entry, QuestionEntry):
+                    keep(self._worker, entry)
+            self._reports += 1
+            write_whole(self._kept, name.encode())
 
     def _deliver_answers(self) -> None:
         for file_name in names_in(self._from.answers, _MOST):

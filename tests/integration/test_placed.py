@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
+from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
 from tests.life import Known, is_settled, known, living, members, passes, state_of
 from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
@@ -466,3 +466,34 @@ def test_a_worker_passes_no_options_to_the_engine(root: Path) -> None:
     run("wait", "a", check=False)
     assert "only a person may pass options to the engine" in run("logs", "a").out
     assert not task.agent("kid").exists()
+
+
+def test_the_tools_of_an_agent_on_a_node_are_those_of_the_head(root: Path) -> None:
+    """A child is started at the head, a question there has a name of its own, what is reported is kept on the node."""
+    task = new_task(depth=2)
+    define(root, "echo", "echo said: $1")
+    calls = [
+        ["report", {"percent": 50, "text": "half"}],
+        ["task", {"prompt": "hello", "subagent_type": "echo"}],
+        ["ask_user", {"question": "Which colour?"}],
+        ["report", {"summary": "all of it"}],
+    ]
+    asks = shlex.join(worker("calls_mcp", "claude", json.dumps(calls)))
+    spawn(
+        script(f"{AGENTCTL} report progress 10 begun; {asks}; {AGENTCTL} interact ask --kind input Here?"),
+        *LOOPBACK,
+        name="a",
+    )
+    for number, answer in enumerate(("red", "yes"), 1):
+        run("wait-any", "--for", "blocked", "a", "--timeout-seconds", "30")
+        run("interact", "respond", "a", answer)
+        task.has("agent.resumed", "a", times=number)
+    run("wait", "a")
+    said = run("logs", "a").out
+    assert "said: hello" in said
+    assert '"answer": "red"' in said
+    assert said.splitlines()[-1] == "yes"
+    assert [one["payload"]["id"][0] for one in task.events("interaction.requested", of="a")] == ["h", "q"]
+    assert run("result", "a", "--json").json["summary"] == "all of it"
+    texts = [one.get("text") for one in map(json.loads, (task.agent("a") / "activity.jsonl").read_text().splitlines())]
+    assert texts == ["begun", "half"], "no row is lost or doubled"
