@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from agentctl.domain.hosts import is_destination
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
@@ -40,15 +41,25 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(lambda: _template_names(ctx), incomplete)
 
 
+def complete_hosts(incomplete: str) -> list[str]:
+    """Return the hosts that are defined, and those that ssh knows by name."""
+    return _offer(_host_names, incomplete, is_offered=is_destination)
+
+
 #: The most names, more than a person chooses from; the time limit, longer than a person waits after a key.
 _MOST, _LIMIT_S = 1000, 2.0
 
 
-def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()) -> list[str]:
+def _offer(
+    names: Callable[[], Iterable[str]],
+    incomplete: str,
+    taken: frozenset[str] = frozenset(),
+    is_offered: Callable[[str], bool] = is_name,
+) -> list[str]:
     found: list[str] = []
     with suppress(Exception, _TooLong), _bounded_time():  # A shell that completes a line is given nothing but names.
         for name in names():
-            if is_name(name) and name.startswith(incomplete) and name not in taken:
+            if is_offered(name) and name.startswith(incomplete) and name not in taken:
                 found.append(name)
             if len(found) == _MOST:
                 break
@@ -93,6 +104,12 @@ def _task_of(ctx: typer.Context) -> TaskDir:
 
     given = ctx.params or {}
     return find_task(given.get("task"), root=given.get("root"), force=True)
+
+
+def _host_names() -> Iterator[str]:
+    from agentctl.hosts.naming import known_names
+
+    return known_names()
 
 
 def _template_names(ctx: typer.Context) -> Iterator[str]:

@@ -13,6 +13,7 @@ from agentctl.cli.render import QuestionNotes
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
+from agentctl.hosts.printed import until_printed
 from agentctl.operations.wait.waiting import wait_any
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def _delivery(call: Invocation, bell: Bell) -> "Callable[[WaitedEnd], None]":
 
     def deliver(end: "WaitedEnd") -> None:
         call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
+        until_printed()
         bell.ring(is_last=True)
 
     return deliver

@@ -12,7 +12,7 @@ from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
 CHILDREN_AT_END = "childrenAtEnd"
-DRIVER_ORDER, NOTIFY = "driverOrder", "notify"
+DRIVER_ORDER, NOTIFY, HOSTS = "driverOrder", "notify", "hosts"
 #: Keys of `config` that are not limits; each is checked when the task is read.
 OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY})
 
@@ -69,8 +69,8 @@ def parse_personal(path: Path, data: bytes) -> Document:
     from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
     document = parse(path, data)
-    unknown = set(document.value) - {"config", DRIVER_ORDER, NOTIFY}
+    unknown = set(document.value) - {"config", DRIVER_ORDER, NOTIFY, HOSTS}
     if unknown:
         key = min(unknown)
-        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}, {NOTIFY}")
+        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}, {NOTIFY}, {HOSTS}")
     return document
