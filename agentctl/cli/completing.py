@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from agentctl.domain.hosts import is_destination
+from agentctl.domain.hosts import ALL, HERE, is_destination
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
@@ -44,6 +44,13 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
 def complete_hosts(incomplete: str) -> list[str]:
     """Return the hosts that are defined, and those that ssh knows by name."""
     return _offer(_host_names, incomplete, is_offered=is_destination)
+
+
+def complete_hosts_list(incomplete: str) -> list[str]:
+    """Return what may stand in `--hosts`: the last word of a list is completed."""
+    before, comma, last = incomplete.rpartition(",")
+    names = _offer(_hosts_of_list, last, frozenset(before.split(",")), is_destination)
+    return [f"{before}{comma}{name}" for name in names]
 
 
 #: The most names, more than a person chooses from; the time limit, longer than a person waits after a key.
@@ -110,6 +117,12 @@ def _host_names() -> Iterator[str]:
     from agentctl.hosts.naming import known_names
 
     return known_names()
+
+
+def _hosts_of_list() -> Iterator[str]:
+    from agentctl.operations.where.task_limits import personal_hosts
+
+    return iter((ALL, HERE, *personal_hosts()))
 
 
 def _template_names(ctx: typer.Context) -> Iterator[str]:

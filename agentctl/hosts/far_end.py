@@ -382,5 +382,3 @@ class _Exchange:
             while (left := until - monotonic()) > 0:
                 if select.select([self._command.asked], [], [], left)[0] and not os.read(self._command.asked, _PIECE):
                     return
-
-

@@ -1,4 +1,4 @@
-"""The frames in which two agentctl talk through ssh: a kind, a length, that many bytes. Before them one line, the hello.
+"""The frames in which two agentctl talk through ssh: a kind, a length, that many bytes; before them a line, the hello.
 
 What a login shell prints before it is told apart by the mark of the hello. Only after the hello is anything sent, so no
 startup file over there can read what is meant for agentctl.
@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from agentctl.domain.plaintext import beginning, plain
+from agentctl.errors import ExitCode
 from agentctl.lean import Any, NamedTuple
 
 PROTOCOL = 1
@@ -83,6 +84,11 @@ class Frames:
             content = bytes(self._rest[_HEAD.size : _HEAD.size + length])
             del self._rest[: _HEAD.size + length]
             yield kind, content
+
+
+def code_of(content: bytes) -> int:
+    """Return the exit code in the last frame of a far end; 1 where it says none."""
+    return int(content) & 0xFF if content.isdigit() else ExitCode.REFUSED
 
 
 class Hello(NamedTuple):

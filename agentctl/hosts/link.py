@@ -289,6 +289,11 @@ class Link:
             if pipe is not None:
                 pipe.close()
 
+    def kill(self) -> None:
+        """End the connection from another thread: what waits for it finds it broken."""
+        if self._process.poll() is None:
+            self._process.kill()
+
     def __enter__(self) -> Link:
         return self
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from agentctl.domain.hosts import Host
 from agentctl.domain.plaintext import plain
-from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
+from agentctl.hosts.frames import code_of
 from agentctl.hosts.link import READY, SAID, HostError, Link
 from agentctl.hosts.naming import host_named
 from agentctl.hosts.order import order_for, terminal_size
@@ -82,9 +83,7 @@ class _Relaying:
         self._is_screen = is_screen
         self._order = order_for(host, argv, terminals=terminals, is_screen=is_screen, is_worker=is_worker)
         draws = argv[0] in _DRAWING
-        self._filters = {
-            fd: TerminalFilter(draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)
-        }
+        self._filters = {fd: TerminalFilter(draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)}
         self._has_order = self._is_wanted = self._was_interrupted = False
         self.link = Link(host, may_prompt=_can_prompt())
 
@@ -111,7 +110,7 @@ class _Relaying:
             for kind, content in self.link.receive([0] if self._is_screen or self._is_wanted else []):
                 if kind == frames.EXIT:
                     self._end_output()
-                    return _code(content)
+                    return code_of(content)
                 self._take(kind, content)
 
     def _take(self, kind: bytes, content: bytes) -> None:
@@ -199,13 +198,6 @@ def _typed() -> bytes:
         return os.read(0, _PIECE)
     except OSError:  # Closed, a folder, a terminal that is gone.
         return b""
-
-
-def _code(content: bytes) -> int:
-    try:
-        return int(content) & 0xFF
-    except ValueError:
-        return ExitCode.REFUSED
 
 
 @contextlib.contextmanager

@@ -88,4 +88,7 @@ def _is_look(numbers: list[str]) -> bool:
 
 
 #: Ends whatever a screen over there has switched on here: the other screen, mouse, paste, focus, keyboard, looks.
-RESET = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?25h\x1b[0m\r\n"
+RESET = (
+    b"".join(b"\x1b[?%dl" % mode for mode in (1049, 1000, 1002, 1003, 1006, 1015, 2004, 1004))
+    + b"\x1b[<u\x1b[?25h\x1b[0m\r\n"
+)

@@ -85,11 +85,12 @@ class Machine:
         log = self.folder / "sshd.log"
         argv = [str(sshd()), "-D", "-f", str(config), "-E", str(log)]
         self.server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=environment())
-        wait_until(lambda: _answers(self.port) or self._ended(log), what=f"sshd of {self.name}")
+        wait_until(lambda: self._is_up(log), what=f"sshd of {self.name}")
 
-    def _ended(self, log: Path) -> None:
+    def _is_up(self, log: Path) -> bool:
         assert self.server is not None
         assert self.server.poll() is None, log.read_text(encoding="utf-8")
+        return _answers(self.port)
 
     def kill(self) -> None:
         """Take the machine off the network: its sshd and the processes of its connections are killed."""

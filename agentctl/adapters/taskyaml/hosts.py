@@ -53,7 +53,7 @@ def _host(document: Document, name: str, value: object) -> Host:
         raise document.error((*at, "ssh"), f"ssh must be a destination as ssh takes it, not {destination!r}")
     program = given.get("agentctl")
     if program is not None and not (isinstance(program, str) and is_program(program)):
-        problem = "agentctl must be the path of agentctl there: letters, digits and ._+@/- alone, ~/ in front if need be"
+        problem = "agentctl must be the path of agentctl there: letters, digits and ._+@/- alone, perhaps ~/ in front"
         raise document.error((*at, "agentctl"), problem)
     folder = given.get("folder")
     if folder is not None and not (isinstance(folder, str) and folder and "\0" not in folder):

@@ -160,9 +160,7 @@ def personal_hosts() -> dict[str, Host]:
     if document.value.get(reader.HOSTS) is None:
         return {}
     if not is_ones_own(os.stat(document.path)):
-        raise UsageError(
-            f"{document.path} defines hosts, and others can write it", hint=f"chmod go-w {document.path}"
-        )
+        raise UsageError(f"{document.path} defines hosts, and others can write it", hint=f"chmod go-w {document.path}")
     from agentctl.adapters.taskyaml.hosts import read_hosts
 
     return read_hosts(document)
