@@ -33,8 +33,8 @@ def show_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
     argv = ["list", "--json", *["--recursive"] * recursive, *place_of(call)]
     return show_merged(
         call, ask_hosts(hosts, argv), WORKER_HEADS,
-        lambda row: worker_cells({**row, "agentInstance": _named(row)}),  # type: ignore[arg-type, typeddict-item]
-        lambda row: _line(row),  # type: ignore[arg-type]
+        lambda row: worker_cells({**row, "agentInstance": _named(row)}),  # type: ignore[typeddict-item]
+        _line,  # type: ignore[arg-type]
         "command",
     )  # fmt: skip
 
