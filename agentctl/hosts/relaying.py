@@ -21,7 +21,7 @@ from agentctl.hosts.frames import code_of
 from agentctl.hosts.link import READY, SAID, HostError, Link
 from agentctl.hosts.naming import host_named
 from agentctl.hosts.order import order_for, terminal_size
-from agentctl.hosts.terminal_filter import RESET, TerminalFilter
+from agentctl.hosts.terminal_filter import AFTER_SCREEN, AFTER_TABLE, TerminalFilter
 from agentctl.lean import Any
 from agentctl.operations.where.lineage import shown_caller
 
@@ -96,13 +96,11 @@ class _Relaying:
                 self._note(f"warning: {warning}")
             self._has_order = True
             self.link.post(frames.ORDER, self._order.encoded())
-            if not self._is_screen:
-                return self._exchange()
-            with _raw_terminal():
+            with _raw_terminal() if self._is_screen else contextlib.nullcontext():
                 try:
                     return self._exchange()
                 except HostError:
-                    os.write(1, RESET)
+                    self._tidy_terminal()
                     raise
 
     def _exchange(self) -> int:
@@ -152,6 +150,15 @@ class _Relaying:
 
     def _note(self, line: str) -> None:
         self._write(2, f"{line}\n".encode(), None)
+
+    def _tidy_terminal(self) -> None:
+        """End what a command that has ended in the middle has begun to draw."""
+        if self._is_screen:
+            self._write(1, AFTER_SCREEN, None)
+        for fd, safe in self._filters.items():
+            if safe is not None and safe.draws:
+                self._write(fd, AFTER_TABLE, None)
+                break
 
     # -- signals
 

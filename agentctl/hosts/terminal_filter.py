@@ -13,8 +13,8 @@ from agentctl.domain.plaintext import ESCAPES
 
 _KEPT = {"\n", "\t"}
 _SEQUENCE = re.compile(r"\x1b\[([0-9;]{0,20})([A-Za-z])|\x1b\[\?25([hl])")
-#: An escape sequence of which more may follow.
-_UNFINISHED = re.compile(r"\x1b(?:\[(?:[0-9;]{0,20}|\?2?5?))?\Z")
+#: An escape sequence, or an end of a line, of which more may follow.
+_UNFINISHED = re.compile(r"\x1b(?:\[(?:[0-9;]{0,20}|\?2?5?))?\Z|\r\Z")
 #: Looks that hide nothing: neither invisible (8) nor blinking.
 _LOOKS = frozenset({"", "0", "1", "2", "3", "4", "7", "9", "22", "23", "24", "27", "29", "39", "49"}) | {
     str(base + colour) for base in (30, 40, 90, 100) for colour in range(8)
@@ -31,7 +31,7 @@ class TerminalFilter:
     """
 
     def __init__(self, *, draws: bool = False) -> None:
-        self._draws = draws
+        self.draws = draws
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._rest = ""
 
@@ -48,6 +48,7 @@ class TerminalFilter:
         return self._safe(text[:cut]).encode("utf-8", "backslashreplace")
 
     def _safe(self, text: str) -> str:
+        text = text.replace("\r\n", "\n")  # ssh ends its own lines so.
         if text.isascii() and text.isprintable():
             return text
         parts, start = [], 0
@@ -59,13 +60,13 @@ class TerminalFilter:
 
     def _passes(self, found: re.Match[str]) -> bool:
         if found[3] is not None:
-            return self._draws
+            return self.draws
         if found[2] == "m":
             return _is_look(found[1].split(";"))
-        return self._draws and found[2] in _MOTIONS
+        return self.draws and found[2] in _MOTIONS
 
     def _escaped(self, text: str) -> str:
-        kept = _KEPT | {"\r"} if self._draws else _KEPT
+        kept = _KEPT | {"\r"} if self.draws else _KEPT
         return text.translate({code: shown for code, shown in ESCAPES.items() if chr(code) not in kept})
 
 
@@ -87,8 +88,8 @@ def _is_look(numbers: list[str]) -> bool:
     return True
 
 
-#: Ends whatever a screen over there has switched on here: the other screen, mouse, paste, focus, keyboard, looks.
-RESET = (
-    b"".join(b"\x1b[?%dl" % mode for mode in (1049, 1000, 1002, 1003, 1006, 1015, 2004, 1004))
-    + b"\x1b[<u\x1b[?25h\x1b[0m\r\n"
-)
+_MODES_OF_SCREENS = (1049, 1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2031, 2048)
+#: Shows the cursor, and ends looks and the line.
+AFTER_TABLE = b"\x1b[?25h\x1b[0m\r\n"
+#: Ends whatever a screen over there has switched on here: another screen, mouse, focus, paste, keys, lines without end.
+AFTER_SCREEN = b"".join(b"\x1b[?%dl" % mode for mode in _MODES_OF_SCREENS) + b"\x1b[<u\x1b[?7h" + AFTER_TABLE
