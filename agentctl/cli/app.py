@@ -115,7 +115,7 @@ def _serve(argv: list[str], begun: Any) -> int:
 
 def _is_of_hosts(argv: list[str]) -> bool:
     """Return whether a command line is for another host, or from one."""
-    return bool(argv) and (argv[0] == "--host" or argv[0].startswith("--host=") or argv == ["_far"])
+    return bool(argv) and (argv[0] in {"--host", "_names"} or argv[0].startswith("--host=") or argv == ["_far"])
 
 
 def _of_hosts(argv: list[str]) -> int:
@@ -126,6 +126,11 @@ def _of_hosts(argv: list[str]) -> int:
         from agentctl.hosts.far_end import serve
 
         return serve(lambda ordered, first: main(ordered, first=first))
+    if argv[0] == "_names":
+        from agentctl.cli.completing import print_names
+
+        print_names(argv[1:])
+        return ExitCode.DONE
     from agentctl.hosts.relaying import relay
 
     return relay(argv)
