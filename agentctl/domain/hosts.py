@@ -15,7 +15,7 @@ SILENT_S, LEAST_SILENT_S, MOST_SILENT_S = 30.0, 1.0, 3600.0
 #: [user@]host, or ssh://[user@]host[:port]: what ssh takes as a destination, without anything that a shell obeys.
 _DESTINATION = re.compile(r"(?!-)[\w.@:%\[\]/+~-]{1,255}")
 #: A program's path that no shell reads as more than one word.
-_PROGRAM = re.compile(r"(?:~?/)?[A-Za-z0-9_][\w.+@/-]{0,1000}", re.ASCII)
+_PROGRAM = re.compile(r"(?:~?/)?[A-Za-z0-9_.][\w.+@/-]{0,1000}", re.ASCII)
 _AFTER_AT = re.compile(r"@-|//-")
 
 

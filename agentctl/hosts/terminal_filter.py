@@ -91,5 +91,5 @@ def _is_look(numbers: list[str]) -> bool:
 _MODES_OF_SCREENS = (1049, 1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2031, 2048)
 #: Shows the cursor, and ends looks and the line.
 AFTER_TABLE = b"\x1b[?25h\x1b[0m\r\n"
-#: Ends whatever a screen over there has switched on here: another screen, mouse, focus, paste, keys, lines without end.
-AFTER_SCREEN = b"".join(b"\x1b[?%dl" % mode for mode in _MODES_OF_SCREENS) + b"\x1b[<u\x1b[?7h" + AFTER_TABLE
+#: Ends whatever a screen over there has switched on here: another screen, mouse, focus, paste, keys, title.
+AFTER_SCREEN = b"".join(b"\x1b[?%dl" % mode for mode in _MODES_OF_SCREENS) + b"\x1b[<u\x1b[?7h\x1b[23;0t" + AFTER_TABLE

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -16,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
-import yaml
 
+from tests.fakessh import define_hosts, put_ssh
 from tests.hosts.install import sshd
-from tests.support import TEST_ID, environment, is_alive, run, wait_until
+from tests.support import TEST_ID, Completed, environment, run, wait_until
 
 _SSHD = """
 Port {port}
@@ -122,7 +121,7 @@ class Machine:
         """Wait until no far end runs there any more."""
         wait_until(self.far_ends, what=f"the far ends on {self.name} to leave", accept=lambda found: not found)
 
-    def run(self, *args: str | Path, check: bool = True, env: Mapping[str, str | None] | None = None) -> object:
+    def run(self, *args: str | Path, check: bool = True, env: Mapping[str, str | None] | None = None) -> Completed:
         """Run agentctl there without ssh, as somebody would who sits there."""
         return run(*args, check=check, cwd=self.work, env={**self.environ(), "AGENTCTL_ROOT": None, **(env or {})})
 
@@ -165,30 +164,3 @@ def machines(folder: Path, *names: str) -> Iterator[dict[str, Machine]]:
     finally:
         for machine in found.values():
             machine.kill()
-
-
-def put_ssh(folder: Path, script: str) -> None:
-    """Put an `ssh` first on PATH; the caller's fixtures restore PATH."""
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "ssh"
-    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
-    if not os.environ["PATH"].startswith(f"{folder}:"):
-        os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
-
-
-def define_hosts(hosts: Mapping[str, object]) -> Path:
-    """Write `hosts` into the user's config.yaml."""
-    file = Path(os.environ["HOME"], ".config", "agentctl", "config.yaml")
-    file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    file.write_text(yaml.safe_dump({"hosts": dict(hosts)}), encoding="utf-8")
-    file.chmod(0o600)
-    return file
-
-
-def interrupt(process: subprocess.Popen[str]) -> None:
-    """Press Ctrl-C: the signal goes to the whole group in the foreground, ssh among it."""
-    os.killpg(process.pid, signal.SIGINT)
-
-
-__all__ = ["Machine", "define_hosts", "interrupt", "is_alive", "machines", "put_ssh"]
