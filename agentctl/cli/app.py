@@ -120,17 +120,18 @@ def _is_of_hosts(argv: list[str]) -> bool:
 
 def _of_hosts(argv: list[str]) -> int:
     """Have a command carried out on another host; or carry out, as the far end, what another host has ordered."""
-    if COMPLETION_VARIABLE in os.environ:
-        return _dispatch(argv)
     if argv == ["_far"]:
         from agentctl.hosts.far_end import serve
 
+        os.environ.pop(COMPLETION_VARIABLE, None)  # Of the line that is completed here: this is another.
         return serve(lambda ordered, first: main(ordered, first=first))
     if argv[0] == "_names":
         from agentctl.cli.completing import print_names
 
         print_names(argv[1:])
         return ExitCode.DONE
+    if COMPLETION_VARIABLE in os.environ:
+        return _dispatch(argv)
     from agentctl.hosts.relaying import relay
 
     return relay(argv)

@@ -62,7 +62,8 @@ def test_a_long_piece_is_sent_in_frames_that_are_taken() -> None:
 
 @given(st.binary(max_size=300).filter(lambda data: frames.MARK not in data), st.lists(st.integers(0, 999), max_size=9))
 def test_the_hello_is_found_behind_what_a_login_shell_prints(noise: bytes, places: list[int]) -> None:
-    greeting, found = Greeting(), []
+    greeting = Greeting()
+    found: list[frames.Hello] = []
     for piece in cut(noise + hello_line("1.2.3") + b"rest", places):
         if not found and (hello := greeting.feed(piece)) is not None:
             found.append(hello)
