@@ -77,8 +77,7 @@ def report_failed(failed: Iterable[Answer]) -> None:
     """Say on stderr which hosts have not answered, and what helps."""
     for answer in failed:
         name = plain(answer.host.name)
-        problem = plain(answer.problem or "")
-        note(f"error: {problem if name in problem else f'{name}: {problem}'}")
+        note(f"error: {f'{name}: ' * answer.is_refusal}{plain(answer.problem or '')}")
         if answer.hint:
             note(f"hint: {plain(answer.hint)}")
 

@@ -18,7 +18,7 @@ from agentctl.domain.plaintext import plain
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
 from agentctl.hosts.frames import code_of
-from agentctl.hosts.link import READY, SAID, HostError, Link
+from agentctl.hosts.link import READY, SAID, Link
 from agentctl.hosts.naming import host_named
 from agentctl.hosts.order import order_for, terminal_size
 from agentctl.hosts.terminal_filter import AFTER_SCREEN, AFTER_TABLE, TerminalFilter
@@ -99,7 +99,7 @@ class _Relaying:
             with _raw_terminal() if self._is_screen else contextlib.nullcontext():
                 try:
                     return self._exchange()
-                except HostError:
+                except BaseException:
                     self._tidy_terminal()
                     raise
 
