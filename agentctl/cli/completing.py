@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from agentctl.domain.hosts import ALL, HERE, is_destination
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
@@ -43,11 +42,15 @@ def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_hosts(incomplete: str) -> list[str]:
     """Return the hosts that are defined, and those that ssh knows by name."""
+    from agentctl.domain.hosts import is_destination
+
     return _offer(_host_names, incomplete, is_offered=is_destination)
 
 
 def complete_hosts_list(incomplete: str) -> list[str]:
     """Return what may stand in `--hosts`: the last word of a list is completed."""
+    from agentctl.domain.hosts import is_destination
+
     before, comma, last = incomplete.rpartition(",")
     names = _offer(_hosts_of_list, last, frozenset(before.split(",")), is_destination)
     return [f"{before}{comma}{name}" for name in names]
@@ -146,6 +149,7 @@ def _host_names() -> Iterator[str]:
 
 
 def _hosts_of_list() -> Iterator[str]:
+    from agentctl.domain.hosts import ALL, HERE
     from agentctl.operations.where.task_limits import personal_hosts
 
     return iter((ALL, HERE, *personal_hosts()))

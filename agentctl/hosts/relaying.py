@@ -122,7 +122,10 @@ class _Relaying:
             self._is_wanted = True
         elif kind == READY:
             self._is_wanted = False
-            self.link.post(frames.IN, _typed())
+            typed = _typed()
+            if self._is_screen and not typed:
+                _leave(signal.SIGHUP, None)  # The terminal is gone.
+            self.link.post(frames.IN, typed)
         elif kind == frames.PRINT:
             self.link.post(frames.PRINTED)
 

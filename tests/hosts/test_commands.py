@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,33 @@ def test_a_host_by_way_of_another(both: Both) -> None:
     shutil.copy(Path(os.environ["HOME"], ".config", "agentctl", "config.yaml"), there)
     rows = run("--host", "a", "--host", "b", "tasks", "--json").json
     assert [row["taskId"] for row in rows] == ["on-b"]
+
+
+def test_a_shared_connection_serves_many_commands_and_outlives_them(both: Both, tmp_path: Path) -> None:
+    """The first ssh stays as the master, with the stderr of the command that began it: nobody may wait for its end."""
+    config = tmp_path / "machines" / "keys" / "config"
+    with tempfile.TemporaryDirectory(prefix="agentctl-ssh-") as folder:
+        shared = f"ControlMaster auto\nControlPath {folder}/%C\nControlPersist 60\n"
+        config.write_text(shared + config.read_text(encoding="utf-8"), encoding="utf-8")
+        try:
+            for _ in range(2):
+                assert [row["taskId"] for row in run("--host", "a", "tasks", "--json").json] == ["on-a"]
+            process = start(
+                "--host", "a", "spawn", "--name", "w1", "--wait", "--", *worker("waits_for_file", tmp_path / "gate")
+            )
+            wait_until(
+                lambda: both[0].run("list", "--json").json,
+                accept=lambda rows: [row["status"] for row in rows] == ["running"],
+            )
+            process.kill()
+            process.communicate(timeout=20)
+            both[0].is_left_alone()
+            assert [row["host"] for row in run("list", "--hosts", "a", "--json").json] == ["a"]
+            assert len(both[0].connections()) <= 2
+        finally:
+            subprocess.run(["ssh", "-O", "exit", "a"], capture_output=True, timeout=20, check=False)
+    (tmp_path / "gate").touch()
+    both[0].run("wait-all")
 
 
 def test_watch_tells_the_lines_of_both(both: Both, tmp_path: Path) -> None:

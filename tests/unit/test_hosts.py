@@ -18,8 +18,9 @@ from agentctl.errors import UsageError
 from agentctl.hosts import frames
 from agentctl.hosts.asking import Answer, refusal_in, rows_in
 from agentctl.hosts.frames import FROM_FAR, TO_FAR, BadFrames, Frames, Greeting, frame, frames_of, hello_line
-from agentctl.hosts.order import Order, parse_order
+from agentctl.hosts.order import Order, order_for, parse_order
 from agentctl.hosts.terminal_filter import TerminalFilter
+from agentctl.operations.where.calling import AGENT_VARIABLES
 
 CONTENTS = st.lists(st.tuples(st.sampled_from([frames.OUT, frames.ERR]), st.binary(max_size=200)), max_size=8)
 
@@ -114,6 +115,20 @@ def test_an_order_arrives_as_it_was_given() -> None:
 def test_no_other_order_is_taken(value: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of any wording
         parse_order(json.dumps(value).encode())
+
+
+def test_a_worker_is_an_agent_there_and_a_model_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers a permission over there is taken for an agent if one of these variables is set."""
+    for name in AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    host = Host("a", "a")
+    assert not set(order_for(host, ["list"]).environ) & set(AGENT_VARIABLES)
+    assert set(order_for(host, ["list"], is_worker=True).environ) & set(AGENT_VARIABLES)
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("SECRET", "hunter2")
+    environ = order_for(host, ["list"]).environ
+    assert environ["CLAUDECODE"] == "1"
+    assert "SECRET" not in environ
 
 
 # -- what reaches a terminal -------------------------------------------------------------------------------------------
