@@ -9,7 +9,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, is_terminal, note, plain
 from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
-from agentctl.hosts.asking import Answer, ask, ask_all, rows_in
+from agentctl.hosts.asking import HostAnswer, ask, ask_all, rows_in
 from agentctl.hosts.naming import hosts_named
 from agentctl.lean import Any
 from agentctl.operations.where.lineage import shown_caller
@@ -25,7 +25,7 @@ def place_of(call: Invocation) -> list[str]:
     return [f"{option}={value}" for option, value in named if value is not None] + ["--force"] * call.force
 
 
-def ask_hosts(words: str, argv: Sequence[str]) -> list[Answer]:
+def ask_hosts(words: str, argv: Sequence[str]) -> list[HostAnswer]:
     """Return what the hosts that `--hosts` names answer."""
     return ask_all(hosts_named(words), argv, is_worker=shown_caller() is not None)
 
@@ -37,15 +37,15 @@ class Merged:
         form: Makes of a row what is shown of it; a row that it cannot be made of is not one of ours.
     """
 
-    def __init__(self, answers: Iterable[Answer], form: Callable[[Row], Any]) -> None:
+    def __init__(self, answers: Iterable[HostAnswer], form: Callable[[Row], Any]) -> None:
         self.rows: list[Row] = []
         self.shown: list[Any] = []
-        self.failed: list[Answer] = []
+        self.failed: list[HostAnswer] = []
         self._notes: list[str] = []
         for answer in answers:
             self._take(answer, form)
 
-    def _take(self, answer: Answer, form: Callable[[Row], Any]) -> None:
+    def _take(self, answer: HostAnswer, form: Callable[[Row], Any]) -> None:
         name = plain(answer.host.name)
         if answer.problem is not None:
             self.failed.append(answer)
@@ -73,7 +73,7 @@ class Merged:
         return ExitCode.REFUSED if self.failed else ExitCode.DONE
 
 
-def report_failed(failed: Iterable[Answer]) -> None:
+def report_failed(failed: Iterable[HostAnswer]) -> None:
     """Say on stderr which hosts have not answered, and what helps."""
     for answer in failed:
         name = plain(answer.host.name)
@@ -84,7 +84,7 @@ def report_failed(failed: Iterable[Answer]) -> None:
 
 def show_merged(
     call: Invocation,
-    answers: Iterable[Answer],
+    answers: Iterable[HostAnswer],
     heads: Sequence[str],
     cells: Callable[[Row], Sequence[object]],
     line: Callable[[Row], str],
@@ -154,7 +154,7 @@ def _unclear(found: Sequence[tuple[str, str, str, str]]) -> NotFound | UsageErro
     return UsageError(f"{len(found)} questions are open: {names}", hint=hint)
 
 
-def _told(call: Invocation, answer: Answer) -> str:
+def _told(call: Invocation, answer: HostAnswer) -> str:
     """Return what the host has printed about the answer, as one line of ours."""
     text = answer.out.decode("utf-8", "replace")
     if call.json:

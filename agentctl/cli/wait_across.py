@@ -13,11 +13,11 @@ from agentctl.adapters.clock import monotonic
 from agentctl.cli.ends import ended_line
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.domain.names import first_of
 from agentctl.errors import AgentctlError, ExitCode, NothingLeft, Refused, WaitTimedOut
 from agentctl.hosts.asking import refusal_in
-from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, OFFER, WARNING, Following, Word
+from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, OFFER, WARNING, Following, HostWord
 from agentctl.hosts.naming import hosts_named
 from agentctl.operations.wait.waiting import WaitedEnd
 from agentctl.operations.where.lineage import shown_caller
@@ -49,20 +49,20 @@ def wait_any_across(
     with Following(
         hosts, lambda: [*argv, *_limit(deadline), "--", *instances], is_worker=shown_caller() is not None
     ) as following:
-        _Wait(call, hosts, following, deadline, timeout_s).run()
+        _HostsWait(call, hosts, following, deadline, timeout_s).run()
 
 
 def _limit(deadline: float | None) -> list[str]:
     return [] if deadline is None else [f"--timeout-seconds={max(0.0, deadline - monotonic()):.3f}"]
 
 
-class _Wait:
+class _HostsWait:
     """What the hosts of one wait have said so far."""
 
     def __init__(
         self,
         call: Invocation,
-        hosts: Sequence[Host],
+        hosts: Sequence[CommandHost],
         following: Following,
         deadline: float | None,
         timeout_s: float | None,
@@ -85,7 +85,7 @@ class _Wait:
             if len(self._codes.keys() | self._silent.keys()) == len(self._hosts):
                 raise self._outcome()
 
-    def _take(self, word: Word) -> bool:
+    def _take(self, word: HostWord) -> bool:
         """Take what a host says; return whether an end was printed."""
         name = word.host.name
         if word.kind == LINE:
@@ -111,7 +111,7 @@ class _Wait:
         else:
             note(f"{plain(name)}: {plain(text)}")
 
-    def _deliver(self, host: Host, text: str) -> bool:
+    def _deliver(self, host: CommandHost, text: str) -> bool:
         """Print an end, then tell its host; return whether it was one."""
         name = plain(host.name)
         try:
@@ -128,13 +128,13 @@ class _Wait:
         self._following.printed(host)
         return True
 
-    def _lose(self, word: Word) -> None:
+    def _lose(self, word: HostWord) -> None:
         problem = word.problem or AgentctlError("it is gone")
         self._silent[word.host.name] = problem
         again = "; it is tried again" if word.is_tried_again else ""
         note(f"warning: {plain(problem.message)}{again}")
 
-    def _end(self, word: Word) -> None:
+    def _end(self, word: HostWord) -> None:
         """Take the end of a wait that has given nothing out."""
         name = word.host.name
         if word.code in {ExitCode.NOTHING_LEFT, ExitCode.TIMED_OUT}:

@@ -6,7 +6,7 @@ from agentctl.cli.across import place_of
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.errors import ExitCode, UsageError
-from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, WARNING, Following, Word
+from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, WARNING, Following, HostWord
 from agentctl.hosts.naming import hosts_named
 from agentctl.operations.where.lineage import shown_caller
 
@@ -29,7 +29,7 @@ def tell_changes_across(call: Invocation, words: str, instance: str | None) -> i
     return ExitCode.REFUSED
 
 
-def _tell(word: Word) -> None:
+def _tell(word: HostWord) -> None:
     name = plain(word.host.name)
     if word.kind == LINE:
         print(f"{name}: {plain(word.text)}", flush=True)

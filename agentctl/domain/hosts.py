@@ -19,7 +19,7 @@ _PROGRAM = re.compile(r"(?:~?/)?[A-Za-z0-9_.][\w.+@/-]{0,1000}", re.ASCII)
 _AFTER_AT = re.compile(r"@-|//-")
 
 
-class Host(NamedTuple):
+class CommandHost(NamedTuple):
     """A machine on which commands are carried out."""
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from agentctl.adapters.clock import monotonic
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.domain.plaintext import plain
 from agentctl.errors import ExitCode
 from agentctl.hosts import frames
@@ -20,10 +20,10 @@ from agentctl.lean import Any, NamedTuple
 _MOST_OUT, _MOST_ERR, _LONGEST_S = 64 << 20, 1 << 16, 120.0
 
 
-class Answer(NamedTuple):
+class HostAnswer(NamedTuple):
     """What became of a command on a host."""
 
-    host: Host
+    host: CommandHost
     code: int = ExitCode.DONE
     out: bytes = b""
     err: str = ""
@@ -42,13 +42,13 @@ class Answer(NamedTuple):
         return {"host": self.host.name, "error": self.problem, "hint": self.hint, "exitCode": self.code}
 
 
-def ask_all(hosts: Sequence[Host], argv: Sequence[str], *, is_worker: bool = False) -> list[Answer]:
+def ask_all(hosts: Sequence[CommandHost], argv: Sequence[str], *, is_worker: bool = False) -> list[HostAnswer]:
     """Return the answer of each host to a command, in their order."""
     with ThreadPoolExecutor(len(hosts)) as threads:
         return list(threads.map(lambda host: ask(host, argv, is_worker=is_worker), hosts))
 
 
-def ask(host: Host, argv: Sequence[str], *, limit_s: float | None = None, is_worker: bool = False) -> Answer:
+def ask(host: CommandHost, argv: Sequence[str], *, limit_s: float | None = None, is_worker: bool = False) -> HostAnswer:
     """Return the answer of a host to a command that only has to be called.
 
     Args:
@@ -58,10 +58,10 @@ def ask(host: Host, argv: Sequence[str], *, limit_s: float | None = None, is_wor
         with Link(host) as link:
             return _asked(link, argv, limit_s, is_worker=is_worker)
     except HostError as error:
-        return Answer(host, ExitCode.REFUSED, problem=error.message, hint=error.hint)
+        return HostAnswer(host, ExitCode.REFUSED, problem=error.message, hint=error.hint)
 
 
-def _asked(link: Link, argv: Sequence[str], limit_s: float | None, *, is_worker: bool) -> Answer:
+def _asked(link: Link, argv: Sequence[str], limit_s: float | None, *, is_worker: bool) -> HostAnswer:
     for _ in link.greet(limit_s):
         pass
     link.post(frames.ORDER, order_for(link.host, argv, is_worker=is_worker).encoded())
@@ -83,14 +83,14 @@ def _asked(link: Link, argv: Sequence[str], limit_s: float | None, *, is_worker:
     raise HostError(f"{link.name} did not come to an end within {limit_s or _LONGEST_S:g} s", None, may_return=True)
 
 
-def _answer(host: Host, content: bytes, out: bytes, err: str, warning: str | None) -> Answer:
+def _answer(host: CommandHost, content: bytes, out: bytes, err: str, warning: str | None) -> HostAnswer:
     code = code_of(content)
     if code == ExitCode.DONE:
-        return Answer(host, code, out, err if warning is None else f"warning: {warning}\n{err}")
+        return HostAnswer(host, code, out, err if warning is None else f"warning: {warning}\n{err}")
     problem, hint = refusal_in(err)
     if warning is not None:
         problem = f"{problem} ({warning})"
-    return Answer(host, code, out, err, problem or f"exit code {code}", hint, is_refusal=True)
+    return HostAnswer(host, code, out, err, problem or f"exit code {code}", hint, is_refusal=True)
 
 
 def refusal_in(err: str) -> tuple[str, str | None]:
@@ -105,7 +105,7 @@ def refusal_in(err: str) -> tuple[str, str | None]:
     return (errors or lines[-1:] or [""])[0][:500], hints[0][:500] if hints else None
 
 
-def rows_in(answer: Answer) -> list[dict[str, Any]]:
+def rows_in(answer: HostAnswer) -> list[dict[str, Any]]:
     """Return the rows that a host has answered, each with its name.
 
     Raises:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from agentctl.errors import BrokenOff, Declined, NotFound
-from agentctl.hosts.order import Order
+from agentctl.hosts.order import FarOrder
 from agentctl.hosts.printed import ask_by
 from agentctl.lean import NamedTuple, NoReturn
 
@@ -40,17 +40,17 @@ class Streams(NamedTuple):
     answers: int
 
 
-def delivers(order: Order) -> bool:
+def delivers(order: FarOrder) -> bool:
     """Return whether a command gives something out."""
     return command_of(order) in _DELIVERS
 
 
-def command_of(order: Order) -> str:
+def command_of(order: FarOrder) -> str:
     """Return the name of the command."""
     return next(iter(order.argv), "")
 
 
-def carry_out(order: Order, streams: Streams, main: Main) -> NoReturn:
+def carry_out(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
     """Carry out the command and leave."""
     code = 1
     try:
@@ -74,7 +74,7 @@ def _go_to(folder: str | None) -> None:
         raise NotFound(f"cannot go to {folder}: {error.strerror}", hint=hint) from error
 
 
-def _stopping_by(order: Order, streams: Streams) -> AbstractContextManager[None]:
+def _stopping_by(order: FarOrder, streams: Streams) -> AbstractContextManager[None]:
     """Return a context in which a wait ends once there is an answer to a question that it has not asked."""
     if not delivers(order):
         return nullcontext()
@@ -83,7 +83,7 @@ def _stopping_by(order: Order, streams: Streams) -> AbstractContextManager[None]
     return ending_with(streams.answers)
 
 
-def _take_place(order: Order, streams: Streams) -> None:
+def _take_place(order: FarOrder, streams: Streams) -> None:
     if order.is_screen:
         os.setsid()
         fcntl.ioctl(streams.out, termios.TIOCSCTTY, 0)
@@ -102,7 +102,7 @@ def _take_place(order: Order, streams: Streams) -> None:
     _open_streams(order, LazyInput(streams) if is_lazy else None)
 
 
-def _open_streams(order: Order, given: LazyInput | None) -> None:
+def _open_streams(order: FarOrder, given: LazyInput | None) -> None:
     encoding = order.encoding
     with suppress(LookupError):
         "".encode(encoding)

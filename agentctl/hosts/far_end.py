@@ -33,7 +33,7 @@ from agentctl.hosts.far_command import (
     set_size,
 )
 from agentctl.hosts.frames import Frames, frame, hello_line
-from agentctl.hosts.order import Order, parse_order
+from agentctl.hosts.order import FarOrder, parse_order
 
 _ORDER_S = 60.0
 #: How much waits to be sent before the command has to wait; how much was typed that it has not read.
@@ -71,7 +71,7 @@ def serve(main: Main) -> int:
     return 0
 
 
-def _take_order(given: int, connection: Frames) -> tuple[Order | None, list[tuple[bytes, bytes]]]:
+def _take_order(given: int, connection: Frames) -> tuple[FarOrder | None, list[tuple[bytes, bytes]]]:
     """Return the order, and what came behind it; None if none comes."""
     until = monotonic() + _ORDER_S
     poll = select.poll()
@@ -116,7 +116,7 @@ class _Command:
         return status if status >= 0 else 128 - status
 
 
-def _start(order: Order, main: Main, others: tuple[int, ...]) -> _Command:
+def _start(order: FarOrder, main: Main, others: tuple[int, ...]) -> _Command:
     ours: dict[int, bytes] = {}
     screen = -1
     if order.is_screen:
@@ -151,7 +151,7 @@ def _start(order: Order, main: Main, others: tuple[int, ...]) -> _Command:
     return _Command(pid, given, ours, asked, answering, screen)
 
 
-def _terminal(order: Order, *, is_raw: bool) -> tuple[int, int]:
+def _terminal(order: FarOrder, *, is_raw: bool) -> tuple[int, int]:
     """Return both ends of a pseudo-terminal.
 
     Args:
@@ -170,7 +170,7 @@ def _terminal(order: Order, *, is_raw: bool) -> tuple[int, int]:
 class _Exchange:
     """Passes on what the command and the other side say to each other."""
 
-    def __init__(self, order: Order, command: _Command, connection: Frames, given: int, sent: int) -> None:
+    def __init__(self, order: FarOrder, command: _Command, connection: Frames, given: int, sent: int) -> None:
         self._order, self._command, self._connection = order, command, connection
         self._given, self._sent = given, sent
         os.set_blocking(sent, False)

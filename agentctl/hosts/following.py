@@ -11,7 +11,7 @@ from contextlib import suppress
 from queue import Empty, Full, Queue
 
 from agentctl.adapters.clock import monotonic
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.errors import AgentctlError
 from agentctl.hosts import frames
 from agentctl.hosts.frames import code_of
@@ -28,10 +28,10 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TURN_S, _LETTING_GO_S, _LATER_S = 1.0, 30.0, 
 _MOST, _MOST_WORDS = 1 << 20, 1000
 
 
-class Word(NamedTuple):
+class HostWord(NamedTuple):
     """Something that a host has said, or that became of it."""
 
-    host: Host
+    host: CommandHost
     kind: str
     text: str = ""
     code: int = 0
@@ -47,8 +47,8 @@ class Following:
         argv: Returns the command line, each time that it is begun.
     """
 
-    def __init__(self, hosts: Sequence[Host], argv: Callable[[], Sequence[str]], *, is_worker: bool) -> None:
-        self._words: Queue[Word] = Queue(_MOST_WORDS)
+    def __init__(self, hosts: Sequence[CommandHost], argv: Callable[[], Sequence[str]], *, is_worker: bool) -> None:
+        self._words: Queue[HostWord] = Queue(_MOST_WORDS)
         self._one_by_name = {host.name: _One(host, argv, self._words, is_worker=is_worker) for host in hosts}
 
     def __enter__(self) -> Following:
@@ -67,7 +67,7 @@ class Following:
         for one in ones:
             one.cut()
 
-    def words(self, until: float | None = None) -> Iterator[Word | None]:
+    def words(self, until: float | None = None) -> Iterator[HostWord | None]:
         """Yield what is said, until the caller has enough; None once the monotonic clock has reached `until`.
 
         The hosts have the same limit and some more time to say so: what they give out in the last moment is taken.
@@ -78,11 +78,11 @@ class Following:
                 yield self._words.get(timeout=_TURN_S)
         yield None
 
-    def drop(self, host: Host) -> None:
+    def drop(self, host: CommandHost) -> None:
         """Let go of one host."""
         self._one_by_name[host.name].let_go()
 
-    def printed(self, host: Host) -> None:
+    def printed(self, host: CommandHost) -> None:
         """Tell a host that what it has offered is printed; wait until it has recorded that, or is gone."""
         one = self._one_by_name[host.name]
         one.printed()
@@ -92,7 +92,9 @@ class Following:
 class _One(threading.Thread):
     """The command on one host."""
 
-    def __init__(self, host: Host, argv: Callable[[], Sequence[str]], words: Queue[Word], *, is_worker: bool) -> None:
+    def __init__(
+        self, host: CommandHost, argv: Callable[[], Sequence[str]], words: Queue[HostWord], *, is_worker: bool
+    ) -> None:
         super().__init__(daemon=True)
         self._host, self._argv, self._words, self._is_worker = host, argv, words, is_worker
         self._link: Link | None = None
@@ -130,7 +132,7 @@ class _One(threading.Thread):
         self, kind: str, text: str = "", code: int = 0, problem: AgentctlError | None = None, *,
         is_tried_again: bool = False,
     ) -> None:  # fmt: skip
-        word = Word(self._host, kind, text, code, problem, is_tried_again)
+        word = HostWord(self._host, kind, text, code, problem, is_tried_again)
         while not self._is_over.is_set():
             with suppress(Full):
                 self._words.put(word, timeout=_TURN_S)

@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 
 import agentctl
 from agentctl.adapters.clock import monotonic
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError, UsageError
 from agentctl.hosts import frames
@@ -51,7 +51,7 @@ class HostError(AgentctlError):
         self.may_return = may_return
 
 
-def command_line(host: Host, *, may_prompt: bool) -> list[str]:
+def command_line(host: CommandHost, *, may_prompt: bool) -> list[str]:
     """Return what is started for a host.
 
     Args:
@@ -77,7 +77,7 @@ class Link:
         said: The end of what ssh and login shells have said on stderr.
     """
 
-    def __init__(self, host: Host, *, may_prompt: bool = False) -> None:
+    def __init__(self, host: CommandHost, *, may_prompt: bool = False) -> None:
         self.host, self._may_prompt = host, may_prompt
         self.said = self._early = b""
         self._process = subprocess.Popen(

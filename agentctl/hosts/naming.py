@@ -6,19 +6,19 @@ import os
 import re
 from collections.abc import Iterator
 
-from agentctl.domain.hosts import ALL, HERE, Host, is_destination
+from agentctl.domain.hosts import ALL, HERE, CommandHost, is_destination
 from agentctl.domain.names import first_of
 from agentctl.domain.plaintext import plain
 from agentctl.errors import UsageError
 from agentctl.operations.where.task_limits import personal_file, personal_hosts
 
-_HERE = Host(HERE, None)
+_HERE = CommandHost(HERE, None)
 #: More than anybody's file of ssh has.
 _MOST_BYTES = 1 << 20
 _HOST_LINE = re.compile(r"^\s*Host\s*[\s=]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 
 
-def host_named(word: str) -> Host:
+def host_named(word: str) -> CommandHost:
     """Return the host that a word means.
 
     Raises:
@@ -33,10 +33,10 @@ def host_named(word: str) -> Host:
         raise UsageError("--host takes one host", hint="--hosts all: with list, tasks, interact, wait-any, watch")
     if not is_destination(word):
         raise UsageError(f"{word!r} names no host", hint=f"a name under `hosts` in {personal_file()}, or user@machine")
-    return Host(word, word)
+    return CommandHost(word, word)
 
 
-def hosts_named(words: str) -> list[Host]:
+def hosts_named(words: str) -> list[CommandHost]:
     """Return the hosts of a list with commas; `all` means this machine and all that are defined.
 
     Raises:
@@ -67,6 +67,6 @@ def known_names() -> Iterator[str]:
         yield from (word for word in line.split() if not set(word) & set("*?!\"'#") and is_destination(word))
 
 
-def named(hosts: list[Host]) -> str:
+def named(hosts: list[CommandHost]) -> str:
     """Return the names of hosts for a message."""
     return plain(first_of([host.name for host in hosts]))

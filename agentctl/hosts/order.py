@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.calling import AGENT_VARIABLES, FROM_WORKER
 
@@ -16,7 +16,7 @@ _FORWARDED = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", *AGENT_
 _LONGEST_VALUE = 1000
 
 
-class Order(NamedTuple):
+class FarOrder(NamedTuple):
     """One command for the far end."""
 
     argv: list[str]
@@ -39,13 +39,13 @@ class Order(NamedTuple):
 
 
 def order_for(
-    host: Host,
+    host: CommandHost,
     argv: Sequence[str],
     *,
     terminals: tuple[bool, bool, bool] = (False, False, False),
     is_screen: bool = False,
     is_worker: bool = False,
-) -> Order:
+) -> FarOrder:
     """Return the order for a command on a host.
 
     Args:
@@ -55,7 +55,7 @@ def order_for(
     if is_worker:
         environ[FROM_WORKER] = "1"
     encoding = sys.stdout.encoding or "utf-8"
-    return Order(
+    return FarOrder(
         list(argv), environ, host.folder, encoding, terminals, terminal_size(), is_screen, max(2 * host.silent_s, 60.0)
     )
 
@@ -72,7 +72,7 @@ def terminal_size() -> tuple[int, int]:
     return 80, 24
 
 
-def parse_order(data: bytes) -> Order:
+def parse_order(data: bytes) -> FarOrder:
     """Return the order that was sent.
 
     Raises:
@@ -86,7 +86,7 @@ def parse_order(data: bytes) -> Order:
         columns, rows = map(int, found["size"])
         given, out, err = map(bool, found["terminals"])
         folder = None if found["folder"] is None else _text(found["folder"])
-        return Order(
+        return FarOrder(
             argv, environ, folder, _text(found["encoding"]), (given, out, err), (columns, rows),
             bool(found["is_screen"]), float(found["silent_s"]),
         )  # fmt: skip

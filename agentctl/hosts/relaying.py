@@ -13,7 +13,7 @@ import termios
 import tty
 from collections.abc import Iterator, Sequence
 
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.domain.plaintext import plain
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
@@ -73,7 +73,7 @@ class _Relaying:
 
     def __init__(
         self,
-        host: Host,
+        host: CommandHost,
         argv: list[str],
         terminals: tuple[bool, bool, bool],
         *,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.hosts import Host
+from agentctl.domain.hosts import CommandHost
 from agentctl.hosts import frames
 from agentctl.hosts.frames import Frames, Greeting, frame
 from agentctl.hosts.order import order_for
@@ -31,7 +31,7 @@ class FarEnd:
         while greeting.feed(self._read()) is None:
             pass
         self._frames = Frames(frames.FROM_FAR)
-        self.say(frames.ORDER, order_for(Host("h", "h"), argv).encoded())
+        self.say(frames.ORDER, order_for(CommandHost("h", "h"), argv).encoded())
 
     def _read(self) -> bytes:
         assert self.process.stdout is not None

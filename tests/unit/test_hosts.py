@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.taskyaml.hosts import read_hosts
 from agentctl.adapters.yamldoc import parse
-from agentctl.domain.hosts import Host, is_destination
+from agentctl.domain.hosts import CommandHost, is_destination
 from agentctl.errors import UsageError
 from agentctl.hosts import frames
-from agentctl.hosts.asking import Answer, refusal_in, rows_in
+from agentctl.hosts.asking import HostAnswer, refusal_in, rows_in
 from agentctl.hosts.frames import FROM_FAR, TO_FAR, BadFrames, Frames, Greeting, frame, frames_of, hello_line
-from agentctl.hosts.order import Order, order_for, parse_order
+from agentctl.hosts.order import FarOrder, order_for, parse_order
 from agentctl.hosts.terminal_filter import TerminalFilter
 from agentctl.operations.where.calling import AGENT_VARIABLES
 
@@ -98,7 +98,7 @@ def test_noise_and_hellos_without_end_are_refused() -> None:
 
 
 def test_an_order_arrives_as_it_was_given() -> None:
-    order = Order(
+    order = FarOrder(
         ["spawn", "--", "a b", "\udc80", "x" * 200_000], {"TERM": "xterm"}, "~/work", "utf-8", (True, False, True),
         (80, 24), False, 60.0,
     )  # fmt: skip
@@ -121,7 +121,7 @@ def test_a_worker_is_an_agent_there_and_a_model_stays_one(monkeypatch: pytest.Mo
     """Whoever answers a permission over there is taken for an agent if one of these variables is set."""
     for name in AGENT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    host = Host("a", "a")
+    host = CommandHost("a", "a")
     assert not set(order_for(host, ["list"]).environ) & set(AGENT_VARIABLES)
     assert set(order_for(host, ["list"], is_worker=True).environ) & set(AGENT_VARIABLES)
     monkeypatch.setenv("CLAUDECODE", "1")
@@ -174,7 +174,7 @@ def test_bytes_that_are_no_text_are_shown_as_such() -> None:
 # -- config.yaml -------------------------------------------------------------------------------------------------------
 
 
-def hosts_of(text: str) -> dict[str, Host]:
+def hosts_of(text: str) -> dict[str, CommandHost]:
     return read_hosts(parse(Path("config.yaml"), text.encode()))
 
 
@@ -183,8 +183,8 @@ def test_hosts_have_a_short_form_and_a_long_one() -> None:
         "hosts:\n  a: me@a.example\n  b: {ssh: b, agentctl: ~/.venv/bin/agentctl, folder: /srv/x, silentSeconds: 5}\n"
     )
     assert hosts_of(text) == {
-        "a": Host("a", "me@a.example"),
-        "b": Host("b", "b", "~/.venv/bin/agentctl", "/srv/x", 5.0),
+        "a": CommandHost("a", "me@a.example"),
+        "b": CommandHost("b", "b", "~/.venv/bin/agentctl", "/srv/x", 5.0),
     }
     assert hosts_of("config: {maxDepth: 1}\n") == {}
 
@@ -226,14 +226,14 @@ def test_no_destination_is_an_option_or_more_than_a_word(text: str) -> None:
 
 
 def test_rows_get_the_name_of_their_host_and_no_host_can_give_another() -> None:
-    answer = Answer(Host("a", "a"), out=b'[{"x": 1, "host": "b"}]')
+    answer = HostAnswer(CommandHost("a", "a"), out=b'[{"x": 1, "host": "b"}]')
     assert rows_in(answer) == [{"host": "a", "x": 1}]
 
 
 @pytest.mark.parametrize("out", [b"", b"{}", b"[1]", b"[" * 100_000, b"\xff", b"null"])
 def test_anything_else_is_no_answer(out: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of any wording
-        rows_in(Answer(Host("a", "a"), out=out))
+        rows_in(HostAnswer(CommandHost("a", "a"), out=out))
 
 
 def test_a_refusal_is_read_without_what_a_terminal_obeys() -> None:

@@ -13,7 +13,7 @@ from agentctl.domain.hosts import (
     MOST_HOSTS,
     MOST_SILENT_S,
     SILENT_S,
-    Host,
+    CommandHost,
     is_destination,
     is_program,
 )
@@ -22,7 +22,7 @@ from agentctl.domain.names import NAME_RULE, is_name
 _KEYS = ("ssh", "agentctl", "folder", "silentSeconds")
 
 
-def read_hosts(document: Document) -> dict[str, Host]:
+def read_hosts(document: Document) -> dict[str, CommandHost]:
     """Return the hosts by their names, in the order of the file.
 
     Raises:
@@ -36,7 +36,7 @@ def read_hosts(document: Document) -> dict[str, Host]:
     return {name: _host(document, name, value) for name, value in section.items()}
 
 
-def _host(document: Document, name: str, value: object) -> Host:
+def _host(document: Document, name: str, value: object) -> CommandHost:
     at = (HOSTS, name)
     if not is_name(name):
         raise document.error(at, f"the name {name!r} of a host must be {NAME_RULE}")
@@ -58,7 +58,9 @@ def _host(document: Document, name: str, value: object) -> Host:
     folder = given.get("folder")
     if folder is not None and not (isinstance(folder, str) and folder and "\0" not in folder):
         raise document.error((*at, "folder"), "folder must be the path of a folder there")
-    return Host(name, destination, program, folder, _silent_s(document, at, given.get("silentSeconds", SILENT_S)))
+    return CommandHost(
+        name, destination, program, folder, _silent_s(document, at, given.get("silentSeconds", SILENT_S))
+    )
 
 
 _MEANS = {HERE: "this machine", ALL: "all hosts"}

@@ -20,7 +20,7 @@ from agentctl.supervision.worker.environment import store_folder, switch_of
 
 if TYPE_CHECKING:
     from agentctl.adapters.taskyaml.notifying import PersonalNotify
-    from agentctl.domain.hosts import Host
+    from agentctl.domain.hosts import CommandHost
 
 #: YAML of a quarter of a megabyte can take three seconds.
 _MOST_OF_OTHERS = 16 << 10
@@ -150,7 +150,7 @@ def personal_notify() -> PersonalNotify:
     return read_notify(document)
 
 
-def personal_hosts() -> dict[str, Host]:
+def personal_hosts() -> dict[str, CommandHost]:
     """Return the hosts that a person has defined, by their names: `hosts` in their config.yaml.
 
     Raises:
