@@ -84,7 +84,7 @@ class _Relaying:
         self._order = order_for(host, argv, terminals=terminals, is_screen=is_screen, is_worker=is_worker)
         draws = argv[0] in _DRAWING
         self._filters = {fd: TerminalFilter(draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)}
-        self._has_order = self._is_wanted = self._was_interrupted = False
+        self._has_order = self._is_wanted = self._was_interrupted = self._is_unread = False
         self.link = Link(host, may_prompt=_can_prompt())
 
     def run(self) -> int:
@@ -126,8 +126,10 @@ class _Relaying:
             if self._is_screen and not typed:
                 _leave(signal.SIGHUP, None)  # The terminal is gone.
             self.link.post(frames.IN, typed)
-        elif kind == frames.PRINT:
+        elif kind == frames.PRINT and not self._is_unread:
             self.link.post(frames.PRINTED)
+        elif kind == frames.PRINT:
+            self.link.post(frames.CLOSED, frames.OUT)
 
     # -- output
 
@@ -135,6 +137,7 @@ class _Relaying:
         try:
             self._write(1, content, self._filters[1])
         except BrokenPipeError:  # The command is told when it writes again, as at home.
+            self._is_unread = True
             self.link.post(frames.CLOSED, frames.OUT)
 
     def _write(self, fd: int, content: bytes, safe: TerminalFilter | None) -> None:

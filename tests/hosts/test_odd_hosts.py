@@ -218,12 +218,29 @@ def _far_ends() -> list[int]:
 
 def test_a_reader_that_leaves_ends_the_command(root: Path, tmp_path: Path) -> None:
     put_ssh(tmp_path / "bin", f"exec {FAR_END}")
-    new_task()
-    spawn(["head", "-c", "3000000", "/dev/zero"], "--wait", name="w1")
-    script = f"{' '.join(PROGRAM)} --host h logs w1 --raw | head -c 1"
+    task = new_task()
+    spawn(["sh", "-c", f"until [ -e {tmp_path}/gate ]; do echo line; sleep 0.05; done"], name="w1")
+    script = f"{' '.join(PROGRAM)} --host h logs w1 --follow | head -n 1"
     done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == (b"\0", b"")
+    assert (done.stdout, done.stderr) == (b"line\n", b"")
     wait_until(lambda: not _far_ends(), what="the far end to leave")
+    (tmp_path / "gate").touch()
+    task.ended("w1")
+
+
+def test_an_end_that_nobody_here_could_read_is_given_again(root: Path, tmp_path: Path) -> None:
+    put_ssh(tmp_path / "bin", f"exec {FAR_END}")
+    task = new_task()
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="w1")
+    process = start("--host", "h", "wait-any")
+    wait_until(_far_ends, what="the far end to run its command")
+    assert process.stdout is not None
+    process.stdout.close()
+    (tmp_path / "gate").touch()
+    assert process.wait(timeout=20) == 1
+    task.ended("w1")
+    assert run("--host", "h", "wait-any").out == "w1 completed [given again]\n"
+    assert run("wait-any", "--hosts", "h", check=False).code == 6
 
 
 def test_completion_offers_hosts_and_their_names_and_never_more(root: Path, tmp_path: Path) -> None:
