@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agentctl.domain.hosts import CommandHost
@@ -77,8 +78,6 @@ def _killed(far: FarEnd) -> None:
 
 
 def _command_killed(far: FarEnd) -> None:
-    import psutil
-
     (command,) = psutil.Process(far.process.pid).children()
     command.kill()
     assert far.until(frames.EXIT) == b"137"
@@ -157,7 +156,9 @@ def test_a_broken_connection_ends_the_command_and_not_its_worker(root: Path, tmp
     task = new_task()
     far = FarEnd("spawn", "--name", "w1", "--wait", "--", *worker("waits_for_file", tmp_path / "gate"))
     task.has("agent.started", "w1")
+    (command,) = psutil.Process(far.process.pid).children()
     far.cut()
+    assert not is_alive(command.pid)
     assert run("list", "--json").json[0]["status"] == "running"
     (tmp_path / "gate").touch()
     task.ended("w1")
