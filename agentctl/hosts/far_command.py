@@ -13,10 +13,11 @@ import termios
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-from agentctl.errors import BrokenOff, Declined, NotFound
+from agentctl.errors import BrokenOff, Declined, NotFound, Refused
 from agentctl.hosts.order import FarOrder
 from agentctl.hosts.printed import ask_by
 from agentctl.lean import NamedTuple, NoReturn
+from agentctl.operations.where.calling import FROM_WORKER
 
 #: Runs a command line, after a function that may fail as the command itself may.
 Main = Callable[[list[str], Callable[[], None]], int]
@@ -25,6 +26,8 @@ Main = Callable[[list[str], Callable[[], None]], int]
 WANTS, PRINT, YES, NO = b"r", b"s", b"y", b"n"
 #: Reads its input by itself, from the beginning.
 EAGER = frozenset({"mcp"})
+#: What only a person decides: here no process tree shows that a worker calls.
+_OF_PERSONS = frozenset({"trust", "notify"})
 #: Gives out what counts as given once it is printed: it waits for that, and can be told to stop.
 _DELIVERS = frozenset({"wait-any"})
 _PIECE = 1 << 16
@@ -56,7 +59,7 @@ def carry_out(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
     try:
         _take_place(order, streams)
         with _stopping_by(order, streams):
-            code = main(order.argv, lambda: _go_to(order.folder))
+            code = main(order.argv, lambda: _prepare(order))
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -64,7 +67,17 @@ def carry_out(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
         os._exit(code)
 
 
-def _go_to(folder: str | None) -> None:
+def _prepare(order: FarOrder) -> None:
+    """Go to the folder that is ordered.
+
+    Raises:
+        Refused: A worker has ordered what only a person decides.
+        NotFound: There is no such folder.
+    """
+    if FROM_WORKER in order.environ and command_of(order) in _OF_PERSONS:
+        message = f"a worker may not call {command_of(order)} on another host"
+        raise Refused(message, hint="a person does, in their own terminal")
+    folder = order.folder
     if folder is None:
         return
     try:

@@ -14,8 +14,7 @@ import tty
 from collections.abc import Iterator, Sequence
 
 from agentctl.domain.hosts import CommandHost
-from agentctl.domain.plaintext import plain
-from agentctl.errors import Refused, UsageError
+from agentctl.errors import UsageError
 from agentctl.hosts import frames
 from agentctl.hosts.frames import code_of
 from agentctl.hosts.link import READY, SAID, Link
@@ -27,8 +26,6 @@ from agentctl.operations.where.lineage import shown_caller
 
 #: Needs the whole terminal; draws a table again and again.
 _SCREENS, _DRAWING = frozenset({"watch"}), frozenset({"wait", "wait-all", "tree", "demo"})
-#: What only a person decides: a worker cannot do it on another host either.
-_OF_PERSONS = frozenset({"trust", "notify"})
 _PIECE = 1 << 16
 
 
@@ -43,12 +40,9 @@ def relay(words: Sequence[str]) -> int:
     host = host_named(name)
     if not argv:
         raise UsageError("no command is given", hint=f"agentctl --host {name} list")
-    worker = shown_caller()
-    if worker is not None and argv[0] in _OF_PERSONS:
-        raise Refused(f"a worker may not call {argv[0]} on {plain(name)}", hint="a person does, in their own terminal")
     terminals = (os.isatty(0), os.isatty(1), os.isatty(2))
     is_screen = argv[0] in _SCREENS and all(terminals) and "--help" not in argv and "--plain" not in argv
-    relaying = _Relaying(host, argv, terminals, is_screen=is_screen, is_worker=worker is not None)
+    relaying = _Relaying(host, argv, terminals, is_screen=is_screen, is_worker=shown_caller() is not None)
     with relaying.link:
         return relaying.run()
 

@@ -272,7 +272,9 @@ def test_a_worker_is_no_person_on_another_host_either(root: Path, tmp_path: Path
     put_ssh(tmp_path / "bin", f"exec env -u AGENTCTL_INSTANCE -u AGENTCTL_TASK {FAR_END}")
     new_task()
     there = f"{' '.join(PROGRAM)} --host h"
-    inner = f"{there} trust {tmp_path}; echo code $?; {there} list >/dev/null; echo code $?"
+    calls = [f"{there} trust {tmp_path}", f"{there} --host h notify off x", f"{there} list >/dev/null"]
+    inner = "; ".join(f"{call}; echo code $?" for call in calls)
     spawn(["sh", "-c", inner], "--wait", name="w1")
-    assert run("result", "w1").out == "code 1\ncode 0\n"
-    assert "a worker may not call trust on h" in run("logs", "w1").out
+    assert run("result", "w1").out == "code 1\ncode 1\ncode 0\n"
+    for name in ("trust", "notify"):
+        assert f"a worker may not call {name} on another host" in run("logs", "w1").out
