@@ -123,7 +123,6 @@ def _of_hosts(argv: list[str]) -> int:
     if argv == ["_far"]:
         from agentctl.hosts.far_end import serve
 
-        os.environ.pop(COMPLETION_VARIABLE, None)  # Of the line that is completed here: this is another.
         return serve(lambda ordered, first: main(ordered, first=first))
     if argv[0] == "_names":
         from agentctl.cli.completing import print_names

@@ -44,18 +44,36 @@ class HostAnswer(NamedTuple):
 
 def ask_all(hosts: Sequence[CommandHost], argv: Sequence[str], *, is_worker: bool = False) -> list[HostAnswer]:
     """Return the answer of each host to a command, in their order."""
-    with ThreadPoolExecutor(len(hosts)) as threads:
-        return list(threads.map(lambda host: ask(host, argv, is_worker=is_worker), hosts))
+    links: list[Link] = []
+    threads = ThreadPoolExecutor(len(hosts))
+    try:
+        return list(threads.map(lambda host: ask(host, argv, is_worker=is_worker, links=links), hosts))
+    except BaseException:  # Ctrl-C: nobody waits for a host that does not answer.
+        for link in links:
+            link.kill()
+        raise
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
-def ask(host: CommandHost, argv: Sequence[str], *, limit_s: float | None = None, is_worker: bool = False) -> HostAnswer:
+def ask(
+    host: CommandHost,
+    argv: Sequence[str],
+    *,
+    limit_s: float | None = None,
+    is_worker: bool = False,
+    links: list[Link] | None = None,
+) -> HostAnswer:
     """Return the answer of a host to a command that only has to be called.
 
     Args:
         limit_s: For all of it; by default `silentSeconds` to the hello.
+        links: Gets the connection.
     """
     try:
         with Link(host) as link:
+            if links is not None:
+                links.append(link)
             return _asked(link, argv, limit_s, is_worker=is_worker)
     except HostError as error:
         return HostAnswer(host, ExitCode.REFUSED, problem=error.message, hint=error.hint)

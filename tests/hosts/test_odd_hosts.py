@@ -203,6 +203,20 @@ def test_ctrl_c_interrupts_the_command_and_not_its_worker(root: Path, tmp_path: 
     task.ended("w1")
 
 
+def test_ctrl_c_does_not_wait_for_a_host_that_is_silent(root: Path, tmp_path: Path) -> None:
+    put_ssh_in_python(tmp_path / "bin", f"open({str(tmp_path / 'began')!r}, 'w').close()\ntime.sleep(600)")
+    new_task()
+    for args in (["list", "--hosts", "h,here"], ["wait-any", "--hosts", "h"], ["--host", "h", "list"]):
+        process = start(*args, group=0)
+        wait_until((tmp_path / "began").exists, what="ssh to begin")
+        (tmp_path / "began").unlink()
+        began = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130, args
+        assert time.monotonic() - began < 10, args
+
+
 def _far_ends() -> list[int]:
     """Return the processes that carry out an order: children of a far end."""
     found = []
