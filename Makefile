@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-page test-hosts test-agents test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-page test-hosts test-agents test-slurm test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,10 +27,10 @@ demo: $(VENV)/.run ## run the included survey on this repository, from start to 
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not page and not hosts and not agents"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not page and not hosts and not agents and not slurm"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
 
 test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
@@ -57,8 +57,13 @@ test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopbac
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest $(PYTEST_JOBS) -m "hosts and not slow" tests/hosts
 
-test-all: $(VENV)/.dev ## run every test, except those with the real agent programs and with a browser
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page"
+test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
+	@$(PY) -m tests.slurm.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest --numprocesses 2 -m slurm tests/slurm
+
+test-all: $(VENV)/.dev ## run every test, except those with the real agent programs, with a browser and with Slurm
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page and not slurm"
 
 lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .

@@ -21,15 +21,21 @@ _FIXED = {signal.SIGKILL, signal.SIGSTOP}
 
 
 def start_detached(
-    arguments: Sequence[str], environ: Mapping[bytes, bytes] | Mapping[str, str], given: Mapping[int, int] | None = None
+    arguments: Sequence[str],
+    environ: Mapping[bytes, bytes] | Mapping[str, str],
+    given: Mapping[int, int] | None = None,
+    *,
+    is_whole: bool = False,
 ) -> int:
     """Start this interpreter detached and return its pid, which the caller collects.
 
     Args:
         arguments: The arguments after `python -I -S`.
         environ: Its whole environment.
-        given: Its descriptors above 2: number there -> number here; 0 to 2 are `/dev/null`.
+        given: Its descriptors: number there -> number here; of 0 to 2, what is not given is `/dev/null`.
+        is_whole: `arguments` begin with the path of another program, which is started instead.
     """
+    argv = list(arguments) if is_whole else [sys.executable, "-I", "-S", *arguments]
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     sources = {**dict.fromkeys(range(3), null), **(given or {})}
     copies: dict[int, int] = {}
@@ -37,7 +43,7 @@ def start_detached(
         for target, source in sources.items():
             copies[target] = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _SPARE_FD)
         return os.posix_spawn(
-            sys.executable, [sys.executable, "-I", "-S", *arguments], environ, setsid=True,
+            argv[0], argv, environ, setsid=True,
             file_actions=[(os.POSIX_SPAWN_DUP2, copy, target) for target, copy in copies.items()],
             setsigmask=[], setsigdef=sorted(signal.valid_signals() - _FIXED),
         )  # fmt: skip

@@ -259,6 +259,9 @@ class WorkerDir(_Folder):
     patch = _Entry("changes.patch")
     #: The whole of texts of which a reader was shown only the beginning.
     texts = _Place("texts")
+    #: The launch on a node that is under way, or was last; and the folders in which launches are carried out.
+    launch = _Entry("launch.json")
+    launches = _Place("launches")
 
     def __init__(self, path: str | os.PathLike[str], task: TaskDir | None = None) -> None:
         super().__init__(path)
@@ -309,3 +312,58 @@ class WorkerDir(_Folder):
             return []
         ids = (name[:-5] for name in names if name.endswith(".json") and is_name(name[:-5]))
         return sorted(ids, key=lambda name: (len(name), name))[:_MOST_QUESTIONS]
+
+
+class LaunchDir(_Folder):
+    """What the head and a node exchange about one launch of a worker there.
+
+    Each file has one writer: a network file system makes no promise about locks, or about appends from two machines.
+    """
+
+    #: Written at the head: what is to be done, and the environment, which the node removes.
+    order = _Entry("order.json")
+    environment = _Entry("environment")
+    #: What the engine called it; only a hint.
+    handle = _Entry("handle.json")
+    #: How it ended, as the shim at the head takes it.
+    verdict = _Entry("verdict.json")
+    #: How much of the node's log is in the task's own.
+    mirrored = _Entry("mirrored.json")
+    to_node = _Place("to-node")
+    #: Written on the node: who carries it out, made once; and its sign of life, whose time of change counts.
+    claim = _Entry("claim.json")
+    heartbeat = _Entry("heartbeat")
+    #: How the worker has ended, under the seal of the launch.
+    ended = _Entry("ended.json")
+    #: The root of the one task that lies on the node, and the commands that its worker wants carried out at the head.
+    node = _Place("node")
+    calls = _Place("calls")
+    #: Written by the engine.
+    engine_log = _Entry("engine.log")
+
+    @property
+    def id(self) -> str:
+        """The launch's id."""
+        return self.path.name
+
+    @_once
+    def inbound(self) -> ToNodeDir:
+        """What the head tells the node."""
+        return ToNodeDir(self.to_node)
+
+    def worker_on_node(self, worker: WorkerDir) -> WorkerDir:
+        """Return the worker's folder in the node's own task."""
+        return Root(self.node).task(worker.task.id).worker(worker.instance)
+
+
+class ToNodeDir(_Folder):
+    """What the head tells a node, in files that the node looks at once a second."""
+
+    cancel = _Entry("cancel.json")
+    pause = _Entry("pause.json")
+    #: The questions that the worker's commands have asked at the head, and for which its clock stands still.
+    asked = _Entry("asked.json")
+    answers = _Place("answers")
+    inbox = _Place("inbox")
+    #: A folder for each command that is carried out at the head.
+    replies = _Place("replies")

@@ -23,6 +23,13 @@ class SpawnOptions(TypedDict, total=False):
     reuse: bool
     keep_children: bool
     worktree: bool
+    runner: str
+    cpus: int
+    memory: str
+    gpus: str
+    time: str
+    partition: str
+    runner_arg: Sequence[str]
     driver: str
     model: str
     effort: str

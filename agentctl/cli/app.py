@@ -17,6 +17,8 @@ from agentctl.lean import Any, NoReturn
 
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
+#: Set for the commands of a worker that runs on a node of a cluster.
+LAUNCH_VARIABLE = "AGENTCTL_LAUNCH"
 
 #: Errors of the system that are not bugs, with the next step; any other `OSError` is a bug of ours.
 _WORLD = {
@@ -62,10 +64,7 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
         _prepare_streams()
         if first is not None:
             first()
-        if argv[:1] == ["mcp"]:
-            code = _serve(argv, begun)
-        else:
-            code = _hook() if argv == ["hook"] else _of_hosts(argv) if _is_of_hosts(argv) else _dispatch(argv)
+        code = _carried_out(argv, begun)
         sys.stdout.flush()
         return code
     except AgentctlError as error:
@@ -89,6 +88,25 @@ def _refuse_platform() -> None:
         raise AgentctlError("agentctl does not run on Windows", hint="use it in WSL 2")
     if not hasattr(os, "waitid"):
         raise AgentctlError("agentctl needs Python 3.13 or newer on macOS", hint="os.waitid is missing before it")
+
+
+def _carried_out(argv: list[str], begun: Any) -> int:
+    if LAUNCH_VARIABLE in os.environ and (code := _by_head(argv)) is not None:
+        return code
+    if argv[:1] == ["mcp"]:
+        return _serve(argv, begun)
+    return _hook() if argv == ["hook"] else _of_hosts(argv) if _is_of_hosts(argv) else _dispatch(argv)
+
+
+def _by_head(argv: list[str]) -> int | None:
+    """Have a command of a worker on a node carried out at the head; return its code, None if it is carried out here."""
+    from agentctl.placing.called import is_for_head
+
+    if COMPLETION_VARIABLE in os.environ or not is_for_head(argv):
+        return None
+    from agentctl.placing.calling import call_head
+
+    return call_head(argv)
 
 
 def _hook() -> int:

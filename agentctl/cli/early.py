@@ -13,6 +13,10 @@ if __name__ == "__main__":
     from agentctl.mcp.serving import Serving, load_site, open_early, print_offer, serving_of
 
     words = [word for word in sys.argv[1:] if word != OFFER]
+    if "AGENTCTL_LAUNCH" in os.environ:  # On a node: the whole server is at the head.
+        from agentctl.cli.app import run
+
+        os._exit(0) if OFFER in sys.argv else run(["mcp", *words])
     serving = serving_of(words) or Serving()
     if OFFER in sys.argv:
         print_offer(serving)

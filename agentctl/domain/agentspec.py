@@ -12,6 +12,8 @@ from typing import Any
 
 from agentctl.domain.names import NAME_RULE, camel, is_name
 from agentctl.domain.permissions import BadValue, Rules, parse_policy
+from agentctl.domain.placement import Resources, check_runner, resources_from
+from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
 COMMAND = "command"
@@ -46,6 +48,9 @@ class AgentSpec(NamedTuple):
     #: For the driver `command`: the prompt is appended, or given on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
+    #: What runs it, and what it needs there: fields of a `Placement`.
+    runner: str | None = None
+    resources: Resources = {}  # noqa: RUF012 - never changed
     #: Keys of another program's format that mean nothing here.
     ignored: list[str] = []  # noqa: RUF012 - never changed
     #: The file that it was read from.
@@ -279,6 +284,27 @@ def _argv(value: Any) -> list[str]:
     return list(value)
 
 
+def _runner(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _NotA("the name of a runner, such as slurm")
+    found: str = _said_of("runner", lambda: check_runner(value))
+    return found
+
+
+def _resources(value: Any) -> Resources:
+    if not isinstance(value, Mapping):
+        raise _NotA("a mapping: cpus, memory, gpus, time, partition, args")
+    found: Resources = _said_of("resources", lambda: resources_from(value))
+    return found
+
+
+def _said_of(key: str, check: Callable[[], Any]) -> Any:
+    try:
+        return check()
+    except UsageError as error:
+        raise BadValue((key,), f"{key}: {error.message}"[:300]) from error
+
+
 #: The check of each field; in camel case, the fields are the keys of a definition.
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "name": _name,
@@ -295,6 +321,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "isolation": _isolation,
     "argv": _argv,
     "prompt_on_stdin": _flag,
+    "runner": _runner,
+    "resources": _resources,
 }
 _KEYS = {camel(field): field for field in _CHECKS}
 _NAMES = {field: camel(field) for field in (*_CHECKS, "instructions", "ignored", "source")}

@@ -18,6 +18,12 @@ STARTED = "agent.started"
 BLOCKED = "agent.blocked"
 RESUMED = "agent.resumed"
 RETRYING = "agent.retrying"
+#: A node has begun to carry it out.
+PLACED = "agent.placed"
+#: Another shim guards it from now on: the one before it was killed, while the worker ran on a node.
+ADOPTED = "agent.adopted"
+#: It was taken for lost, and its node has told its end after all.
+LATE_EXIT = "agent.late_exit"
 #: A later attempt has begun.
 RETRIED = "agent.retried"
 #: It was given back to the queue until its account may be used again.

@@ -57,6 +57,11 @@ class WorkerView:
     window: str | None = None
     agent_id: str | None = None
     driver: str | None = None
+    #: What places it on a node, and that node once it has begun there.
+    runner: str | None = None
+    node: str | None = None
+    #: Taken for lost, it has told how it ended after all: its status then.
+    late_exit: str | None = None
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
@@ -178,11 +183,25 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
 
 
 def _started(worker: WorkerView, seq: int, event: Event) -> None:
-    if worker.move(Status.RUNNING):
-        payload = event["payload"]
+    payload = event["payload"]
+    if "runner" in payload:  # It waits for its node, and runs once it has begun there.
+        worker.runner = _text(payload["runner"])
+    if worker.status is Status.QUEUED if worker.runner else worker.move(Status.RUNNING):
         worker.started_at = _text(event.get("ts"))
-        worker.pid = _whole(payload.get("pid"))
+        worker.pid = None if worker.runner else _whole(payload.get("pid"))  # Here only its stand-in has one.
         worker.shim_pid = _whole(payload.get("shimPid"))
+
+
+def _placed(worker: WorkerView, seq: int, event: Event) -> None:
+    if worker.move(Status.RUNNING):
+        worker.node = _text(event["payload"].get("node"))
+        worker.started_at = _text(event.get("ts"))
+
+
+def _late_exit(worker: WorkerView, seq: int, event: Event) -> None:
+    """Note what a worker that was taken for lost has told after all: its end stays as it is."""
+    if worker.is_terminal:
+        worker.late_exit = _text(event["payload"].get("status"))
 
 
 def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
@@ -192,9 +211,9 @@ def _retrying(worker: WorkerView, seq: int, event: Event) -> None:
 
 
 def _retried(worker: WorkerView, seq: int, event: Event) -> None:
-    if not worker.is_terminal:
+    if not worker.is_terminal and worker.runner is None:
         worker.pid = _whole(event["payload"].get("pid"))
-    if worker.status is Status.QUEUED:
+    if worker.status is Status.QUEUED and worker.runner is None:
         worker.move(Status.RUNNING)
         worker.park_seq = None
 
@@ -259,6 +278,8 @@ _RARE_KEYS = (("reason", str), ("signal", str), ("message", str), ("uncollected"
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,
+    ev.PLACED: _placed,
+    ev.LATE_EXIT: _late_exit,
     ev.RETRYING: _retrying,
     ev.RETRIED: _retried,
     ev.PARKED: _parked,

@@ -65,6 +65,8 @@ class WorkerRow(TypedDict):
     command: ReadOnly[str]
     #: How many questions are open below it.
     askedBelow: ReadOnly[int]
+    #: Where it is, of a worker that runs on a node (`operations.show.placements`); other rows do not have it.
+    placement: NotRequired[ReadOnly[dict[str, Any]]]
     #: True of a sub-agent of a program that a person runs by hand; other rows do not have it.
     observed: NotRequired[ReadOnly[bool]]
 

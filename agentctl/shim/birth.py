@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
@@ -111,6 +112,8 @@ def _run_child(
         for target, fd in enumerate(outputs):
             os.dup2(fd, target)
         os.umask(spec.umask)
+        if spec.placement is not None:  # What stands in for it here must not be interrupted before it can act on that.
+            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         _enter(spec)
         os.write(report, _READY)
         if os.read(gate, 1) != _OPEN:

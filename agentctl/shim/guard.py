@@ -30,6 +30,7 @@ from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import account_in
+from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket
 from agentctl.supervision.stop.offspring import Offspring, wake_parent
 from agentctl.supervision.worker import environment, kinship
@@ -43,7 +44,8 @@ from agentctl.supervision.worker.environment import (
     ROOT_VARIABLE,
     TASK_VARIABLE,
 )
-from agentctl.supervision.worker.spec import SPEC_DIGEST, read_vouched
+from agentctl.supervision.worker.placed import is_away
+from agentctl.supervision.worker.spec import SPEC_DIGEST, WorkerSpec, read_vouched
 
 if TYPE_CHECKING:
     from agentctl.shim.outcome import Outcome
@@ -87,9 +89,13 @@ class Guard:
         #: The worker waits in the queue for its account.
         self.is_held = False
         self.has_left_queue = False
+        #: It ran on a node already, without a shim here.
+        self.is_taken_over = False
+        #: The attempt whose start is in the log.
+        self.logged_attempt = 0
         self.offspring = Offspring(self.worker, root_task, folder)
         self.clock = WorkClock(self.worker)
-        self.told: Switch | None = None
+        self.teller: Switch | None = None
 
     def run(self) -> bool:
         """Guard the worker to its end; return whether any of its processes were left alive (`--keep-children`).
@@ -121,7 +127,8 @@ class Guard:
             remove_ticket(self.root_task, self.ticket)
             self.answer({"status": "ended"})
             return False
-        if self.worker.process.exists() and was_started(self.worker):
+        is_taken_over = self.worker.launch.exists() and is_away(self.worker)
+        if not is_taken_over and self.worker.process.exists() and was_started(self.worker):
             # Started by a shim that was killed after this one was launched. The next look judges its condition.
             remove_ticket(self.root_task, self.ticket)
             self.answer({"error": f"{self.worker.instance} was already started by a shim that is gone"})
@@ -137,7 +144,9 @@ class Guard:
         account = account_in(self.spec.order, self.worker)
         place = ParkedTicket(self.root_task, self.folder, self.ticket, self.blob)
         self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
-        self.attempt = self.parking.take_up(self.clock)
+        self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
+        if is_taken_over:
+            self._take_over()
         try:
             control = open_control(self.worker)
             try:
@@ -151,9 +160,15 @@ class Guard:
                 self._write_end(self._unstarted(str(error), self.attempt))
             return False
 
+    def _take_over(self) -> None:
+        """Guard a worker on a node whose shim here was killed; without its own environment it is not tried again."""
+        self.is_taken_over, self.has_left_queue, self.logged_attempt = True, True, self.attempt
+        self.spec = self.spec._replace(retries=0)
+        self._event(ev.ADOPTED, {"shimPid": os.getpid(), "attempt": self.attempt})
+
     def _attempts(self, control: int) -> bool:
         while True:
-            if self._waits():
+            if not self.is_taken_over and self._waits():
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
             try:
@@ -179,7 +194,7 @@ class Guard:
         if self.worker.children.exists():
             self.clock.tell()  # It has stopped working, but its end is not published yet.
         try:
-            return self.offspring.outlast(partial(self._rest, control), self._event)
+            return self.offspring.outlast(partial(self.rest, control), self._event)
         except (AgentctlError, OSError) as error:  # The worker may have written anything there.
             self.note(error)
             return []
@@ -192,18 +207,32 @@ class Guard:
         self.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
         self._have_told()
 
-    def _rest(self, control: int, seconds: float) -> None:
+    def rest(self, control: int, seconds: float) -> None:
+        """Sleep for that many seconds, or until woken."""
         self.wakeups.rest(seconds, control)
         self.debt.pay_if_due()
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
-        if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
-            return self._cancelled_ending(number), False
-        over_budget = self._over_budget(number)
-        if over_budget is not None:
-            return over_budget, False
+        if not self.is_taken_over:
+            if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
+                return self._cancelled_ending(number), False
+            over_budget = self._over_budget(number)
+            if over_budget is not None:
+                return over_budget, False
+        if self.spec.placement is not None:
+            from agentctl.shim.placed import followed  # Few workers run on a node.
+
+            return followed(self, control, number), False
+        return self.born_attempt(self.spec, control, number)
+
+    def born_attempt(self, spec: WorkerSpec, control: int, number: int) -> tuple[Decision, bool]:
+        """Start the process of an attempt and watch it to its end; return that, and whether it left processes.
+
+        Args:
+            spec: What is started: the worker itself, or what stands in for it here.
+        """
         try:
-            unborn = fork_worker(self.worker, self.spec, self._environ())
+            unborn = fork_worker(self.worker, spec, self._environ())
         except (BirthError, OSError) as error:
             return self._unstarted(str(error), number), False
         failpoints.reached("shim.after-fork")
@@ -219,20 +248,20 @@ class Guard:
             os.waitpid(unborn.pid, 0)
             return self._unstarted(problem, number), False
         try:
-            outcome = self._watch(unborn.pid, control)
+            outcome = self._watch(unborn.pid, control, spec)
         except (AgentctlError, OSError) as error:  # It runs, so this must not be taken for a failed start.
             raise RuntimeError(f"{self.worker.instance} cannot be watched any more: {error}") from error
         return self._ending_of(outcome, number, started_at), bool(outcome.kept)
 
-    def _watch(self, pid: int, control: int) -> Outcome:
+    def _watch(self, pid: int, control: int, spec: WorkerSpec) -> Outcome:
         """Watch a running attempt to its end."""
         self.answer({"status": Status.RUNNING, "pid": pid})
         # Imported only now: the worker already runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
+        self.debt.add(self.worker, spec.agent, Status.QUEUED if spec.placement else Status.RUNNING)
         news = partial(self._have_told, only_news=True)
-        charge = Charge(self.worker, self.spec, pid, self.cookie, self.offspring, self.clock, self.wall, news)
+        charge = Charge(self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
@@ -273,11 +302,15 @@ class Guard:
         write_whole(self.worker.process, to_json(worker), durable=False)
         failpoints.reached("shim.after-identity")
         born = {"pid": unborn.pid, "start": known.get("start")}
+        if self.logged_attempt == number:
+            return  # Another process stands in for a worker on a node, which goes on.
         if number == 1:
             self.since = log_size(self.worker)
-            self._event(ev.STARTED, {**born, "shimPid": os.getpid()}, started_at)
+            runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
+            self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at)
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
+        self.logged_attempt = number
         failpoints.reached("shim.after-started")
         # After the event: if a full disk refuses that, the worker is still in the queue and nothing ran.
         if not self.has_left_queue:
@@ -373,5 +406,5 @@ class Guard:
         if self.switch.exists():
             from agentctl.supervision.notify.switch import Switch
 
-            self.told = self.told or Switch(self.root_task, self.folder)
-            self.told.look(self.worker.task) if only_news else self.told.tell()
+            self.teller = self.teller or Switch(self.root_task, self.folder)
+            self.teller.look(self.worker.task) if only_news else self.teller.tell()

@@ -28,6 +28,7 @@ from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedT
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker.endings import from_wait_status
+from agentctl.supervision.worker.placed import has_begun
 from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Attempt:
         #: What its tree does while it is blocked, which it is while an open question has a live asker; else None.
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
+        #: Of a worker that runs on a node.
+        self.is_begun_there = False
         self.swept: list[dict[str, Any]] = []
         self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
@@ -147,10 +150,14 @@ class Attempt:
             self._happen(Happening.CANCELLED, self._cancel())
 
     def _cancel(self, message: str | None = None) -> Cause:
-        asked = asked_grace(self.worker)
-        return Cause(Status.CANCELLED, self.spec.grace_s if asked is None else asked, message)
+        asked = asked_grace(self.worker)  # A worker on a node is stopped there.
+        if asked is None or self.spec.placement is not None:
+            asked = self.spec.grace_s
+        return Cause(Status.CANCELLED, asked, message)
 
     def _look_at_pause(self) -> None:
+        if self.spec.placement is not None:
+            return  # Its processes are on a node, and stopped there.
         is_wanted = self.worker.pause.exists()
         if is_wanted != self.state.is_paused:
             self._happen(Happening.PAUSED if is_wanted else Happening.UNPAUSED)
@@ -255,9 +262,18 @@ class Attempt:
         """
         now, waited = monotonic(), False
         stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
+        if self.spec.placement is not None:
+            stood = self.worker.pause.exists() or not self._has_begun_there()
         if self.waiting is not None:
             waited = bool(self._run_safely(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))
+
+    def _has_begun_there(self) -> bool:
+        """Return whether a node has begun it; note it for the roster when it has."""
+        if not self.is_begun_there and has_begun(self.worker):
+            self.is_begun_there = True
+            self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
+        return self.is_begun_there
 
     def _did_wait(self, now: float, ends: bool) -> bool:
         if self.waiting is None:

@@ -56,7 +56,8 @@ def progress(report: Mapping[str, Any] | None) -> str | None:
 def standing(row: WorkerRow) -> str | None:
     """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
     if row["reason"]:
-        return row["reason"]
+        late = row["placement"]["lateExit"] if "placement" in row else None
+        return row["reason"] if late is None else f"{row['reason']}, then {late}"
     account = row["awaitsAccount"]
     if account:
         return waiting_for(account, is_parked=row["parked"])
@@ -64,7 +65,24 @@ def standing(row: WorkerRow) -> str | None:
     if unusual is None and row["uncollected"]:
         return f"{row['uncollected']} uncollected"
     health = row["health"]
-    return unusual or (health if health in ("unsupervised", "elsewhere", "observed") else None)
+    is_strange = health in ("unsupervised", "unfollowed", "elsewhere", "observed")
+    return unusual or (health if is_strange else on_node(row))
+
+
+def on_node(row: WorkerRow) -> str | None:
+    """Return where a worker on a node is, or why it is not there yet: `on n1`, `slurm: PENDING (Resources)`."""
+    placed = row.get("placement")
+    if placed is None or row["endedAt"] is not None:
+        return None
+    runner = placed["runner"]
+    if placed["problem"]:
+        return f"{runner}: {placed['problem']}"
+    if placed["state"] == "unknown":
+        return f"{runner} does not answer"
+    if placed["node"] and placed["state"] in (None, "running"):
+        return f"on {placed['node']}"
+    why = f" ({placed['reason']})" if placed["reason"] not in (None, "None") else ""
+    return f"{runner}: {placed['words'] or placed['state'] or 'submitting'}{why}"
 
 
 #: The field of a row and the words for it, the most pressing first.

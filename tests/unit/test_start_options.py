@@ -69,6 +69,7 @@ READ = {"permissions", "output_schema"}
 ASIDE = {
     "name": "instance", "cwd": "cwd", "env": "env_names", "timeout_seconds": "timeout_s", "grace_seconds": "grace_s",
     "reuse": "", "worktree": "",
+    **dict.fromkeys(("runner", "cpus", "memory", "gpus", "time", "partition", "runner_arg"), "placement"),
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
@@ -34,6 +35,8 @@ class TaskConfig(NamedTuple):
     children_at_end: ChildrenAtEnd = ChildrenAtEnd.WAIT
     #: The targets that `config.notify` names: `phone`, `phone:blocked,failed`.
     notify: tuple[str, ...] = ()
+    #: What `config.runner` and `config.resources` say: fields of a placement.
+    running: Mapping[str, Any] = {}
 
 
 class _Known(NamedTuple):
@@ -99,6 +102,7 @@ def _from_json(value: dict[str, Any]) -> TaskConfig:
         permissions=tuple(value.get("permissions", ())),
         children_at_end=ChildrenAtEnd(value.get("childrenAtEnd", ChildrenAtEnd.WAIT)),
         notify=tuple(map(str, value.get("notify", ()))),
+        running=dict(value.get("running", {})),
     )
 
 
@@ -117,6 +121,7 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
         "permissions": list(config.permissions),
         "childrenAtEnd": config.children_at_end,
         "notify": list(config.notify),
+        "running": dict(config.running),
     }
     write_whole(task.config_cache, to_json(value), durable=False)
 

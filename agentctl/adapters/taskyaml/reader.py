@@ -12,9 +12,11 @@ from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
 CHILDREN_AT_END = "childrenAtEnd"
-DRIVER_ORDER, NOTIFY, HOSTS = "driverOrder", "notify", "hosts"
+DRIVER_ORDER, NOTIFY, RUNNERS, HOSTS = "driverOrder", "notify", "runners", "hosts"
+#: What runs the workers of a task, and what they need there.
+RUNNER, RESOURCES = "runner", "resources"
 #: Keys of `config` that are not limits; each is checked when the task is read.
-OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY})
+OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY, RUNNER, RESOURCES})
 
 
 def read_limits(document: Document, base: Limits | None = None) -> Limits:
@@ -69,8 +71,9 @@ def parse_personal(path: Path, data: bytes) -> Document:
     from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
     document = parse(path, data)
-    unknown = set(document.value) - {"config", DRIVER_ORDER, NOTIFY, HOSTS}
+    known = ("config", DRIVER_ORDER, NOTIFY, RUNNERS, HOSTS)
+    unknown = set(document.value) - set(known)
     if unknown:
         key = min(unknown)
-        raise document.error((key,), f"unknown key {key!r}; known: config, {DRIVER_ORDER}, {NOTIFY}, {HOSTS}")
+        raise document.error((key,), f"unknown key {key!r}; known: {', '.join(known)}")
     return document

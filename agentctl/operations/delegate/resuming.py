@@ -13,6 +13,7 @@ from agentctl.drivers.registry import load
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.continuation import continued, has_spoken
+from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.messaging import unread
@@ -113,4 +114,4 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
     fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{worker.instance}"}
     fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
-    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields)
+    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields, **asked_again(spec.get("placement")))

@@ -34,6 +34,11 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
         from agentctl.operations.show.live_workers import judge_workers  # `list` of ended workers does without it.
 
         conditions = judge_workers(task, view, reader, live)
+    if any(worker.runner is not None for worker in view.workers.values()):
+        from agentctl.operations.show.late_exits import note_late_exits  # Few workers run on nodes.
+
+        if note_late_exits(task, view.workers.values()):
+            view.apply(reader.rows())
     if task.stale_roster.exists():
         mend_roster(task)
     return view, conditions

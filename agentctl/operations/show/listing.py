@@ -95,6 +95,8 @@ def row_of(
             **row, "driver": worker.driver, "agentId": worker.agent_id, "usage": _usage_of(worker_dir),
             "awaitsAccount": awaited.by(worker_dir) if is_queued else None,
         }  # fmt: skip
+    if worker.runner is not None:
+        row = {**row, "placement": _placement_of(worker, task.worker(worker.instance))}
     if worker.is_terminal:
         return row
     return {
@@ -104,6 +106,12 @@ def row_of(
         "health": condition.value if condition and not is_queued else None,
         "progress": None if is_queued else read_quietly(task.worker(worker.instance).progress) or None,
     }  # fmt: skip
+
+
+def _placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
+    from agentctl.operations.show.placements import placement_of  # Few workers run on nodes.
+
+    return placement_of(worker, worker_dir)
 
 
 def _usage_of(worker: WorkerDir) -> dict[str, Any]:

@@ -77,6 +77,11 @@ def _guardian(facts: WorkerFacts) -> Part:
             WayOut("its own end, which a wait may see; otherwise it counts as lost", facts.command("wait", facts.name)),
             WayOut("a cancel stops all of it that can be found", facts.command("cancel", facts.name)),
         ]
+    if condition is Condition.UNFOLLOWED:
+        text = "It is on a node, and its shim here is gone: how it is there is not known until another one follows it."
+        return [Statement(text, evidence)], [
+            WayOut("any wait or cancel gives it another shim", facts.command("wait", facts.name))
+        ]
     if shim is not None and (stat := processes.read_stat(shim.pid)) is not None and stat.state in "Tt":
         text = "A shim guards it, but somebody has stopped that shim: nothing is noticed until it continues."
         return [Statement(text, evidence)], [WayOut("continue the shim", f"kill -CONT {shim.pid}")]
@@ -220,6 +225,10 @@ def _of_child(child: WorkerDir) -> Iterator[Evidence]:
 
 def _process(facts: WorkerFacts) -> Part:
     worker, view = facts.worker_dir, facts.view
+    if view.runner is not None and not view.awaits_children:
+        from agentctl.operations.show.node_reasons import node_part  # Few workers run on nodes.
+
+        return node_part(facts)
     if facts.condition is not Condition.SUPERVISED or view.awaits_children or worker.cancel.exists():
         return [], []
     if view.pid is None and ev.RETRYING in facts.latest and view.status is not Status.QUEUED:
@@ -275,7 +284,7 @@ def _has_output(worker: WorkerDir) -> bool:
 def _time_left(facts: WorkerFacts) -> Part:
     """Return how much of its time limit is left."""
     limit = facts.number("timeoutSeconds")
-    if limit is None or facts.condition is not Condition.SUPERVISED:
+    if limit is None or facts.condition is not Condition.SUPERVISED or facts.view.runner is not None:
         return [], []
     worker = facts.worker_dir
     since = finite(read_quietly(worker.process).get("since"))

@@ -18,7 +18,7 @@ from agentctl.supervision.life.judging import Condition, judge
 _CHUNK = 1 << 16
 #: How many bytes at the end of a file are searched for its last lines.
 _LONGEST_TAIL = 64 << 20
-_LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED)
+_LIVE = (Condition.QUEUED, Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.UNFOLLOWED)
 
 
 def follow_logs(

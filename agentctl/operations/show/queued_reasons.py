@@ -172,7 +172,7 @@ def _is_there(root_task: TaskDir, occupant: Occupant) -> bool:
     if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
         return True
     worker = root_task.worker_at(occupant.worker_id)
-    alive = (Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.ELSEWHERE)
+    alive = (Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.UNFOLLOWED, Condition.ELSEWHERE)
     return worker.path.exists() and judge(worker) in alive
 
 

@@ -19,6 +19,7 @@ from agentctl.operations.where.ownership import may_be_stopped
 
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
+UNFOLLOWED = "unfollowed"
 AWAITING_CHILDREN, RETRYING, OBSERVED, UNKNOWN = "awaiting_children", "retrying", "observed", "unknown"
 
 
@@ -91,7 +92,7 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
     if view.is_terminal:
         return view.status, view.ended_at
     health = facts.row["health"]
-    if health in (UNSUPERVISED, ELSEWHERE):
+    if health in (UNSUPERVISED, UNFOLLOWED, ELSEWHERE):
         return health, None
     if facts.condition is not None and facts.condition.is_queued:
         is_parked = view.park_seq is not None
@@ -117,7 +118,7 @@ def _asked_at(worker: WorkerDir) -> str | None:
 
 
 def _running_since(facts: WorkerFacts) -> str | None:
-    times = (facts.time_of(kind) for kind in (ev.STARTED, ev.RETRIED, ev.RESUMED, ev.UNPAUSED, ev.UNSTALLED))
+    times = (facts.time_of(kind) for kind in (ev.STARTED, ev.PLACED, ev.RETRIED, ev.RESUMED, ev.UNPAUSED, ev.UNSTALLED))
     return max((at for at in times if at is not None), default=None)
 
 

@@ -19,6 +19,7 @@ from agentctl.drivers.order import Order, order_from
 from agentctl.errors import Refused
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.answer_schema import ask_for
+from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
@@ -78,7 +79,7 @@ def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
         argv=() if work else spec.argv, work=work, cwd=folder, worktree=worktree,
         timeout_seconds=spec.timeout_s, grace_seconds=spec.grace_s, priority=spec.priority, retries=spec.retries,
         retry_delay_seconds=spec.retry_delay_s, max_park_seconds=spec.max_park_s, keep_children=spec.keep_children,
-        artifacts=spec.artifacts or (),
+        artifacts=spec.artifacts or (), **asked_again(spec.placement),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import agentctl
 from agentctl.adapters.opening import read_bytes
@@ -50,6 +50,8 @@ class Ordered(NamedTuple):
     timeout_seconds: float | None = None
     wants_worktree: bool = False
     warnings: tuple[str, ...] = ()
+    #: What the definition says of the runner and of resources: fields of a placement.
+    running: Mapping[str, Any] = {}
 
     @property
     def argv(self) -> list[str]:
@@ -102,7 +104,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
     warnings = _check_honoured(driver, order)
     order = with_server(task, order, driver, environ)
-    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings)
+    running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
+    return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings, running)
 
 
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:

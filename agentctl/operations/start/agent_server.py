@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import agentctl
@@ -95,8 +96,12 @@ def _may_start(task: TaskDir) -> bool:
         return False
 
 
-def with_identity(order: Order, worker: WorkerDir) -> Order:
-    """Return an order whose server knows which worker it serves."""
+def with_identity(order: Order, worker: WorkerDir, more: Mapping[str, str] = MappingProxyType({})) -> Order:
+    """Return an order whose server knows which worker it serves.
+
+    Args:
+        more: Other variables that it needs.
+    """
     server = order.mcp_servers.get(SERVER)
     if server is None:
         return order
@@ -104,4 +109,4 @@ def with_identity(order: Order, worker: WorkerDir) -> Order:
     identity = {ROOT_VARIABLE: root, TASK_VARIABLE: worker.task.id, INSTANCE_VARIABLE: worker.instance}
     if is_ours(server):
         identity[OFFER_VARIABLE] = str(worker.offer)
-    return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": identity}})
+    return order._replace(mcp_servers={**order.mcp_servers, SERVER: {**server, "env": {**identity, **more}}})

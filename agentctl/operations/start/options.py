@@ -22,7 +22,8 @@ API, TOOLS, SUBTASK = "the calls of Python programs", "the tools of agents", "th
 
 # The headings of `spawn --help`, in the order of the page.
 WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT = "What to run", "Agent", "Limits", "Queue", "Place", "Output"
-GROUPS = (WORK, AGENT, LIMITS, QUEUE, PLACE, OUTPUT)
+NODE = "On a node of a cluster"
+GROUPS = (WORK, AGENT, LIMITS, QUEUE, PLACE, NODE, OUTPUT)
 
 
 class Option(NamedTuple):
@@ -77,6 +78,13 @@ OF_WORKERS = (
            kept="keep_children"),
     Option("worktree", FLAG, None, "Run it in a git worktree and on a branch of its own.", PLACE,
            (API, TOOLS, SUBTASK)),
+    Option("runner", TEXT, "RUNNER", "What runs it: local, or slurm for a node of the cluster.", NODE),
+    Option("cpus", WHOLE, "N", "The processors that it needs there.", NODE),
+    Option("memory", TEXT, "SIZE", "The memory that it needs: 500M, 16G.", NODE),
+    Option("gpus", TEXT, "N", "The GPUs that it needs: 1, or a100:2.", NODE),
+    Option("time", TEXT, "TIME", "When the cluster ends it: 90m, 2h, 1-12:00:00.", NODE),
+    Option("partition", TEXT, "NAME", "The part of the cluster that it runs in.", NODE),
+    Option("runner_arg", TEXTS, "ARG", "An option for the engine as it is, such as --account=lab; repeatable.", NODE),
 )  # fmt: skip
 OPTIONS = (*OF_AGENTS, *OF_WORKERS)
 

@@ -77,6 +77,14 @@ class SpawnRequest(NamedTuple):
     keep_children: bool = False
     #: It gets a git worktree and a branch of its own, made from what is checked out in `cwd`.
     worktree: bool = False
+    #: What runs it, and what it needs there; None takes what its definition, its starter or its task says.
+    runner: str | None = None
+    cpus: int | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    time: str | None = None
+    partition: str | None = None
+    runner_arg: Sequence[str] = ()
     #: The files that it is given to work with.
     artifacts: Sequence[str] = ()
     #: Its subject in a few words: the stem of its name.

@@ -387,6 +387,8 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
             f"{item.worker.instance} could not be started: {answer.get('message')}",
             hint=f"its name is taken; agentctl show {item.worker.instance}",
         )
+    if status == Status.RUNNING and item.spec.placement is not None:
+        return _spawned(item, Status.QUEUED, message=f"{item.spec.placement['runner']} is starting it")
     if status in (Status.RUNNING, Status.CANCELLED, Status.FAILED):
         return _spawned(item, status, answer.get("pid"), answer.get("message"))
     return _not_begun(root_task, item, why)

@@ -28,6 +28,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import Next, Refused, UsageError
 from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
+from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.prepared import Prepared, Site
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
 from agentctl.operations.where.calling import Caller
@@ -55,6 +56,7 @@ def prepare(
     keeps = request.work is not None or parent is not None
     cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
     ordered = _order(task, request, environ)
+    placement = placement_for(task, request, ordered, parent)
     argv = ordered.argv if ordered else list(request.argv)
     around.check_program(argv, cwd, environ)
     if request.reuse:
@@ -78,7 +80,7 @@ def prepare(
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
             by_tool=request.by_tool or None, origin=task.nonce() or None,
-            tree_limits=dict(standing.held),
+            tree_limits=dict(standing.held), placement=placement,
         )  # fmt: skip
         data = to_json(spec.to_json())
         write_whole(worker.spec, data, durable=False)

@@ -54,6 +54,7 @@ def _described(condition: Condition) -> str:
         Condition.LOST: "lost",
         Condition.QUEUED: "still in the queue",
         Condition.UNSUPERVISED: "unsupervised (its shim is gone); it can only be cancelled",
+        Condition.UNFOLLOWED: "on a node, and nobody here follows it yet: try again",
         Condition.ELSEWHERE: "on another machine or in another pid namespace",
     }[condition]
 

@@ -88,9 +88,17 @@ class LiveTask:
         """
         try:
             self.conditions |= judge_workers(self.task, self.view, self._reader, workers, self._exits)
+            self._look_for_late_exits()
         except FileNotFoundError:
             self.check_there()
             raise
+
+    def _look_for_late_exits(self) -> None:
+        if any(worker.runner is not None for worker in self.view.workers.values()):
+            from agentctl.operations.show.late_exits import note_late_exits  # Few workers run on nodes.
+
+            if note_late_exits(self.task, self.view.workers.values()):
+                self.view.apply(self._reader.rows())
 
     def check_there(self) -> None:
         """Raise `NotFound` if somebody has removed the task."""
@@ -149,10 +157,19 @@ class LiveTask:
         self._queue_may_stall = False
         if not is_own(self.root_task):
             return
+        self._take_over()
         usable_config(self.root_task)  # Makes a raised cap known to all that dispatch.
         # A full disk, a strange runtime folder, too few descriptors: the wait goes on.
         with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root_task, lender=lender)
+
+    def _take_over(self) -> None:
+        """Give shims to workers on nodes that have lost theirs."""
+        for name in [name for name, condition in self.conditions.items() if condition is Condition.UNFOLLOWED]:
+            from agentctl.supervision.dispatch.taking_over import take_over  # Hardly ever.
+
+            with contextlib.suppress(AgentctlError, OSError):
+                take_over(self.task.worker(name))
 
     def follow(self, deadline: float) -> Iterator[TaskView]:
         """Yield the view at each look, until the monotonic clock has reached `deadline`."""

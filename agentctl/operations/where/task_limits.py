@@ -78,6 +78,7 @@ def _understood(document: Document) -> TaskConfig:
         permissions=reader.read_permissions(document),
         children_at_end=reader.read_children_at_end(document),
         notify=_named_targets(document),
+        running=_running_in(document),
     )
 
 
@@ -87,6 +88,15 @@ def _named_targets(document: Document) -> tuple[str, ...]:
     from agentctl.adapters.taskyaml.notifying import read_namings  # Few tasks name any.
 
     return tuple(map(str, read_namings(document)))
+
+
+def _running_in(document: Document) -> dict[str, Any]:
+    config = document.value.get("config") or {}
+    if config.get(reader.RUNNER) is None and config.get(reader.RESOURCES) is None:
+        return {}
+    from agentctl.adapters.taskyaml.running import read_resources  # Few tasks say anything about it.
+
+    return read_resources(document, config)
 
 
 def usable_config(task: TaskDir) -> TaskConfig:
@@ -166,6 +176,24 @@ def personal_hosts() -> dict[str, CommandHost]:
     return read_hosts(document)
 
 
+def personal_runners() -> dict[str, dict[str, Any]]:
+    """Return a person's settings of runners: `runners` in their config.yaml, under the fields of a placement.
+
+    Raises:
+        UsageError: It is not well-formed, or others can write the file: it says what is run on nodes.
+    """
+    document = _personal()
+    if document.value.get(reader.RUNNERS) is None:
+        return {}
+    if not is_ones_own(os.stat(document.path)):
+        raise UsageError(
+            f"{document.path} sets up runners, and others can write it", hint=f"chmod go-w {document.path}"
+        )
+    from agentctl.adapters.taskyaml.running import read_runners
+
+    return read_runners(document)
+
+
 def _personal() -> Document:
     """Return a person's config.yaml; an empty one where there is none."""
     path, known = personal_file(), known_files(os.environ)
@@ -185,6 +213,11 @@ def _personal() -> Document:
             from agentctl.adapters.taskyaml.hosts import read_hosts  # Few people define hosts.
 
             read_hosts(document)
+        if reader.RUNNERS in document.value:
+            from agentctl.adapters.taskyaml.running import read_runners
+
+            read_runners(document)
+        _running_in(document)
         known.keep("config", path, data, document.value)
         known.save()
     return document

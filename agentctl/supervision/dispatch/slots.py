@@ -99,7 +99,7 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
     if not worker.path.exists():
         return False
     condition = judge(worker)
-    if condition in (Condition.UNSUPERVISED, Condition.ELSEWHERE):
+    if condition in (Condition.UNSUPERVISED, Condition.UNFOLLOWED, Condition.ELSEWHERE):
         return True
     if condition is Condition.SUPERVISED:  # By an undertaker, which has no place, or by a shim in another place.
         shim = processes.identity_from(read_quietly(worker.shim))

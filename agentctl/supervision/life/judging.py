@@ -29,6 +29,8 @@ from agentctl.supervision.worker.endings import (
     publish,
     was_started,
 )
+from agentctl.supervision.worker.placed import is_away, verdict_of
+from agentctl.supervision.worker.spec import is_placed
 
 
 class Condition(Enum):
@@ -46,6 +48,8 @@ class Condition(Enum):
     LOST = "lost"
     #: On another machine or in another pid namespace: it cannot be judged from here.
     ELSEWHERE = "elsewhere"
+    #: It was placed on a node, and its shim here is gone: how it is there is not known, and another shim takes it over.
+    UNFOLLOWED = "unfollowed"
 
     @property
     def is_queued(self) -> bool:
@@ -76,12 +80,19 @@ def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition
         return Condition.ENDED if worker.has_ended and decision_of(worker) else Condition.SUPERVISED
     if worker.has_ended or _is_parked(worker):
         return Condition.ENDED if worker.has_ended else Condition.QUEUED
+    return _judge_unguarded(worker)
+
+
+def _judge_unguarded(worker: WorkerDir) -> Condition:
+    """Judge a worker that has been started, and has neither an end nor a shim."""
     # A power cut may have emptied the identity files: they are not fsynced, since it ends their processes too.
     identity = record_of(worker).leader
     if identity is None and (shim := _shim_by_its_place(worker)) is not None:
         return shim
     if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
         return Condition.ELSEWHERE
+    if is_placed(worker) and is_away(worker):
+        return Condition.UNFOLLOWED
     if identity is not None and identity.boot != processes.boot_id():
         return Condition.LOST
     claim = claim_of(worker)
@@ -166,7 +177,7 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
         message = "its shim died before the worker was started"
         return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return _driver_ending(worker_dir) or Decision(
+    return _driver_ending(worker_dir) or verdict_of(worker_dir) or Decision(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
         attempt=worker.attempt,
     )  # fmt: skip

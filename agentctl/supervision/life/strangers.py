@@ -16,7 +16,7 @@ from agentctl.adapters.files import make_folder, read_quietly, write_whole
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import LaunchDir, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import AgentctlError
 from agentctl.supervision.queue.places import names_shim, occupant_by_shim
@@ -31,6 +31,8 @@ WAKE = "--wake"
 #: The same on that of a sender of notices.
 TELL = "--tell"
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
+#: The program of a post, and the option before the folder of its launch: an engine may have started it on this machine.
+_POST_SUFFIX, POST = "agentctl/placing/__main__.py", "--post"
 #: The script that a shim's command line names, followed by the root task's directory.
 SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/__main__.py")
 
@@ -94,6 +96,8 @@ def guarded_tree(pid: int) -> TaskDir | None:
     with the files.
     """
     arguments = processes.command_line(pid)
+    if POST in arguments and any(part.endswith(_POST_SUFFIX) for part in arguments[:-1]):
+        return _tree_of_launch(LaunchDir(arguments[-1]), pid)
     # Only the end of the path is compared: another agentctl on this machine has its script elsewhere.
     if not any(part.endswith(_SHIM_SUFFIX) for part in arguments[:-1]):
         return None
@@ -111,6 +115,15 @@ def guarded_tree(pid: int) -> TaskDir | None:
         tree = TaskDir(arguments[-1])
         is_named = names_shim(tree.slots, me)
     return tree if is_named else None
+
+
+def _tree_of_launch(launch: LaunchDir, pid: int) -> TaskDir | None:
+    """Return the root task of the worker whose launch a process carries out, as its claim says; None if it does not."""
+    folder, me = read_quietly(launch.order).get("worker"), processes.identify(pid)
+    if not isinstance(folder, str) or me is None:
+        return None
+    is_named = processes.identity_from(read_quietly(launch.claim).get("process")) == me
+    return root_task_of(WorkerDir(folder).task) if is_named else None
 
 
 def is_guardian(shim: Identity, root_task: TaskDir) -> bool:

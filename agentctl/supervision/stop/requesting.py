@@ -23,6 +23,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.slots import is_being_started
+from agentctl.supervision.dispatch.taking_over import take_over
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.life.strangers import is_guardian
@@ -80,9 +81,10 @@ def request_end(worker: WorkerDir, request: Request) -> Answer:
                 _put(worker, request)
                 if _wake(worker):
                     return Answer.UNDER_WAY
-            case Condition.UNSUPERVISED:
+            case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
                 _put(worker, request)
-                begin_burial(worker)
+                # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
+                begin_burial(worker) if condition is Condition.UNSUPERVISED else take_over(worker)
                 return Answer.UNDER_WAY
     raise AgentctlError(f"{worker.instance} could not be cancelled: its state changed 100 times", hint="try again")
 

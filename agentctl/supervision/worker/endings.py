@@ -117,10 +117,15 @@ def read_decision(worker: WorkerDir) -> Decision:
     Raises:
         Damaged: There is none, or it does not describe an end.
     """
-    value = read_json(worker.exit)
-    if value is None or not _tells_end(value):
+    decision = decision_in(read_json(worker.exit) or {})
+    if decision is None:
         raise Damaged(f"{worker.exit} does not describe an end", hint="agentctl doctor --fix")
-    return _decision_from(value)
+    return decision
+
+
+def decision_in(value: Mapping[str, Any]) -> Decision | None:
+    """Return the decision that the content of an exit.json is; None if it does not describe an end."""
+    return _decision_from(value) if _tells_end(value) else None
 
 
 def _decision_from(value: Mapping[str, Any]) -> Decision:

@@ -66,6 +66,8 @@ class WorkerSpec(NamedTuple):
     origin: str | None = None
     #: The limits of its tree when it was spawned: what it starts is held to them, whatever was changed since.
     tree_limits: dict[str, float] | None = None
+    #: How it is placed on a node; None runs it on this machine.
+    placement: dict[str, Any] | None = None
 
     @property
     def keeps_its_folder(self) -> bool:
@@ -91,7 +93,7 @@ _NAMES = {field: _OTHERWISE.get(field) or camel(field) for field in WorkerSpec._
 _OPTIONAL = frozenset(
     {
         "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "by_tool", "origin", "tree_limits",
-        "max_park_s",
+        "max_park_s", "placement",
     }
 )  # fmt: skip
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
@@ -118,6 +120,11 @@ def _grace_in(path: AnyPath) -> float | None:
     """Return the grace period in a file, cut to the valid range, since a worker can have written it."""
     grace = number_in(path, "graceSeconds")
     return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
+
+
+def is_placed(worker: WorkerDir) -> bool:
+    """Return whether a worker runs on a node."""
+    return worker.launch.exists() and isinstance(read_quietly(worker.spec).get("placement"), dict)
 
 
 def is_of_task(worker: WorkerDir) -> bool:
@@ -247,13 +254,13 @@ _KINDS = {
     **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
     **dict.fromkeys(("after_any", "keep_children", "by_tool"), _is_flag),
-    **dict.fromkeys(("order", "delegation", "tree_limits"), _is_table),
+    **dict.fromkeys(("order", "delegation", "tree_limits", "placement"), _is_table),
 }
 #: Fields that may be null.
 _NOTHING = frozenset(
     {
         "parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits",
-        "max_park_s",
+        "max_park_s", "placement",
     }
 )  # fmt: skip
 _OF_ORDER = {

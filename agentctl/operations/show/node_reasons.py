@@ -1,0 +1,77 @@
+"""Where a worker on a node is, or what keeps it from getting there: by its stand-in, its node and its engine."""
+
+from __future__ import annotations
+
+from agentctl.adapters.files import read_quietly
+from agentctl.domain import events as ev
+from agentctl.lean import Any
+from agentctl.operations.show.evidence import (
+    Part,
+    Statement,
+    WayOut,
+    changed_at,
+    fields_of,
+    file_says,
+    process_says,
+    shown,
+)
+from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.supervision.life.belonging import record_of
+from agentctl.supervision.worker.placed import launch_of
+
+
+def node_part(facts: WorkerFacts) -> Part:
+    """Return where the worker is."""
+    worker, launch = facts.worker_dir, launch_of(facts.worker_dir)
+    if launch is None:
+        return [
+            Statement("It is about to be given to its engine.", process_says(record_of(worker).leader, _STAND_IN))
+        ], []
+    claim, placed = read_quietly(launch.claim), facts.row.get("placement") or {}
+    evidence = [
+        *process_says(record_of(worker).leader, _STAND_IN),
+        file_says(launch.handle, fields_of(read_quietly(launch.handle), "job", "submissions", "engine", "problem")),
+    ]
+    cancel = WayOut("a cancel", facts.command("cancel", facts.name))
+    if not claim:
+        return [Statement(_why_not_there(placed), evidence)], [WayOut("its turn there", _look(placed)), cancel]
+    evidence += [
+        file_says(launch.claim, fields_of(claim, "node", "job", "at")),
+        changed_at(launch.heartbeat, "its sign of life"),
+        *facts.event(ev.PLACED, "node", "job"),
+    ]
+    return [Statement(_how_there(placed, shown(claim.get("node"))), evidence)], [*_ways_there(placed), cancel]
+
+
+_STAND_IN = "its stand-in"
+
+
+def _why_not_there(placed: dict[str, Any]) -> str:
+    runner = shown(placed.get("runner"))
+    if placed.get("problem"):
+        return f"{runner} has not taken it yet: {shown(placed['problem'])}. It is asked again and again."
+    if placed.get("state") == "unknown":
+        return (
+            f"{runner} does not answer ({shown(placed.get('reason') or 'no reason given')}): where it is, is unknown."
+        )
+    words = shown(placed.get("words") or "no answer yet")
+    why = f", because of {shown(placed['reason'])}" if placed.get("reason") not in (None, "None") else ""
+    return f"It waits in the queue of {runner}, which says {words} of it{why}."
+
+
+def _how_there(placed: dict[str, Any], node: str) -> str:
+    runner, state = shown(placed.get("runner")), placed.get("state")
+    if state == "unknown":
+        return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
+    if state in ("ended", "absent"):
+        words = shown(placed.get("words") or "that there is no such job")
+        return f"{runner} says {words}, but {node} has told no end: it is lost once the node has been silent for long."
+    return f"It runs on {node}, where a shim guards it; what is said here follows it."
+
+
+def _ways_there(placed: dict[str, Any]) -> list[WayOut]:
+    return [WayOut("its own end")] if placed.get("state") in (None, "running", "queued") else []
+
+
+def _look(placed: dict[str, Any]) -> str | None:
+    return "squeue --me" if placed.get("runner") == "slurm" else None

@@ -1,0 +1,187 @@
+"""Carries out at the head the commands of a worker on a node: each below its stand-in, and so as the worker's own.
+
+What a worker may do follows from the processes above it (`operations.where.lineage`): a command from a node may do
+exactly what it might do if the worker ran here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from typing import IO
+
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.opening import OddFile, open_plain
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.placing.called import GONE_AFTER_S, OF_JOBS, CallFiles
+
+_MOST_AT_ONCE, _MOST_CALLS = 64, 100_000
+_PIECE = 1 << 16
+_CANNOT = 126
+#: How long after something was passed on the next looks are close.
+_LIVELY_S = 1.0
+
+
+class CalledCommands:
+    """The commands of one worker."""
+
+    def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
+        self._worker, self._launch = worker, launch
+        self._running: dict[str, _Called] = {}
+        self._is_known: set[str] = set(names_in(launch.inbound.replies, _MOST_CALLS))
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a command is being carried out in which something happens."""
+        return any(called.is_lively for called in self._running.values())
+
+    def step(self) -> bool:
+        """Begin new commands, and pass on what has come for the others; return whether there was anything."""
+        news = False
+        for name in self._new_ones():
+            news = True
+            self._begin(name)
+        for name, called in list(self._running.items()):
+            if called.step():
+                del self._running[name]
+                news = True
+        return news
+
+    def _new_ones(self) -> list[str]:
+        """Return the calls that are to begin now, oldest first."""
+        room = _MOST_AT_ONCE - len(self._running)
+        found = [
+            name for name in names_in(self._launch.calls, _MOST_CALLS) if name not in self._is_known and is_name(name)
+        ]
+        return sorted(name for name in found if (self._launch.calls / name / "call.json").exists())[: max(0, room)]
+
+    def _begin(self, name: str) -> None:
+        files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
+        self._is_known.add(name)
+        make_folder(files.reply)
+        order = read_quietly(files.order)
+        with contextlib.suppress(OSError):
+            os.unlink(files.order)  # It has values of the environment.
+        try:
+            self._running[name] = _Called(files, order)
+        except (OSError, TypeError, ValueError) as error:
+            write_whole(
+                files.outputs[1], f"error: it cannot be carried out at the head: {error}\n".encode(), durable=False
+            )
+            write_whole(files.ended, to_json({"code": _CANNOT}), durable=False)
+
+    def close(self) -> None:
+        """Stop what is still being carried out: nobody waits for it any more."""
+        for called in self._running.values():
+            called.kill()
+        self._running.clear()
+
+
+class _Called:
+    """One command, with its input."""
+
+    def __init__(self, files: CallFiles, order: dict[str, Any]) -> None:
+        self._files = files
+        argv, cwd = [str(word) for word in order["argv"]], str(order["cwd"])
+        output, errors = (
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            for path in files.outputs
+        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "agentctl", *argv], stdin=subprocess.PIPE, stdout=output, stderr=errors,
+                cwd=cwd, env=_environ(order), bufsize=0, process_group=0,
+            )  # fmt: skip
+        finally:
+            os.close(output)
+            os.close(errors)
+        assert self._process.stdin is not None
+        self._input: IO[bytes] | None = self._process.stdin
+        os.set_blocking(self._input.fileno(), False)
+        self._passed = 0
+        self._lively_until = monotonic() + _LIVELY_S
+        #: When its caller gave a sign of life last: the time in the file, and when that was seen here.
+        self._alive: tuple[int, float] = (0, monotonic())
+
+    @property
+    def is_lively(self) -> bool:
+        """Whether something was passed on just now."""
+        return monotonic() < self._lively_until
+
+    def step(self) -> bool:
+        """Pass on what has come; return whether the command has ended, and its end is on disk."""
+        if self._input is not None and self._pass_input():
+            self._lively_until = monotonic() + _LIVELY_S
+        self._pass_signal()
+        self._look_for_caller()
+        code = self._process.poll()
+        if code is None:
+            return False
+        self._close_input()
+        write_whole(self._files.ended, to_json({"code": code}), durable=False)
+        return True
+
+    def _pass_input(self) -> bool:
+        assert self._input is not None
+        is_whole = self._files.input_end.exists()  # Before the look: nothing comes behind it.
+        data = b""
+        with contextlib.suppress(FileNotFoundError, OddFile):
+            fd = open_plain(self._files.input)
+            try:
+                data = os.pread(fd, _PIECE, self._passed)
+            finally:
+                os.close(fd)
+        try:
+            if data:
+                self._passed += os.write(self._input.fileno(), data)
+            elif is_whole:
+                self._close_input()
+        except BlockingIOError:
+            return False
+        except OSError:  # It reads no more.
+            self._close_input()
+        return bool(data)
+
+    def _close_input(self) -> None:
+        if self._input is not None:
+            with contextlib.suppress(OSError):
+                self._input.close()
+            self._input = None
+
+    def _pass_signal(self) -> None:
+        with contextlib.suppress(OSError, ValueError, AgentctlError):
+            number = int(self._files.signal.read_text("ascii"))
+            os.unlink(self._files.signal)
+            if number in (signal.SIGINT, signal.SIGTERM):
+                self._process.send_signal(number)
+
+    def _look_for_caller(self) -> None:
+        """Interrupt a command for which nobody waits any more."""
+        with contextlib.suppress(OSError):
+            changed = os.stat(self._files.alive).st_mtime_ns
+            if changed != self._alive[0]:
+                self._alive = changed, monotonic()
+        if monotonic() - self._alive[1] > GONE_AFTER_S:
+            self._process.send_signal(signal.SIGINT)
+            self._alive = self._alive[0], monotonic()
+
+    def kill(self) -> None:
+        """Kill it, with what it has started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._close_input()
+        self._process.poll()
+
+
+def _environ(order: dict[str, Any]) -> dict[str, str]:
+    """Return the environment of a command: that of the worker here, with what differs where it was called."""
+    given, unset = dict(order.get("set") or {}), set(order.get("unset") or ())
+    environ = {name: value for name, value in os.environ.items() if name not in unset or name.startswith(OF_JOBS)}
+    return environ | {str(name): str(value) for name, value in given.items() if not str(name).startswith(OF_JOBS)}

@@ -1,0 +1,134 @@
+"""Delivers, on the node, what the head says to a worker: a cancel, a pause, messages, answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
+from agentctl.domain import events as ev
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
+from agentctl.operations.where.ownership import vouch_for_answer
+from agentctl.placing.relaying import ASKED_AT_HEAD
+from agentctl.placing.sealing import opened
+from agentctl.supervision.stop.requesting import Request, request_end
+from agentctl.supervision.worker.control import poke
+from agentctl.supervision.worker.questions import read_question
+
+_MOST = 10_000
+_NOT_HERE = "it is answered at the head"
+_ANSWERED_ELSEWHERE: Mapping[str, Any] = {
+    "kind": "input", "question": _NOT_HERE, "options": [], "default": None, "deadlineSeconds": None,
+}  # fmt: skip
+
+
+class Deliveries:
+    """What the head has said to one worker, and what of it was delivered.
+
+    Args:
+        key: That of the launch: an answer without its seal is none.
+    """
+
+    def __init__(self, worker: WorkerDir, launch: LaunchDir, key: bytes) -> None:
+        self._worker, self._from, self._key = worker, launch.inbound, key
+        self._cancel: bytes | None = None
+        self._answered: set[str] = set()
+        self._messages = 0
+        self._asked: dict[str, Asked] = {}
+
+    def step(self) -> None:
+        """Deliver what has come; each kind by itself, so that none holds up the others."""
+        os.listdir(self._from.path)  # Over NFS: names that were missing at the last look are looked up again.
+        for deliver in (
+            self._deliver_cancel,
+            self._deliver_pause,
+            self._deliver_answers,
+            self._deliver_messages,
+            self._stand,
+        ):
+            with contextlib.suppress(AgentctlError, OSError):
+                deliver()
+
+    def close(self) -> None:
+        """Close what stood for the questions at the head."""
+        for name in list(self._asked):
+            self._withdraw(name)
+
+    def _deliver_cancel(self) -> None:
+        if not self._from.cancel.exists():
+            return
+        data = read_bytes(self._from.cancel)
+        if data != self._cancel:
+            asked = read_quietly(self._from.cancel)
+            grace = asked.get("graceSeconds")
+            request_end(
+                self._worker, Request(str(asked.get("by") or "user"), grace if isinstance(grace, int | float) else None)
+            )
+            self._cancel = data
+
+    def _deliver_pause(self) -> None:
+        is_wanted = self._from.pause.exists()
+        if is_wanted == self._worker.pause.exists():
+            return
+        if is_wanted:
+            write_whole(self._worker.pause, to_json(read_quietly(self._from.pause)))
+        else:
+            os.unlink(self._worker.pause)
+        poke(self._worker)
+
+    def _deliver_messages(self) -> None:
+        names = sorted(name for name in names_in(self._from.inbox, _MOST) if name.endswith(".json"))
+        for name in names[self._messages :]:
+            make_folder(self._worker.inbox)
+            write_whole(self._worker.inbox / name, read_bytes(self._from.inbox / name))
+            self._messages += 1
+
+    def _deliver_answers(self) -> None:
+        for file_name in names_in(self._from.answers, _MOST):
+            name = file_name.removesuffix(".json")
+            if name not in self._answered and is_name(name) and file_name.endswith(".json"):
+                self._answered.add(name)
+                answer = opened(self._key, f"answer {name}", read_quietly(self._from.answers / file_name))
+                if answer is not None:
+                    self._answer(name, answer)
+
+    def _answer(self, name: str, answer: dict[str, Any]) -> None:
+        """Answer a question here as it was answered at the head."""
+        question = read_question(self._worker, name)
+        if question is None:
+            return
+        with locked(self._worker.lock):
+            if question.get("tool"):
+                vouch_for_answer(self._worker, question, answer)
+            if create_whole(self._worker.answer(name), to_json(answer)):
+                event = event_of(self._worker, ev.ANSWERED, answer, by=str(answer.get("by")))
+                eventlog.append(self._worker.task.events, [event, *resumed_by(self._worker, name)])
+        poke(self._worker)
+
+    # -- questions that were asked at the head -----------------------------------------------------------------------
+
+    def _stand(self) -> None:
+        """Let the worker count as blocked while its commands wait at the head for answers: its clock stands still."""
+        asked = read_quietly(self._from.asked).get("asked")
+        wanted = (
+            {f"{ASKED_AT_HEAD}{name}" for name in asked if isinstance(name, str)} if isinstance(asked, list) else set()
+        )
+        for name in set(self._asked) - wanted:
+            self._withdraw(name)
+        for name in wanted - set(self._asked):
+            if is_name(name) and not self._worker.answer(name).exists():
+                self._asked[name] = put_question(self._worker, dict(_ANSWERED_ELSEWHERE), name)
+
+    def _withdraw(self, name: str) -> None:
+        asked = self._asked.pop(name)
+        with contextlib.suppress(AgentctlError, OSError):
+            close_question(self._worker, name, None, _NOT_HERE)
+        leave(self._worker, asked)

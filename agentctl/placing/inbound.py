@@ -1,0 +1,99 @@
+"""What the head tells a node: a cancel, a pause, messages, each in a file that the post looks at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.errors import AgentctlError
+from agentctl.placing.relaying import Relay
+from agentctl.supervision.dispatch.standby import Standby
+from agentctl.supervision.worker.inboxes import message_names
+from agentctl.supervision.worker.questions import open_questions, waiting_askers
+
+
+class Inbound:
+    """Passes on what was said to a worker here."""
+
+    def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
+        self._worker, self._launch = worker, launch
+        self._messages = len(os.listdir(launch.inbound.inbox))
+        self._cancel: bytes | None = None
+        self._asked: list[str] | None = None
+        self._place = Standby(worker, root_task_of(worker.task))
+        self._is_lent = False
+
+    def step(self, relay: Relay) -> bool:
+        """Pass on what has come; return whether there was anything."""
+        return any([self._pass_pause(), self._lend(relay), self._pass_messages(), self._pass_asked(relay)])
+
+    def cancel(self) -> None:
+        """Pass a cancel on, and again if its grace period has changed."""
+        with contextlib.suppress(FileNotFoundError):
+            request = read_bytes(self._worker.cancel)
+            self._write_cancel(request)
+            return
+        self._write_cancel(to_json({"by": "agentctl", "at": now_iso()}) if self._cancel is None else self._cancel)
+
+    def _write_cancel(self, request: bytes) -> None:
+        if request != self._cancel:
+            write_whole(self._launch.inbound.cancel, request)
+            self._cancel = request
+
+    def _pass_pause(self) -> bool:
+        is_wanted, is_passed = self._worker.pause.exists(), self._launch.inbound.pause.exists()
+        if is_wanted and not is_passed:
+            write_whole(self._launch.inbound.pause, to_json(read_quietly(self._worker.pause)))
+        elif is_passed and not is_wanted:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._launch.inbound.pause)
+        return is_wanted != is_passed
+
+    def _pass_messages(self) -> bool:
+        """Copy messages, in their order; an agent that lent its place gets it back before it goes on."""
+        if not self._worker.inbox.exists():
+            return False
+        names = message_names(self._worker)[self._messages :]
+        if names and self._is_lent and not self._take_back():
+            return False
+        for name in names:
+            _copy(self._worker.inbox / name, self._launch.inbound.inbox / name)
+            self._messages += 1
+        return bool(names)
+
+    def _lend(self, relay: Relay) -> bool:
+        """Lend the worker's place while its agent was kept and waits for a message."""
+        if relay.is_idle and not self._is_lent:
+            self._is_lent = self._place.lend()
+        elif not relay.is_idle and self._is_lent:
+            self._take_back()
+        return False
+
+    def _take_back(self) -> bool:
+        self._place.end_loan()
+        self._is_lent = not self._place.has_own()
+        return not self._is_lent
+
+    def _pass_asked(self, relay: Relay) -> bool:
+        """Say which questions the worker's commands have asked here, so that its clock stands still on the node."""
+        asked = []
+        with contextlib.suppress(AgentctlError):
+            if self._worker.interactions.exists():
+                asked = [
+                    name for name in waiting_askers(self._worker, open_questions(self._worker)) if not relay.has(name)
+                ]
+        if asked == (self._asked or []):
+            return False
+        write_whole(self._launch.inbound.asked, to_json({"asked": asked}), durable=False)
+        self._asked = asked
+        return True
+
+
+def _copy(source: FilePath, target: FilePath) -> None:
+    write_whole(target, read_bytes(source))

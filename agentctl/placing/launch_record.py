@@ -1,0 +1,88 @@
+"""The launch of an attempt: found as another stand-in has left it, or made, with everything that the node needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.domain.placement import Placement, placement_from
+from agentctl.errors import Damaged
+from agentctl.lean import Any
+from agentctl.placing.mirroring import sizes_of
+from agentctl.placing.sealing import new_key
+from agentctl.supervision.life.belonging import record_of
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.placed import launch_of
+from agentctl.supervision.worker.spec import WorkerSpec, read_spec
+
+#: The fields of a spec that mean something at the head alone.
+_OF_THE_HEAD: Mapping[str, Any] = {
+    "parent": None, "parent_task": None, "after": [], "after_any": False, "retries": 0, "key": None, "depth": 0,
+    "placement": None, "tree_limits": None, "keep_children": False, "max_park_s": 0,
+}  # fmt: skip
+#: Begins the entry of the environment that is no variable, but the key of the launch.
+KEY_ENTRY = b"="
+
+
+def placement_of(worker: WorkerDir) -> Placement:
+    """Return how a worker is placed.
+
+    Raises:
+        Damaged: Its spec does not say.
+    """
+    value = read_spec(worker.spec).placement
+    if value is None:
+        raise Damaged(f"{worker.spec} does not say where it runs", hint="spawn it again")
+    return placement_from(value)
+
+
+def take_up(worker: WorkerDir) -> LaunchDir:
+    """Return the launch of the attempt that the worker is in; made durable before any engine hears of it."""
+    attempt = record_of(worker).attempt
+    known = launch_of(worker)
+    if known is not None and read_quietly(worker.launch).get("attempt") == attempt:
+        return known
+    return _made(worker, attempt)
+
+
+def _made(worker: WorkerDir, attempt: int) -> LaunchDir:
+    spec, launch_id = read_spec(worker.spec), os.urandom(8).hex()
+    folder = placement_of(worker).folder
+    base = FilePath(folder) / f"agentctl-{os.geteuid()}" if folder else worker.launches
+    launch = LaunchDir(base / launch_id)
+    for path in (launch.path, launch.to_node, launch.inbound.answers, launch.inbound.inbox, launch.inbound.replies):
+        make_folder(path)
+    key = new_key(launch_id)
+    write_whole(launch.environment, _entries(key))
+    write_whole(launch.order, to_json(_order(worker, spec, attempt)))
+    write_whole(
+        worker.launch, to_json({"id": launch_id, "path": str(launch.path), "attempt": attempt, "at": now_iso()})
+    )
+    return launch
+
+
+def _entries(key: bytes) -> bytes:
+    """Return the environment of this process, which is the worker's, with the key of the launch before it."""
+    environ = {
+        name: value for name, value in os.environb.items() if not name.startswith(environment.OWN_PREFIX.encode())
+    }
+    return KEY_ENTRY + key.hex().encode() + b"\0" + environment.pack(environ)
+
+
+def _order(worker: WorkerDir, spec: WorkerSpec, attempt: int) -> dict[str, Any]:
+    return {
+        "worker": str(worker.path), "taskId": worker.task.id, "instance": worker.instance, "attempt": attempt,
+        "head": os.uname().nodename, "machine": processes.machine_id(), "sizes": sizes_of(worker),
+        "session": read_quietly(worker.session).get("session") if attempt > 1 else None,
+        "spec": spec._replace(**_OF_THE_HEAD).to_json(),
+    }  # fmt: skip
+
+
+def claimed(launch: LaunchDir, by: Mapping[str, Any]) -> bool:
+    """Claim a launch, for a node or, so that no node can, for the head; return whether nobody had."""
+    return create_whole(launch.claim, to_json({**by, "at": now_iso()}))

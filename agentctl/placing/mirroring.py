@@ -1,0 +1,149 @@
+"""Copies what a worker on a node writes about itself into its folder at the head, where every command reads it.
+
+The files that grow (output, activity) begin on the node with a hole as long as they are at the head already. So an
+offset means the same in both, and what is missing at the head is what lies behind its end: a stand-in that is killed in
+between loses and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+
+from agentctl.adapters.files import make_folder, write_all, write_whole
+from agentctl.adapters.opening import OddFile, open_plain, read_bytes
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.taskdir import WorkerDir, names_in
+from agentctl.errors import StorageError
+
+#: Files of lines are copied in whole lines, since others may append to them here.
+_OUTPUTS, _LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns")
+_WHOLE = ("progress", "result", "session", "fallback", "spent")
+_PIECE, _MOST_AT_ONCE = 1 << 20, 64 << 20
+_MOST_FILES = 1000
+_READ = "read"
+
+
+class Mirror:
+    """The files of a worker here, and those of the same worker on its node."""
+
+    def __init__(self, here: WorkerDir, there: WorkerDir) -> None:
+        self._here, self._there = here, there
+        self._versions: dict[str, tuple[int, int]] = {}
+
+    def step(self) -> bool:
+        """Copy what has come since the last step; return whether anything has.
+
+        Raises:
+            OSError: The disk here is full, or the folder of the launch cannot be read: the next step goes on.
+        """
+        grown = [self._grow(name, lines=False) for name in _OUTPUTS] + [self._grow(name, lines=True) for name in _LINES]
+        changed = [self._replace(getattr(self._there, name), getattr(self._here, name)) for name in _WHOLE]
+        return any(grown) or any(changed) or self._note_read()
+
+    def finish(self) -> None:
+        """Copy everything that is left, once the worker has ended."""
+        while self.step():
+            pass
+        for there, here in ((self._there.texts, self._here.texts), (self._there.turn_objects, self._here.turn_objects)):
+            with contextlib.suppress(OddFile, OSError, shutil.Error):
+                _copy_folder(there, here)
+
+    def _grow(self, name: str, *, lines: bool) -> bool:
+        there, here = getattr(self._there, name), getattr(self._here, name)
+        try:
+            source = open_plain(there)
+        except (FileNotFoundError, NotADirectoryError, OddFile):
+            return False
+        try:
+            begin = _size_of(here)
+            end = min(os.fstat(source).st_size, begin + _MOST_AT_ONCE)
+            if lines:
+                end = _last_newline(source, begin, end)
+            if end > begin:
+                _append(source, here, begin, end)
+                return True
+            return False
+        finally:
+            os.close(source)
+
+    def _replace(self, there: FilePath, here: FilePath) -> bool:
+        try:
+            found = os.stat(there)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        version = found.st_ino, found.st_mtime_ns
+        if self._versions.get(there) == version:
+            return False
+        with contextlib.suppress(OddFile, StorageError, FileNotFoundError):
+            write_whole(here, read_bytes(there), durable=there == self._there.result)
+            self._versions[there] = version
+            return True
+        return False
+
+    def _note_read(self) -> bool:
+        """Copy how many messages were read."""
+        if not self._there.inbox.exists():
+            return False
+        make_folder(self._here.inbox)
+        return self._replace(self._there.inbox / _READ, self._here.inbox / _READ)
+
+
+def sizes_of(worker: WorkerDir) -> dict[str, int]:
+    """Return how long the files that grow are at the head: as long a hole they begin with on the node."""
+    return {name: size for name in (*_OUTPUTS, *_LINES) if (size := _size_of(getattr(worker, name)))}
+
+
+def make_holes(worker: WorkerDir, sizes: Mapping[str, object]) -> None:
+    """Begin the files that grow with holes of these sizes, on the node."""
+    for name in (*_OUTPUTS, *_LINES):
+        size = sizes.get(name, 0)
+        if isinstance(size, int) and size > 0:
+            fd = open_plain(getattr(worker, name), os.O_WRONLY | os.O_CREAT)
+            try:
+                os.ftruncate(fd, size)
+            finally:
+                os.close(fd)
+
+
+def _size_of(path: FilePath) -> int:
+    try:
+        return os.stat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def _last_newline(fd: int, begin: int, end: int) -> int:
+    """Return the offset behind the last newline between two offsets; `begin` where there is none."""
+    while end > begin:
+        start = max(begin, end - _PIECE)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return begin
+
+
+def _append(source: int, path: FilePath, begin: int, end: int) -> None:
+    target = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        while begin < end and (piece := os.pread(source, min(_PIECE, end - begin), begin)):
+            write_all(target, piece)
+            begin += len(piece)
+    finally:
+        os.close(target)
+
+
+def _copy_folder(there: FilePath, here: FilePath) -> None:
+    """Copy the entries of a folder that are not here yet; links are left out, since they could lead anywhere."""
+    for name in names_in(there, _MOST_FILES):
+        source, target = there / name, here / name
+        if os.path.islink(source) or os.path.lexists(target):
+            continue
+        make_folder(here)
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        else:
+            write_whole(target, read_bytes(source), durable=False)

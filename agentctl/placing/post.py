@@ -1,0 +1,164 @@
+"""The post of a launch, which an engine starts on a node: it claims the launch, has the worker guarded, tells its end.
+
+An engine may start a launch twice; the claim, a file that is made once, lets only the first one go on. Signals of the
+engine (a time limit, a cancel there) lead to the same escalation as a cancel at the head.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Mapping
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, to_json, write_all
+from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError, Damaged
+from agentctl.lean import Any
+from agentctl.operations.start.on_node import begin_on_node, make_task_on_node
+from agentctl.placing.called import LAUNCH_VARIABLE, OF_JOBS
+from agentctl.placing.deliveries import Deliveries
+from agentctl.placing.heartbeat import Heart
+from agentctl.placing.launch_record import KEY_ENTRY, claimed
+from agentctl.placing.mirroring import make_holes
+from agentctl.placing.sealing import sealed
+from agentctl.supervision.life.judging import Condition, judge, settle
+from agentctl.supervision.stop.requesting import Request, request_end
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.endings import Decision, decision_of
+
+#: What sysexits.h calls a temporary failure: somebody else carries this launch out.
+REFUSED = 75
+_LOOK_S, _SHIM_LIMIT_S = 0.5, 10.0
+#: Where the person's own files are: an engine may start a program without any of these.
+_OF_THE_PERSON = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"TMPDIR", b"PATH")
+#: An engine that ends a job by itself kills what is left after half a minute or less.
+_ENGINES_GRACE_S = 5.0
+
+
+def main(folder: str) -> int:
+    """Carry a launch out; return 0 if its worker completed."""
+    os.umask(0o077)
+    signals: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Before the claim: whoever has it acts on them.
+        signal.signal(number, lambda got, _frame: signals.append(got))
+    launch = LaunchDir(folder)
+    order = read_json(launch.order)
+    if order is None:
+        raise Damaged(f"{launch.order} is missing: is its folder on a file system that this node sees?")
+    me = processes.identify(os.getpid())
+    who = {"node": _node(), "job": os.environ.get("SLURM_JOB_ID"), "process": me.to_json() if me else None}
+    if not claimed(launch, who):
+        write_all(2, f"{now_iso()} {launch.id} is carried out elsewhere already\n".encode())
+        return REFUSED
+    return _NodePost(launch, order, signals).run()
+
+
+def _node() -> str:
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+
+
+class _NodePost:
+    def __init__(self, launch: LaunchDir, order: Mapping[str, Any], signals: list[int]) -> None:
+        self.launch, self.order, self._signals = launch, order, signals
+        self.key, self.environ = _taken_environment(launch)
+        self.heart = Heart(launch)
+
+    def run(self) -> int:
+        self.heart.beat()
+        os.environb.update({name: self.environ[name] for name in _OF_THE_PERSON if name in self.environ})
+        try:
+            worker = self._begun()
+        except (AgentctlError, OSError) as error:
+            return self._say(Decision(Status.FAILED, Reason.NOT_STARTED, message=str(error)))
+        self._guard(worker)
+        decision = decision_of(worker)
+        return self._say(decision or Decision(Status.FAILED, Reason.LOST, message="its shim on the node was killed"))
+
+    def _begun(self) -> WorkerDir:
+        """Make the task of the launch, and start its worker there."""
+        task = make_task_on_node(self.launch, str(self.order["taskId"]))
+        worker = task.worker(str(self.order["instance"]))
+        make_folder(worker.path)
+        make_holes(worker, dict(self.order.get("sizes") or {}))
+        cancel = read_bytes(self.launch.inbound.cancel) if self.launch.inbound.cancel.exists() else None
+        environ = {**self.environ, **_of_the_job(), LAUNCH_VARIABLE.encode(): os.fsencode(self.launch.path)}
+        problem = begin_on_node(worker, self._spec(), environ, cancel)
+        if problem and not worker.has_ended:
+            raise AgentctlError(problem)
+        return worker
+
+    def _spec(self) -> Mapping[str, Any]:
+        spec = self.order.get("spec")
+        if not isinstance(spec, Mapping):
+            raise Damaged(f"{self.launch.order} has no order for a worker")
+        return spec
+
+    def _guard(self, worker: WorkerDir) -> None:
+        """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
+        deliveries = Deliveries(worker, self.launch, self.key)
+        left_since: float | None = None
+        while True:
+            self.heart.beat()
+            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                deliveries.step()
+                self._pass_signals(worker)
+            is_guarded = is_alive_held(worker.shim)
+            if worker.has_ended and (not is_guarded or (left_since and monotonic() - left_since > _SHIM_LIMIT_S)):
+                break
+            if worker.has_ended:
+                left_since = left_since or monotonic()
+            elif not is_guarded:
+                self._replace_guard(worker)
+            time.sleep(_LOOK_S if not worker.has_ended else _LOOK_S / 10)
+        deliveries.close()
+
+    def _replace_guard(self, worker: WorkerDir) -> None:
+        """Its shim was killed: nobody here knows the worker's exit any more, so what is left of it is ended."""
+        with contextlib.suppress(AgentctlError, OSError):
+            condition = judge(worker)
+            if condition is Condition.UNSUPERVISED:
+                request_end(worker, Request("agentctl", 0.0))
+            elif condition is Condition.LOST:
+                settle(worker, condition)
+
+    def _pass_signals(self, worker: WorkerDir) -> None:
+        """Take a signal of the engine for a cancel."""
+        while self._signals:
+            number = self._signals.pop(0)
+            if number == signal.SIGHUP:
+                continue
+            request = read_quietly(self.launch.inbound.cancel)
+            grace_s = _ENGINES_GRACE_S if number == signal.SIGTERM else None
+            request_end(worker, Request(str(request.get("by") or "the engine"), grace_s))
+
+    def _say(self, decision: Decision) -> int:
+        """Write how the worker has ended, for the head; on a full disk, until there is room."""
+        value = sealed(self.key, "ended", {**decision.now().to_json(), "node": _node()})
+        while True:
+            try:
+                create_whole(self.launch.ended, to_json(value))
+                return 0 if decision.status is Status.COMPLETED else 1
+            except (AgentctlError, OSError):
+                self.heart.beat()
+                time.sleep(1.0)
+
+
+def _taken_environment(launch: LaunchDir) -> tuple[bytes, dict[bytes, bytes]]:
+    """Return the key of the launch and the environment of its worker, and remove the file that had them."""
+    data = read_bytes(launch.environment)
+    os.unlink(launch.environment)
+    first, _, rest = data.partition(b"\0")
+    return bytes.fromhex(first.removeprefix(KEY_ENTRY).decode("ascii")), environment.unpack(rest)
+
+
+def _of_the_job() -> dict[bytes, bytes]:
+    """Return what the engine says to the programs of a job: where it runs, and which devices are its own."""
+    prefixes = tuple(prefix.encode() for prefix in OF_JOBS if prefix != environment.OWN_PREFIX)
+    return {name: value for name, value in os.environb.items() if name.startswith(prefixes)}

@@ -1,0 +1,170 @@
+"""Carries over what happens on the node: its events that concern others, and its questions, answered at the head.
+
+A question of a worker on a node is asked at the head by its stand-in, which waits there in its place. The first valid
+answer, given at the head, goes to the node under the seal of the launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.files import make_folder, read_json, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.domain import events as ev
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError, Damaged
+from agentctl.lean import Any
+from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
+from agentctl.operations.where.ownership import take_answer
+from agentctl.placing.sealing import known_key, sealed
+from agentctl.supervision.worker.questions import read_question
+from agentctl.supervision.worker.spec import order_of
+
+#: What others see of the worker in its log; the rest of its life is carried by the shim here.
+_CARRIED = frozenset({
+    ev.RESULT_DECLARED, ev.STALLED, ev.UNSTALLED, ev.PAUSED, ev.UNPAUSED, ev.CANCEL_FAILED, ev.NEAR_LIMIT,
+})  # fmt: skip
+#: Begins the ids of the questions that the post puts for those that are asked at the head.
+ASKED_AT_HEAD = "at-head-"
+_CLOSED = "it was closed on its node"
+
+
+class Relay:
+    """The log of a worker on its node, and the questions that it has asked there."""
+
+    def __init__(self, here: WorkerDir, launch: LaunchDir) -> None:
+        self._here, self._launch = here, launch
+        self._there = launch.worker_on_node(here)
+        #: Everything before this offset is in the log of the task here; before the other, it was looked at.
+        self._carried = _offset_in(launch)
+        self._read = 0
+        self._open: dict[str, Asked | None] = {}
+
+    def step(self) -> bool:
+        """Carry over what has come; return whether anything has."""
+        news = self._read_log()
+        for name in [name for name, asked in self._open.items() if asked is None]:
+            self._ask(name)
+        answered = [name for name, asked in self._open.items() if asked is not None and self._answer(name, asked)]
+        for name in answered:
+            del self._open[name]
+        return news or bool(answered)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the agent was kept, and waits for a message."""
+        return any(asked is not None and asked.question.get("idle") for asked in self._open.values())
+
+    def has(self, name: str) -> bool:
+        """Return whether a question was asked on the node."""
+        return name in self._open
+
+    def close(self, why: str) -> None:
+        """Close all questions that are open here: nobody waits on the node any more."""
+        for name, asked in self._open.items():
+            if asked is not None:
+                with contextlib.suppress(AgentctlError, OSError):
+                    close_question(self._here, name, None, why)
+                leave(self._here, asked)
+        self._open.clear()
+
+    # -- its log ---------------------------------------------------------------------------------------------------
+
+    def _read_log(self) -> bool:
+        carried, before = [], self._read
+        for offset, event in self._events():
+            self._note(event)
+            if event["type"] in _CARRIED and offset > self._carried:
+                carried.append({**event, "taskId": self._here.task.id})
+        if carried:
+            eventlog.append(self._here.task.events, carried)
+        if self._read > self._carried:
+            self._carried = self._read
+            write_whole(self._launch.mirrored, to_json({"events": self._carried}), durable=False)
+        return self._read > before
+
+    def _events(self) -> Iterator[tuple[int, ev.Event]]:
+        try:
+            fd = open_plain(self._there.task.events)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            for offset, lines in eventlog.blocks(fd, self._read):
+                for row in ev.decode(lines, 0) if lines else ():
+                    if not isinstance(row, ev.BadLine) and row[1].get("agentInstance") == self._here.instance:
+                        yield offset, row[1]
+                self._read = offset
+        finally:
+            os.close(fd)
+
+    def _note(self, event: Mapping[str, Any]) -> None:
+        """Note which questions are open on the node, and whose askers have gone."""
+        name = event["payload"].get("id")
+        if event["type"] == ev.RESUMED and event["payload"].get("reason") == "asker_gone":
+            for one in list(self._open):
+                self._abandon(one)
+        elif not isinstance(name, str) or not is_name(name) or name.startswith(ASKED_AT_HEAD):
+            return
+        elif event["type"] == ev.BLOCKED:
+            self._open.setdefault(name, None)
+        elif event["type"] in (ev.ANSWERED, ev.EXPIRED) and name in self._open:
+            self._closed_there(name)
+
+    def _abandon(self, name: str) -> None:
+        """Wait no longer for an answer: nobody on the node does. The question stays open, and can be taken up again."""
+        asked = self._open.pop(name, None)
+        if asked is not None:
+            leave(self._here, asked)
+
+    # -- its questions ---------------------------------------------------------------------------------------------
+
+    def _ask(self, name: str) -> None:
+        body = read_question(self._there, name)
+        if body is None:
+            return
+        body = {key: value for key, value in body.items() if key not in ("id", "askedAt", "asker")}
+        with contextlib.suppress(AgentctlError):
+            self._open[name] = put_question(self._here, body, name)
+
+    def _answer(self, name: str, asked: Asked) -> bool:
+        """Take an answer that was given here to the node; return whether there was one."""
+        try:
+            answer = read_json(self._here.answer(name))
+        except Damaged:
+            answer = None
+        if answer is None:
+            return False
+        key = known_key(self._launch.id)
+        is_permission = asked.question.get("tool") is not None
+        if is_permission and not take_answer(
+            str(order_of(self._here).get("marks") or ""), self._here, asked.question, answer
+        ):
+            set_aside(self._here.answer(name))  # It did not come through agentctl.
+            return False
+        if key is not None:
+            make_folder(self._launch.inbound.answers)
+            write_whole(self._launch.inbound.answers / f"{name}.json", to_json(sealed(key, f"answer {name}", answer)))
+        leave(self._here, asked)
+        return True
+
+    def _closed_there(self, name: str) -> None:
+        """Close a question here as it was closed on the node: by its deadline, or by the program that asked."""
+        asked = self._open.pop(name)
+        if asked is None:
+            return
+        answer = read_quietly(self._there.answer(name))
+        value = answer.get("answer") if answer.get("by") == "agentctl" else None
+        with contextlib.suppress(AgentctlError, OSError):
+            close_question(
+                self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or _CLOSED)
+            )
+        leave(self._here, asked)
+
+
+def _offset_in(launch: LaunchDir) -> int:
+    offset = read_quietly(launch.mirrored).get("events")
+    return offset if isinstance(offset, int) and offset >= 0 else 0

@@ -1,0 +1,304 @@
+"""The stand-in of a worker on a node: its process at the head, which has the engine start it and follows it to the end.
+
+Everything that it does can be done again: if it is killed, the shim starts another one, which takes up the same launch.
+It ends only once it is proven how the worker has ended, and leaves that as the verdict of the launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+
+from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic, since_boot
+from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.placing.board import EngineBoard
+from agentctl.placing.carrying_out import CalledCommands
+from agentctl.placing.engine import Engine, Said
+from agentctl.placing.heartbeat import HeardFrom
+from agentctl.placing.inbound import Inbound
+from agentctl.placing.launch_record import claimed, placement_of, take_up
+from agentctl.placing.mirroring import Mirror
+from agentctl.placing.relaying import Relay
+from agentctl.placing.sealing import forget_key, known_key, opened
+from agentctl.placing.submitting import launch_for
+from agentctl.placing.telling import tell_placed
+from agentctl.runners.registry import load
+from agentctl.supervision.worker.endings import Decision, decision_of
+from agentctl.supervision.worker.environment import AGENT_DIR
+
+#: How often the node's files are looked at: while something happens, and otherwise.
+_LOOK_S, _CALM_LOOK_S = 0.1, 1.0
+#: How long after something happened the looks stay close to each other.
+_LIVELY_S = 2.0
+_PAUSE_AFTER_FAILURE_S = 5.0
+_LAST_WORDS_S = 5.0
+
+
+def main() -> int:
+    """Follow this process's worker to its end; return an exit code that nobody needs: the verdict counts."""
+    worker = WorkerDir(os.environ[AGENT_DIR])
+    os.umask(0o077)
+    launch = take_up(worker)
+    if not launch.verdict.exists():
+        StandIn(worker, launch).run()
+    return 0
+
+
+class StandIn:
+    """Follows one launch."""
+
+    def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
+        self.worker, self.launch = worker, launch
+        self.placement = placement_of(worker)
+        self.runner = load(self.placement.runner)
+        self._woken, wakes = os.pipe()
+        for fd in (self._woken, wakes):
+            os.set_blocking(fd, False)
+        self._is_asked_to_end = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note_signal)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
+        self.engine = Engine(wakes)
+        self.board = EngineBoard(self.runner, self.placement.poll_s)
+        self.mirror = Mirror(worker, launch.worker_on_node(worker))
+        self.relay = Relay(worker, launch)
+        self.inbound = Inbound(worker, launch)
+        self.calls = CalledCommands(worker, launch)
+        self.heard = HeardFrom(launch)
+        self.watched = Watched()
+        self.submissions = int(read_quietly(launch.handle).get("submissions") or 0)
+        self._next_submission = 0.0
+        self._is_place_logged = False
+        self._is_cancel_passed_on = False
+        self._lively_until = monotonic() + _LIVELY_S
+
+    def _note_signal(self, number: int, _frame: object) -> None:
+        self._is_asked_to_end = self._is_asked_to_end or number != signal.SIGHUP
+
+    def run(self) -> None:
+        """Follow the launch until its verdict is on disk."""
+        while True:
+            try:
+                verdict = self._step()
+            except (AgentctlError, OSError):  # A full disk, a file system that does not answer: the next look goes on.
+                verdict = None
+            if verdict is not None and self._end(verdict):
+                return
+            self._sleep()
+
+    def _sleep(self) -> None:
+        is_lively = monotonic() < self._lively_until or self.calls.is_any
+        processes.wait_readable([self._woken], _LOOK_S if is_lively else _CALM_LOOK_S)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 4096)
+
+    # -- one look ----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> dict[str, Any] | None:
+        """Look at everything once; return the verdict if there is one."""
+        for said in self.engine.take():
+            self._hear(said)
+        has_begun = self.launch.claim.exists()
+        if has_begun and read_quietly(self.launch.claim).get("by") == "head":
+            return self._withdrawn()
+        if has_begun:
+            self._follow()
+            verdict = self._ended()
+            if verdict is not None:
+                return verdict
+        if self._is_asked_to_end or self.worker.cancel.exists():
+            verdict = self._cancel(has_begun)
+            if verdict is not None:
+                return verdict
+        return self._ask_engine(has_begun)
+
+    def _follow(self) -> None:
+        """Bring the files here up to date with those of the node."""
+        if not self._is_place_logged:
+            self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
+        news = [self.mirror.step(), self.relay.step(), self.inbound.step(self.relay), self.calls.step()]
+        if any(news):
+            self._lively_until = monotonic() + _LIVELY_S
+
+    def _ended(self) -> dict[str, Any] | None:
+        """Return the verdict that the node has written."""
+        value, key = read_quietly(self.launch.ended), known_key(self.launch.id)
+        plain = (
+            opened(key, "ended", value) if key is not None else {name: value[name] for name in value if name != "seal"}
+        )
+        return self._as_asked(plain) if value and plain and plain.get("status") in tuple(Status) else None
+
+    def _as_asked(self, ended: dict[str, Any]) -> dict[str, Any]:
+        """Return an end as the head sees it: a cancel that nobody asked for here came from the engine."""
+        if ended["status"] != Status.CANCELLED or self.worker.cancel.exists() or self._is_asked_to_end:
+            return ended
+        if self.placement.time_s is not None and (ended.get("durationSeconds") or 0) >= self.placement.time_s / 2:
+            why = f"its time on the node ({self.placement.time_s} s) was over: {self.placement.runner} ended it"
+            return {**ended, "status": Status.FAILED, "reason": Reason.TIMED_OUT, "message": why}
+        return {
+            **ended,
+            "by": self.placement.runner,
+            "message": f"it was cancelled in {self.placement.runner}, not here",
+        }
+
+    def _end(self, verdict: dict[str, Any]) -> bool:
+        """Take over the last that the node has written, and write the verdict; return whether that is done."""
+        try:
+            self._follow()
+            self.mirror.finish()
+            self.relay.close("its worker has ended")
+            self.calls.close()
+            write_whole(self.launch.verdict, to_json(verdict))
+        except (AgentctlError, OSError):
+            return False
+        self.engine.do("reap", lambda: self.runner.reap(self.launch.id))
+        until = monotonic() + _LAST_WORDS_S
+        while self.engine.has("reap") or self.engine.has("interrupt"):
+            self.engine.take()
+            if monotonic() >= until:
+                break
+            processes.wait_readable([self._woken], _LOOK_S)
+        self._tidy(verdict)
+        return True
+
+    def _tidy(self, verdict: dict[str, Any]) -> None:
+        """Remove what nobody needs any more; of a worker that is lost, its node may tell more yet."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.launch.environment)
+        if verdict.get("reason") != Reason.LOST:
+            forget_key(self.launch.id)
+            for folder in (self.launch.node, self.launch.calls, self.launch.to_node):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    # -- a cancel ----------------------------------------------------------------------------------------------------
+
+    def _cancel(self, has_begun: bool) -> dict[str, Any] | None:
+        """Pass a cancel on; return the verdict if nothing has begun, and nothing will."""
+        self.inbound.cancel()
+        if not self._is_cancel_passed_on:
+            self._is_cancel_passed_on = True
+            self._lively_until = monotonic() + _LIVELY_S
+            self.engine.do("interrupt", self._interrupt)
+        if has_begun:
+            return None
+        # Whoever claims it first decides: a node that begins now finds that it must not.
+        return self._withdrawn() if claimed(self.launch, {"by": "head"}) else None
+
+    def _withdrawn(self) -> dict[str, Any]:
+        """Return the verdict about a launch that the head has claimed, so that no node can."""
+        if self._is_asked_to_end or self.worker.cancel.exists():
+            by = str(read_quietly(self.worker.cancel).get("by") or "agentctl")
+            return _verdict(Status.CANCELLED, None, f"it was waiting in the queue of {self.placement.runner}", by=by)
+        return self._never_began(f"{self.placement.runner} has not started it")
+
+    def _interrupt(self) -> str | None:
+        self.runner.interrupt(self.launch.id)
+        return None
+
+    # -- the engine --------------------------------------------------------------------------------------------------
+
+    def _hear(self, said: Said) -> None:
+        match said.what:
+            case "submit" if said.problem:
+                self._next_submission = monotonic() + _PAUSE_AFTER_FAILURE_S
+                self._note_handle(problem=said.problem, isFinal=said.is_final)
+            case "submit":
+                self._lively_until = monotonic() + _LIVELY_S
+                self.submissions += 1
+                self.watched = Watched()
+                self._note_handle(job=said.answer, at=since_boot(), problem=None, engine=None)
+            case "interrupt" if said.problem:
+                self._is_cancel_passed_on = False  # The request stands in a file, too; this is only faster.
+
+    def _note_handle(self, **more: Any) -> None:
+        """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
+        before = read_quietly(self.launch.handle)
+        value = {**before, "runner": self.runner.name, "submissions": self.submissions, **more}
+        value = {key: item for key, item in value.items() if item is not None}
+        if value != before:
+            with contextlib.suppress(AgentctlError, OSError):
+                write_whole(self.launch.handle, to_json(value), durable=False)
+
+    def _ask_engine(self, has_begun: bool) -> dict[str, Any] | None:
+        if not self.submissions and not has_begun:
+            return self._submit()
+        if self.board.is_due:
+            self.engine.do("ask", self._ask)
+        answer, handle = self.board.last(), read_quietly(self.launch.handle)
+        if answer.at <= float(handle.get("at") or 0):
+            return None  # From before it was submitted.
+        silent_s = self.heard.silent_s() if has_begun else 0.0
+        apart_s = min(30.0, 2 * self.placement.poll_s)
+        seen = answer.of(self.launch.id)
+        self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
+        self.watched = looked(
+            self.watched, seen, answer.at, has_begun=has_begun, silent_s=silent_s, apart_s=apart_s,
+            silence_s=self.placement.silence_s,
+        )  # fmt: skip
+        return self._concluded(seen.words, seen.reason)
+
+    def _ask(self) -> str | None:
+        self.board.ask()
+        return None
+
+    def _concluded(self, words: str, reason: str) -> dict[str, Any] | None:
+        """Return the verdict that follows from what the engine says, if one does."""
+        match self.watched.finding:
+            case LaunchFinding.LOST:
+                return self._lost(words)
+            case LaunchFinding.FORGOTTEN if self.submissions < MOST_SUBMISSIONS:
+                self.watched = Watched()
+                return self._submit()
+            case LaunchFinding.FORGOTTEN | LaunchFinding.NEVER_BEGAN if claimed(self.launch, {"by": "head"}):
+                said = " ".join(filter(None, (words or EngineState.ABSENT.upper(), f"({reason})" if reason else "")))
+                return self._never_began(f"{self.placement.runner} has not started it: {said}", words)
+        return None
+
+    def _never_began(self, message: str, words: str = "") -> dict[str, Any]:
+        log = _tail_of(self.launch)
+        message = f"{message}; it printed: {log}" if log else message
+        if words == "CANCELLED":
+            return _verdict(Status.CANCELLED, None, message, by=self.placement.runner)
+        return _verdict(Status.FAILED, Reason.NOT_STARTED, message)
+
+    def _lost(self, words: str) -> dict[str, Any]:
+        """Return the verdict about a worker whose node is gone; its shim may have written its end without its post."""
+        decision = decision_of(self.launch.worker_on_node(self.worker))
+        if decision is not None:
+            return decision.to_json()
+        where = read_quietly(self.launch.claim).get("node") or "its node"
+        said = f"{self.placement.runner} says {words or 'that there is no such job'}, and {where} is silent"
+        return _verdict(Status.FAILED, Reason.LOST, f"{said}; the exit was not seen")
+
+    def _submit(self) -> dict[str, Any] | None:
+        """Have the engine start it; return the verdict if the engine never will."""
+        handle = read_quietly(self.launch.handle)
+        if handle.get("isFinal"):
+            if claimed(self.launch, {"by": "head"}):
+                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(handle.get("problem")))
+            return None
+        if monotonic() >= self._next_submission:
+            launch = launch_for(self.worker, self.launch, self.placement)
+            self.engine.do("submit", lambda: self.runner.launch(launch))
+        return None
+
+
+def _verdict(status: Status, reason: Reason | None, message: str, by: str = "agentctl") -> dict[str, Any]:
+    return Decision(status=status, reason=reason, message=message, by=by).now().to_json()
+
+
+def _tail_of(launch: LaunchDir, most: int = 300) -> str:
+    """Return the last that a launch printed before it had files of its own."""
+    with contextlib.suppress(AgentctlError, OSError):
+        return launch.engine_log.read_bytes()[-most:].decode(errors="replace").strip()
+    return ""

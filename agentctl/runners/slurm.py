@@ -1,0 +1,178 @@
+"""Slurm, by its own commands: sbatch, squeue and scancel.
+
+Jobs are addressed by name, since a controller that was killed gives their numbers out again. `scancel --signal` reaches
+no batch script, and `scancel --batch --signal` exactly that one, which is our program (measured with Slurm 22.05). By
+default sbatch stores the whole environment in the controller's state; `--export=NIL` stores none. A node that fails
+must not have its job started again elsewhere while it still runs: hence `--no-requeue`, and the claim for the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+
+from agentctl.domain.placement import Placement
+from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.errors import Refused, UsageError
+from agentctl.runners.runner import PREFIX, EngineDown, LaunchOrder, Rejected
+
+#: Without a controller sbatch takes 9 s and scancel 18 s (measured).
+_LIMIT_S = 30.0
+_MOST_BYTES = 64 << 20
+_PROGRAMS = ("sbatch", "squeue", "scancel")
+_NAME = re.compile(rf"{PREFIX}([0-9a-f]{{16}})", re.ASCII)
+#: Time between the signal of a job that has run out of time and its end: the worker's own escalation has to fit.
+_NOTICE_S = 120
+#: What is ours to say, in both of sbatch's spellings.
+_OURS = frozenset(
+    {
+        "-J", "--job-name", "--export", "--export-file", "--requeue", "--no-requeue", "-o", "--output", "-e", "--error",
+        "--open-mode", "--wrap", "-a", "--array", "--parsable", "--comment", "-D", "--chdir", "--signal", "-W",
+        "--wait", "-i", "--input", "--test-only", "-n", "--ntasks", "-N", "--nodes", "--uid", "--gid", "--get-user-env",
+    }
+)  # fmt: skip
+_WORDS = {
+    EngineState.QUEUED: "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
+    EngineState.RUNNING: "RUNNING COMPLETING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT",
+    EngineState.ENDED: (
+        "COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED"
+    ),
+}
+_STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
+#: What sbatch says when it has not reached the controller, or does not know whether it has.
+_SILENT = re.compile(
+    r"contact slurm controller|Socket timed out|Connection (?:refused|timed out|reset)|Zero Bytes were transmitted"
+    r"|Unable to (?:establish|resolve)|Transport endpoint|Resource temporarily unavailable|Munge decode failed"
+    r"|Protocol authentication error|in standby mode|SlurmctldHost"
+)
+
+
+class Slurm:
+    """The person's Slurm."""
+
+    name = "slurm"
+
+    def check(self, placement: Placement) -> None:
+        """See `Runner.check`."""
+        missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+        if missing:
+            raise Refused(
+                f"Slurm is not here: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in PATH",
+                hint="run it where Slurm's commands are, or leave --runner slurm out",
+            )
+        for one in placement.args:
+            if not one.startswith("-"):
+                raise UsageError(f"runner_arg must be an option of sbatch, such as --account=lab, not {one!r}")
+            if one.split("=", 1)[0] in _OURS or (not one.startswith("--") and one[:2] in _OURS):
+                raise UsageError(f"agentctl says {one.split('=', 1)[0]} itself: it cannot be a runner_arg")
+
+    def launch(self, launch: LaunchOrder) -> str:
+        """See `Runner.launch`."""
+        script = f"#!/bin/sh\nexec {shlex.join(launch.argv)}\n"
+        done = _run(["sbatch", *options_of(launch)], script)
+        said = done.stderr.decode(errors="replace").strip()
+        if done.returncode:
+            raise EngineDown(said) if _SILENT.search(said) or not said else Rejected(_plainly(said))
+        return done.stdout.decode(errors="replace").strip().split(";")[0]
+
+    def poll(self) -> Mapping[str, Sighting]:
+        """See `Runner.poll`."""
+        done = _run(["squeue", "--noheader", "--states=all", "--me", "--format=%j|%i|%T|%N|%r"])
+        if done.returncode:
+            raise EngineDown(
+                done.stderr.decode(errors="replace").strip()[-500:] or f"squeue ended with {done.returncode}"
+            )
+        return seen_in(done.stdout.decode(errors="replace"))
+
+    def interrupt(self, launch_id: str) -> None:
+        """See `Runner.interrupt`."""
+        _cancel(launch_id, "--state=PENDING")
+        _cancel(launch_id, "--batch", "--signal=INT", "--state=RUNNING")
+
+    def kill(self, launch_id: str) -> None:
+        """See `Runner.kill`."""
+        _cancel(launch_id)
+
+    def reap(self, launch_id: str) -> None:
+        """See `Runner.reap`: Slurm forgets a job by itself."""
+
+    def reconcile(self, wanted: Collection[str]) -> list[str]:
+        """See `Runner.reconcile`."""
+        alive = (EngineState.QUEUED, EngineState.RUNNING)
+        return [launch_id for launch_id, seen in self.poll().items() if seen.state in alive and launch_id not in wanted]
+
+
+RUNNER = Slurm()
+
+
+def options_of(launch: LaunchOrder) -> list[str]:
+    """Return the arguments of sbatch for a launch."""
+    asked = launch.placement
+    found = [
+        "--parsable", "--no-requeue", "--open-mode=append", "--export=NIL", "--nodes=1", "--ntasks=1", "--chdir=/",
+        f"--job-name={launch.name}", f"--comment={launch.what}", f"--output={_literal(launch.log)}",
+    ]  # fmt: skip
+    named = {"--cpus-per-task": asked.cpus, "--mem": asked.memory, "--gpus": asked.gpus, "--partition": asked.partition}
+    found += [f"{option}={value}" for option, value in named.items() if value is not None]
+    if asked.time_s is not None:
+        # Slurm counts in minutes; a job that is told of its end needs time for that before it.
+        found += [f"--time={max(1, -(-asked.time_s // 60))}", f"--signal=B:INT@{min(_NOTICE_S, asked.time_s // 2)}"]
+    return [*found, *asked.args]
+
+
+def _literal(path: str) -> str:
+    """Return a path in which sbatch replaces nothing: it takes `%j` for the number of the job."""
+    return path.replace("%", "%%")
+
+
+def seen_in(text: str) -> dict[str, Sighting]:
+    """Return what the lines of squeue say, by launch; a line that is none of ours, or damaged, is left out.
+
+    A job that was started again has several lines: one that still runs counts more than one that is over.
+    """
+    found: dict[str, Sighting] = {}
+    for line in text.splitlines():
+        parts = line.split("|", 3)
+        name = _NAME.fullmatch(parts[0])
+        if name is None or len(parts) < 4 or "|" not in parts[3]:
+            continue
+        node, reason = parts[3].rsplit("|", 1)
+        seen = Sighting(
+            _STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason[:200], parts[1][:40]
+        )
+        if name[1] not in found or found[name[1]].state is EngineState.ENDED:
+            found[name[1]] = seen
+    return found
+
+
+def _cancel(launch_id: str, *more: str) -> None:
+    """Cancel or signal by name. Slurm has several exit codes for jobs that are over or not there: none is an error."""
+    done = _run(["scancel", "--quiet", f"--user={os.geteuid()}", *more, f"--name={PREFIX}{launch_id}"])
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode and _SILENT.search(said):
+        raise EngineDown(said)
+
+
+def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[bytes]:
+    try:
+        done = subprocess.run(
+            argv, input=script.encode(), capture_output=True, timeout=_LIMIT_S, check=False,
+            env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise EngineDown(f"{argv[0]} has not answered within {_LIMIT_S:g} s") from None
+    except OSError as error:
+        raise EngineDown(f"{argv[0]} could not be run: {error.strerror}") from error
+    if len(done.stdout) > _MOST_BYTES:
+        raise EngineDown(f"{argv[0]} printed more than {_MOST_BYTES >> 20} MiB")
+    return done
+
+
+def _plainly(said: str) -> str:
+    """Return what sbatch says without its own prefixes."""
+    lines = [re.sub(r"^sbatch: (?:error: )?", "", line) for line in said.splitlines()]
+    return "Slurm refuses it: " + "; ".join(dict.fromkeys(line for line in lines if line))[:1000]

@@ -1,0 +1,67 @@
+"""An attempt of a worker that runs on a node: here, a stand-in follows it, and is replaced if it is killed.
+
+What is true of the worker is decided on its node, and the stand-in's verdict tells it. So nothing is escalated here: a
+cancel interrupts the stand-in, which passes it on; only the shim on the node can prove that the worker's processes are
+gone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+
+import agentctl
+from agentctl.adapters.paths import FilePath
+from agentctl.domain.placement import OWN_RUNNERS
+from agentctl.domain.states import Reason, Status
+from agentctl.lean import TYPE_CHECKING
+from agentctl.supervision.worker.endings import Decision
+from agentctl.supervision.worker.placed import is_away, verdict_of
+from agentctl.supervision.worker.spec import WorkerSpec
+
+if TYPE_CHECKING:
+    from agentctl.shim.guard import Guard
+
+_STAND_IN = FilePath(os.path.realpath(agentctl.__file__)).parent / "placing/__main__.py"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+#: How often a stand-in is started that does not even get as far as a launch.
+_MOST_USELESS = 3
+#: Why a worker is ended from here, whatever its node says then.
+_OURS = (Reason.BUDGET, Reason.OUTPUT_LIMIT)
+
+
+def stand_in_of(spec: WorkerSpec) -> WorkerSpec:
+    """Return what is started here for a worker on a node. Its limits count there, where it is at work."""
+    runner = (spec.placement or {}).get("runner")
+    lean = ["-I", "-S"] if runner in OWN_RUNNERS else ["-I"]  # A runner of another package is found by its entry point.
+    return spec._replace(
+        argv=[sys.executable, *lean, str(_STAND_IN)], cwd="/", umask=0o077, grace_s=math.inf, timeout_s=math.inf,
+        stall_s=math.inf, keep_children=False, order=None, parent=None,
+    )  # fmt: skip
+
+
+def followed(guard: Guard, control: int, number: int) -> Decision:
+    """Follow an attempt on a node to its end."""
+    worker, pause_s, useless = guard.worker, _FIRST_PAUSE_S, 0
+    while True:
+        ending, _ = guard.born_attempt(stand_in_of(guard.spec), control, number)
+        verdict = verdict_of(worker, number)
+        if verdict is not None:
+            return _joined(verdict, ending)
+        useless = 0 if is_away(worker) else useless + 1
+        if useless >= _MOST_USELESS or not worker.task.path.exists():
+            message = ending.message or f"what follows it here ends at once: see {worker.stderr}"
+            return ending._replace(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
+        guard.rest(control, pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _joined(verdict: Decision, here: Decision) -> Decision:
+    """Return the end that its node has proven, for a reason of ours if it was ended from here."""
+    ending = verdict._replace(attempt=here.attempt, worked=None, started_at=verdict.started_at or here.started_at)
+    if verdict.status is not Status.COMPLETED and here.status is Status.CANCELLED:
+        return ending._replace(status=here.status, reason=None, by=here.by)  # Its own exit may have been faster.
+    if verdict.status is Status.CANCELLED and here.reason in _OURS:
+        return ending._replace(status=here.status, reason=here.reason, message=here.message, by=here.by)
+    return ending

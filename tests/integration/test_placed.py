@@ -1,0 +1,371 @@
+"""At stake: a worker on a node is in every respect a worker, whoever is killed at the head or there.
+
+The node is this machine (`--runner loopback`): head and node meet in the folder of the launch alone, as on a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.life import Known, is_settled, known, living, members, passes, state_of
+from tests.steps import Task, kill, new_task, row, spawn, statuses
+from tests.support import run, start, wait_until, worker
+
+AGENTCTL = f"{sys.executable} -m agentctl"
+LOOPBACK = ("--runner", "loopback")
+
+
+@pytest.fixture(autouse=True)
+def _quick(root: Path) -> None:
+    """Have the engine asked twice a second, and a node taken for gone that is silent for a second."""
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, silenceSeconds: 1}}\n")
+    config.chmod(0o600)
+
+
+def launch_of(task: Task, instance: str) -> Path:
+    """Return the folder of a worker's launch."""
+    file = task.agent(instance) / "launch.json"
+    wait_until(file.exists, what="its launch")
+    return Path(json.loads(file.read_bytes())["path"])
+
+
+def post_of(task: Task, instance: str) -> Known:
+    """Return the process that the engine has started, once it has claimed the launch."""
+    claim = launch_of(task, instance) / "claim.json"
+    wait_until(claim.exists, what="the claim")
+    return known(json.loads(claim.read_bytes())["process"]["pid"])
+
+
+def there(task: Task, instance: str) -> Path:
+    """Return the worker's folder on its node."""
+    return launch_of(task, instance) / "node" / "tasks" / task.path.name / "agents" / instance
+
+
+def stand_in_of(task: Task, instance: str) -> int:
+    return int(json.loads((task.agent(instance) / "worker.json").read_bytes())["pid"])
+
+
+def script(text: str) -> list[str]:
+    return ["sh", "-c", text]
+
+
+def test_its_end_its_output_and_its_reports_are_those_of_any_worker(root: Path) -> None:
+    task = new_task()
+    lines = f"echo out; echo err >&2; {AGENTCTL} report progress 40 half; {AGENTCTL} report result --summary ok; exit 3"
+    told = spawn(script(lines), *LOOPBACK, name="a").json
+    assert (told["status"], told["pid"]) == ("queued", None)
+    assert run("wait", "a", check=False).code == 7
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"], ended["exitCode"]) == ("failed", "exit_code", 3)
+    assert run("logs", "a").out == "out\nerr\n"
+    assert json.loads((task.agent("a") / "progress.json").read_bytes())["text"] == "half"
+    assert run("result", "a", "--json", check=False).json["summary"] == "ok"
+    kinds = [event["type"] for event in task.events(of="a")]
+    assert kinds == ["agent.queued", "agent.started", "agent.placed", "result.declared", "agent.failed"]
+    assert not (launch_of(task, "a") / "node").exists(), "everything of it is at the head"
+
+
+def test_a_start_that_fails_there_says_so(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    gone = tmp_path / "gone"
+    gone.write_text("no program")
+    gone.chmod(0o700)
+    spawn([str(gone)], *LOOPBACK, name="a")
+    task.ended("a")
+    ended = task.exit("a") or {}
+    assert (ended["status"], ended["reason"]) == ("failed", "not_started")
+    assert "gone" in ended["message"]
+
+
+def test_no_value_of_its_environment_stays_in_a_file(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    secret = "s3cr3t-of-the-person"
+    asks = f'test -n "$KEY" && touch {tmp_path}/had; read x < {fifo(tmp_path)}'
+    run("spawn", *LOOPBACK, "--name", "a", "--", *script(asks), env={"KEY": secret})
+    wait_until((tmp_path / "had").exists, what="the worker to look at its environment")
+    assert [path for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+
+
+def fifo(folder: Path) -> Path:
+    path = folder / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+def test_its_question_is_answered_at_the_head_and_its_clock_stands_still(root: Path) -> None:
+    task = new_task()
+    spawn(worker("asks", "--kind", "confirm", "Go on?"), *LOOPBACK, "--timeout-seconds", "3", name="a")
+    assert run("wait-any", "--json").json["status"] == "blocked"
+    (question,) = run("interact", "list", "--json").json
+    assert (question["question"], question["waiting"]) == ("Go on?", True)
+    passes(3.5)
+    assert task.exit("a") is None, "its time limit does not run while it waits"
+    run("interact", "respond", "a", "yes")
+    run("wait", "a")
+    assert "answer: yes" in run("logs", "a").out
+    assert [one["type"] for one in task.events("interaction.requested", "interaction.responded")] == [
+        "interaction.requested", "interaction.responded",
+    ]  # fmt: skip
+
+
+def test_an_answer_that_did_not_come_through_the_head_is_none(root: Path) -> None:
+    task = new_task()
+    spawn(worker("asks", "--kind", "confirm", "Go on?"), *LOOPBACK, name="a")
+    run("wait-any")
+    answers = launch_of(task, "a") / "to-node" / "answers"
+    forged = {"id": "q1", "answer": "yes", "by": "user", "at": "2026-01-01T00:00:00.000Z", "seal": "00" * 32}
+    (answers / "q1.json").write_text(json.dumps(forged))
+    passes(1.5)
+    assert statuses() == {"a": "blocked"}
+    run("cancel", "a")
+
+
+def test_messages_reach_it_in_their_order(root: Path) -> None:
+    new_task()
+    spawn(script(f"for n in 1 2 3; do {AGENTCTL} inbox --wait; done"), *LOOPBACK, name="a")
+    for text in ("one", "two", "three"):
+        run("send", "a", text)
+    run("wait", "a")
+    assert [line.split()[-1] for line in run("logs", "a").out.splitlines()] == ["one", "two", "three"]
+
+
+def test_a_cancel_is_told_when_nothing_of_a_stubborn_tree_is_alive(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.2", name="a")
+    tree = members(tmp_path / "pids")
+    post = post_of(task, "a")
+    assert run("cancel", "a", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    wait_until(lambda: living([post]), accept=lambda left: not left, what="its post to leave")
+    assert is_settled(task, "a")["status"] == "cancelled"
+    assert run("cancel", "a", "--json").json["cancelled"] is False or statuses() == {"a": "cancelled"}
+
+
+def test_a_pause_is_told_once_its_processes_stand_there(root: Path, tmp_path: Path) -> None:
+    new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    run("pause", "a")
+    assert {state_of(one.pid) for one in tree.values()} == {"T"}
+    assert row("a")["paused"] is True
+    run("unpause", "a")
+    assert row("a")["paused"] is False
+    run("cancel", "a")
+
+
+def test_its_time_limit_counts_there(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), *LOOPBACK, "--timeout-seconds", "1", name="a")
+    task.ended("a")
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"]) == ("failed", "timed_out")
+
+
+def test_it_is_tried_again_in_a_launch_of_its_own(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    mark = tmp_path / "mark"
+    lines = f"echo attempt; test -e {mark} && exit 0; touch {mark}; exit 1"
+    spawn(script(lines), *LOOPBACK, "--retries", "1", "--retry-delay-seconds", "0.1", name="a")
+    run("wait", "a")
+    assert run("logs", "a").out == "attempt\nattempt\n"
+    assert (is_settled(task, "a")["attempt"], len(list((task.agent("a") / "launches").iterdir()))) == (2, 2)
+
+
+# -- who is killed -----------------------------------------------------------------------------------------------------
+
+
+def counting(tmp_path: Path) -> list[str]:
+    """Return a worker that prints the numbers from 1 on until a file is there, each once."""
+    return script(f"n=0; until test -e {tmp_path}/gate; do n=$((n+1)); echo $n; sleep 0.05; done; echo end; exit 4")
+
+
+def is_whole(text: str) -> bool:
+    """Return whether nothing of what it printed is missing or doubled."""
+    lines = text.split()
+    return lines[-1] == "end" and lines[:-1] == [str(number) for number in range(1, len(lines))]
+
+
+def test_a_stand_in_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    for _ in range(3):
+        pid = stand_in_of(task, "a")
+        kill(pid)
+        wait_until(lambda before=pid: stand_in_of(task, "a") != before, what="another stand-in")  # type: ignore[misc]
+    (tmp_path / "gate").touch()
+    run("wait", "a", check=False)
+    assert (is_settled(task, "a")["exitCode"], is_whole(run("logs", "a").out)) == (4, True)
+    assert [event["type"] for event in task.events(of="a")] == [
+        "agent.queued", "agent.started", "agent.placed", "agent.failed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("who", ["the shim", "both"])
+def test_a_shim_that_is_killed_is_replaced_by_whoever_waits(root: Path, tmp_path: Path, who: str) -> None:
+    task = new_task()
+    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    pids = [task.shim_of("a"), *([stand_in_of(task, "a")] if who == "both" else [])]
+    kill(*pids)
+    assert row("a")["health"] == "unfollowed"
+    assert row("a")["status"] == "running"
+    waiting = start("wait", "a", "--json")
+    task.has("agent.adopted", "a")
+    (tmp_path / "gate").touch()
+    waiting.communicate()
+    assert (is_settled(task, "a")["exitCode"], is_whole(run("logs", "a").out)) == (4, True)
+
+
+def test_it_ends_while_nobody_looks_and_is_cancelled_by_nobody(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    kill(task.shim_of("a"), stand_in_of(task, "a"))
+    (tmp_path / "gate").touch()
+    wait_until((launch_of(task, "a") / "ended.json").exists, what="its end there")
+    assert statuses() == {"a": "running"}, "looking starts nothing"
+    run("wait", "a", check=False)
+    assert (is_settled(task, "a")["exitCode"], is_whole(run("logs", "a").out)) == (4, True)
+
+
+def test_a_cancel_without_a_shim_here_is_proven_there(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    task.has("agent.placed", "a")
+    kill(task.shim_of("a"), stand_in_of(task, "a"))
+    assert run("cancel", "a", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def test_a_worker_whose_shim_there_is_killed_has_failed_and_nothing_of_it_lives(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    kill(int(json.loads((there(task, "a") / "shim.json").read_bytes())["pid"]))
+    task.ended("a")
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] in ("cancelled", "failed")
+
+
+def test_a_node_that_is_gone_makes_it_lost_and_an_exit_that_comes_late_is_told(root: Path, tmp_path: Path) -> None:
+    """Its post is held up, and the engine says that it is over: as for a node that is cut off."""
+    task = new_task()
+    spawn(worker("waits_for_file", tmp_path / "gate"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    post, launch = post_of(task, "a"), launch_of(task, "a")
+    os.kill(post.pid, signal.SIGSTOP)
+    engine_says_gone(launch.name)
+    task.ended("a")
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"]) == ("failed", "lost")
+    (tmp_path / "gate").touch()
+    os.kill(post.pid, signal.SIGCONT)
+    wait_until((launch / "ended.json").exists, what="the exit that comes late")
+    found = row("a")
+    assert (found["status"], found["reason"], found["placement"]["lateExit"]) == ("failed", "lost", "completed")
+    run("list")
+    assert len(task.events("agent.late_exit")) == 1
+
+
+def engine_says_gone(launch_id: str) -> None:
+    """Have the loopback's engine forget a launch that still runs."""
+    (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl" / "loopback" / launch_id).unlink()
+
+
+def test_a_second_start_of_one_launch_is_refused_by_the_claim(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    launch = launch_of(task, "a")
+    engine_says_gone(launch.name)
+    program = Path(__file__).parents[2] / "agentctl" / "placing" / "__main__.py"
+    import subprocess
+
+    again = subprocess.run(
+        [sys.executable, "-I", program, "--post", launch], capture_output=True, text=True, check=False
+    )
+    assert (again.returncode, "carried out elsewhere" in again.stderr) == (75, True)
+    (tmp_path / "gate").touch()
+    run("wait", "a", check=False)
+    assert is_whole(run("logs", "a").out)
+
+
+# -- what it starts ----------------------------------------------------------------------------------------------------
+
+
+def test_what_it_starts_is_started_at_the_head_within_the_limits_of_the_tree(root: Path) -> None:
+    task = new_task(cap=1, depth=1)
+    inner = shlex.quote(f"{AGENTCTL} spawn --name toodeep -- true")
+    lines = f"{AGENTCTL} spawn --queue --name kid -- sh -c {inner} && {AGENTCTL} wait kid; {AGENTCTL} logs kid"
+    spawn(script(lines), *LOOPBACK, name="a")
+    run("wait", "a")
+    said = run("logs", "a").out
+    assert "Maximum subagent depth exceeded: kid is at depth 1, maxDepth is 1" in said
+    assert {one["agentInstance"]: one["parent"] for one in run("list", "--json").json} == {"a": None, "kid": "a"}
+    assert row("kid")["placement"]["runner"] == "loopback", "a child runs where its parent does"
+    assert task.tickets() == []
+
+
+def test_a_command_that_it_calls_gets_its_input_and_its_exit_code(root: Path, tmp_path: Path) -> None:
+    new_task(depth=2)
+    batch = tmp_path / "batch"
+    batch.write_text('{"name": "kid", "argv": ["sh", "-c", "exit 5"]}\n')
+    spawn(script(f"{AGENTCTL} spawn --batch - < {batch}; {AGENTCTL} wait kid; echo code $?"), *LOOPBACK, name="a")
+    run("wait", "a")
+    assert run("logs", "a").out.splitlines()[-1] == "code 7"
+
+
+def test_a_cancel_of_its_starter_ends_the_children_first(root: Path, tmp_path: Path) -> None:
+    task = new_task(depth=2)
+    sleeps = shlex.join(worker("sleeps", 60))
+    spawn(script(f"{AGENTCTL} spawn --name kid -- {sleeps} && {AGENTCTL} wait-all"), *LOOPBACK, name="a")
+    task.has("agent.placed", "kid")
+    run("cancel", "a")
+    assert statuses() == {"a": "cancelled", "kid": "cancelled"}
+    assert task.order("agent.cancelled") == ["kid", "a"]
+
+
+# -- where it is said --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--cpus", "2"], "is for a worker on a node"),
+        (["--runner", "nope"], "there is no runner 'nope'"),
+        (["--runner", "slurm", "--time", "90"], "time must be like 90m"),
+        (["--runner", "loopback", "--memory", "lots"], "memory must be like 500M"),
+    ],
+)
+def test_a_mistake_is_told_and_burns_nothing(root: Path, options: list[str], says: str) -> None:
+    task = new_task()
+    refused = spawn(["true"], *options, name="a", check=False)
+    assert refused.code != 0
+    assert says in refused.err
+    assert not task.agent("a").exists()
+
+
+def test_the_task_the_definition_and_the_command_say_where(root: Path) -> None:
+    new_task()
+    run("new", "B", "--id", "b")
+    file = root / "tasks" / "b" / "task.yaml"
+    file.write_text(file.read_text().replace("config: {", "config: {runner: loopback, "))
+    run("spawn", "--name", "of-task", "--", "true")
+    run("spawn", "--runner", "local", "--name", "of-command", "--", "true")
+    run("wait-all")
+    placed = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
+    assert placed == {"of-task": "loopback", "of-command": None}

@@ -1,0 +1,51 @@
+"""A real Slurm for the tests in this folder; where none can run, they are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import Cluster
+from tests.slurm.install import why_not
+
+HERE = Path(__file__).parent
+TIMEOUT_S = 120
+CLUSTERS = ("cluster", "partitionable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests in this folder."""
+    reason = why_not()
+    for item in items:
+        if HERE not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.slurm)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=f"no real Slurm: {reason}"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of three nodes, which is as new for each test."""
+    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def partitionable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Another one, whose nodes can be cut off."""
+    with Cluster(tmp_path_factory.mktemp("cluster"), netns=True) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def as_new(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Undo what a test has done to a cluster, and end its jobs."""
+    used = [request.getfixturevalue(name) for name in CLUSTERS if name in request.fixturenames]
+    yield
+    for made in used:
+        made.restore()
