@@ -381,4 +381,5 @@ class _Exchange:
             until = monotonic() + (0.0 if number == signal.SIGHUP else _GRACE_S)
             while (left := until - monotonic()) > 0:
                 if select.select([self._command.asked], [], [], left)[0] and not os.read(self._command.asked, _PIECE):
+                    self._command.code()
                     return
